@@ -1,0 +1,71 @@
+# One folder under src/ is one room and one build target. A room sees the headers of the rooms it names in DEPS, and of
+# those that they name, and no others: every room exports an include folder that holds nothing but a link to itself.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+include(GoogleTest)
+
+add_library(octavo_flags INTERFACE)
+target_compile_options(octavo_flags INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough -Werror
+  -fno-omit-frame-pointer -fstack-protector-strong)
+# Floating-point contraction would let two builds of one expression round differently; kernels write their FMAs out.
+target_compile_options(octavo_flags INTERFACE -ffp-contract=off)
+target_compile_definitions(octavo_flags INTERFACE _GLIBCXX_ASSERTIONS)
+if(OCTAVO_SANITIZE)
+  target_compile_options(octavo_flags INTERFACE -fsanitize=${OCTAVO_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(octavo_flags INTERFACE -fsanitize=${OCTAVO_SANITIZE})
+endif()
+if(OCTAVO_COVERAGE)
+  target_compile_options(octavo_flags INTERFACE --coverage)
+  target_link_options(octavo_flags INTERFACE --coverage)
+endif()
+if(OCTAVO_FUZZ)
+  target_compile_options(octavo_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. TESTS a_test.cc .. BENCHES a_bench.cc ..
+#             FUZZERS a_fuzz.cc ..)
+# TESTS become one executable <name>_test, each BENCH and FUZZER one executable of its own.
+function(octavo_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;DEPS;LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS" ${ARGN})
+  set(door ${CMAKE_BINARY_DIR}/rooms/${name})
+  file(MAKE_DIRECTORY ${door})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${door}/${name} SYMBOLIC)
+
+  # Every header must compile alone.
+  set(checks "")
+  foreach(header IN LISTS ROOM_HEADERS)
+    string(MAKE_C_IDENTIFIER ${header} id)
+    set(check ${CMAKE_BINARY_DIR}/header_checks/${name}_${id}.cc)
+    file(CONFIGURE OUTPUT ${check} CONTENT "#include \"${name}/${header}\"\n")
+    list(APPEND checks ${check})
+  endforeach()
+
+  add_library(${name} STATIC ${ROOM_SOURCES} ${checks})
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME octavo_${name})
+  target_include_directories(${name} PUBLIC ${door})
+  target_link_libraries(${name} PUBLIC octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES})
+
+  if(ROOM_TESTS)
+    add_executable(${name}_test ${ROOM_TESTS})
+    target_link_libraries(${name}_test PRIVATE ${name} ${ROOM_TEST_DEPS} GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}. WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                         DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 600)
+  endif()
+  foreach(bench IN LISTS ROOM_BENCHES)
+    get_filename_component(target ${bench} NAME_WE)
+    add_executable(${target} ${bench})
+    target_link_libraries(${target} PRIVATE ${name} ${ROOM_TEST_DEPS} benchmark::benchmark_main)
+  endforeach()
+  if(OCTAVO_FUZZ)
+    foreach(fuzzer IN LISTS ROOM_FUZZERS)
+      get_filename_component(target ${fuzzer} NAME_WE)
+      add_executable(${target} ${fuzzer})
+      target_link_libraries(${target} PRIVATE ${name} ${ROOM_TEST_DEPS})
+      target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    endforeach()
+  endif()
+endfunction()
