@@ -1,0 +1,32 @@
+#include "base/hash.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+namespace octavo {
+namespace {
+
+Hash128 of(HashAlgorithm algorithm, std::string_view text, std::uint64_t seed) {
+  return hash_bytes(algorithm, std::as_bytes(std::span(text)), seed);
+}
+
+TEST(Hash, DependsOnBytesSeedAndAlgorithm) {
+  for (auto algorithm : {HashAlgorithm::xxh3_128, HashAlgorithm::sha256}) {
+    EXPECT_EQ(of(algorithm, "abc", 1), of(algorithm, "abc", 1));
+    EXPECT_NE(of(algorithm, "abc", 1), of(algorithm, "abd", 1));
+    EXPECT_NE(of(algorithm, "abc", 1), of(algorithm, "abc", 2));
+    EXPECT_NE(of(algorithm, "", 1), of(algorithm, "a", 1));
+  }
+  EXPECT_NE(of(HashAlgorithm::xxh3_128, "abc", 1), of(HashAlgorithm::sha256, "abc", 1));
+}
+
+TEST(Hash, XxhashKnownAnswer) {
+  // XXH3_128bits of the empty input with seed 0, from the algorithm's specification.
+  EXPECT_EQ(of(HashAlgorithm::xxh3_128, "", 0), (Hash128{0x6001c324468d497fULL, 0x99aa06d3014798d8ULL}));
+}
+
+TEST(Hash, SecretSeedsDiffer) { EXPECT_NE(secret_seed(), secret_seed()); }
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,36 @@
+// Log lines on standard error: time, level, text. Standard output belongs to results.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace octavo {
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
+
+// Lines below this level are dropped. Set once by app/; info to begin with.
+void set_log_level(LogLevel level);
+bool log_enabled(LogLevel level);
+void log_line(LogLevel level, std::string_view text);
+
+template <class... Args>
+void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) {
+  if (log_enabled(level)) log_line(level, fmt::format(text, std::forward<Args>(args)...));
+}
+template <class... Args>
+void log_info(fmt::format_string<Args...> text, Args&&... args) {
+  log(LogLevel::info, text, std::forward<Args>(args)...);
+}
+template <class... Args>
+void log_warning(fmt::format_string<Args...> text, Args&&... args) {
+  log(LogLevel::warning, text, std::forward<Args>(args)...);
+}
+template <class... Args>
+void log_error(fmt::format_string<Args...> text, Args&&... args) {
+  log(LogLevel::error, text, std::forward<Args>(args)...);
+}
+
+}  // namespace octavo
