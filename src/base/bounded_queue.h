@@ -28,7 +28,8 @@ class BoundedQueue {
     return true;
   }
 
-  // Moves everything there is into `out` (appended); with wait, sleeps until there is something, wake() or close().
+  // Moves everything there is into `out` (appended); with wait, sleeps until there is something, wake() or
+  // close().
   void drain(std::vector<T>& out, bool wait) {
     std::unique_lock lock(mutex_);
     if (wait) ready_.wait(lock, [&] { return !items_.empty() || closed_ || woken_; });

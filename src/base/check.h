@@ -1,5 +1,5 @@
-// CHECK(condition) and CHECK(condition, "text {}", value): a false condition is a bug in Octavo. Prints the place, the
-// condition and the values, then aborts. In all builds; keep it out of inner loops.
+// CHECK(condition) and CHECK(condition, "text {}", value): a false condition is a bug in Octavo. Prints the
+// place, the condition and the values, then aborts. In all builds; keep it out of inner loops.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ std::string check_text(fmt::format_string<Args...> text, Args&&... args) {
 
 }  // namespace octavo
 
-#define CHECK(condition, ...)                                                                             \
-  do {                                                                                                    \
-    if (!(condition)) [[unlikely]]                                                                        \
-      ::octavo::check_failed(__FILE__, __LINE__, #condition, ::octavo::detail::check_text(__VA_ARGS__));  \
+#define CHECK(condition, ...)                                                                            \
+  do {                                                                                                   \
+    if (!(condition)) [[unlikely]]                                                                       \
+      ::octavo::check_failed(__FILE__, __LINE__, #condition, ::octavo::detail::check_text(__VA_ARGS__)); \
   } while (false)

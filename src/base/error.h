@@ -39,7 +39,8 @@ struct Error {
 template <class T = void>
 using Result = std::expected<T, Error>;
 
-// failure(code, "{} blocks needed, {} there", a, b): builds the unexpected value that a Result function returns.
+// failure(code, "{} blocks needed, {} there", a, b): builds the unexpected value that a Result function
+// returns.
 template <class... Args>
 std::unexpected<Error> failure(ErrorCode code, fmt::format_string<Args...> text, Args&&... args) {
   return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...), {}});
@@ -62,8 +63,8 @@ std::unexpected<Error> invalid(std::string_view field, fmt::format_string<Args..
 
 #define OCTAVO_CONCAT_INNER(a, b) a##b
 #define OCTAVO_CONCAT(a, b) OCTAVO_CONCAT_INNER(a, b)
-#define OCTAVO_TRY_AS(result, declaration, ...)                \
-  auto result = (__VA_ARGS__);                                 \
+#define OCTAVO_TRY_AS(result, declaration, ...)                   \
+  auto result = (__VA_ARGS__);                                    \
   if (!result) return std::unexpected(std::move(result.error())); \
   declaration = *std::move(result)
 
@@ -71,8 +72,8 @@ std::unexpected<Error> invalid(std::string_view field, fmt::format_string<Args..
 #define TRY(declaration, ...) OCTAVO_TRY_AS(OCTAVO_CONCAT(octavo_try_, __LINE__), declaration, __VA_ARGS__)
 
 // TRY_VOID(f()): the same for Result<void>.
-#define TRY_VOID(...)                                                                                       \
-  do {                                                                                                      \
-    if (auto octavo_result = (__VA_ARGS__); !octavo_result)                                                 \
-      return std::unexpected(std::move(octavo_result.error()));                                             \
+#define TRY_VOID(...)                                           \
+  do {                                                          \
+    if (auto octavo_result = (__VA_ARGS__); !octavo_result)     \
+      return std::unexpected(std::move(octavo_result.error())); \
   } while (false)

@@ -18,7 +18,8 @@ Hash128 hash_bytes(HashAlgorithm algorithm, std::span<const std::byte> bytes, st
     return {h.low64, h.high64};
   }
   // One digest context a thread: creating one costs more than hashing a block.
-  static thread_local const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  static thread_local const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(),
+                                                                                       EVP_MD_CTX_free);
   std::array<unsigned char, 32> digest;
   CHECK(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1);
   CHECK(EVP_DigestUpdate(context.get(), &seed, sizeof seed) == 1);

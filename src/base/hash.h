@@ -26,7 +26,8 @@ enum class HashAlgorithm : std::uint8_t {
 
 Hash128 hash_bytes(HashAlgorithm algorithm, std::span<const std::byte> bytes, std::uint64_t seed);
 
-// A seed that nobody can guess, from the operating system: prefix hashes of one process mean nothing to another.
+// A seed that nobody can guess, from the operating system: prefix hashes of one process mean nothing to
+// another.
 std::uint64_t secret_seed();
 
 }  // namespace octavo

@@ -1,7 +1,8 @@
 // Random numbers without state: the value is a pure function of (seed, position, stream).
 //
-// Philox-4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). Because a draw depends only on
-// the request's seed and the token's position, it is the same alone or batched, on any thread and after a preemption.
+// Philox-4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). Because a draw
+// depends only on the request's seed and the token's position, it is the same alone or batched, on any thread
+// and after a preemption.
 #pragma once
 
 #include <array>

@@ -16,7 +16,8 @@
 namespace octavo {
 namespace {
 
-// About 50 microseconds: longer than the gaps between operators of a step, short enough that an idle engine costs nothing.
+// About 50 microseconds: longer than the gaps between operators of a step, short enough that an idle engine
+// costs nothing.
 constexpr int kSpins = 4000;
 
 void pause() {
@@ -81,7 +82,8 @@ void ThreadPool::run(void (*job)(void*, int), void* context) {
 void ThreadPool::helper_loop(int rank) {
   std::uint32_t seen = 0;
   for (;;) {
-    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins) pause();
+    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins)
+      pause();
     generation_.wait(seen, std::memory_order_acquire);
     ++seen;
     if (stopping_.load(std::memory_order_relaxed)) return;

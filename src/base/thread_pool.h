@@ -10,13 +10,16 @@
 
 namespace octavo {
 
-// run(job) calls job(rank) once on every thread, rank 0 on the caller, and returns when all have finished. Between jobs
-// the helpers spin for a short while, because the next operator usually follows within microseconds, and then sleep.
+// run(job) calls job(rank) once on every thread, rank 0 on the caller, and returns when all have finished.
+// Between jobs the helpers spin for a short while, because the next operator usually follows within
+// microseconds, and then sleep.
 //
-// One thread at a time may call run(); the engine thread owns the pool. A job must not call run() of the same pool.
+// One thread at a time may call run(); the engine thread owns the pool. A job must not call run() of the same
+// pool.
 class ThreadPool {
  public:
-  // threads >= 1 counts the caller. With pin, helper r is bound to the r-th processor that this process may use.
+  // threads >= 1 counts the caller. With pin, helper r is bound to the r-th processor that this process may
+  // use.
   explicit ThreadPool(int threads, bool pin = false);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -33,8 +36,8 @@ class ThreadPool {
     run([](void* context, int rank) { (*static_cast<decltype(pointer)>(context))(rank); }, pointer);
   }
 
-  // Calls body(begin, end) for consecutive pieces of [0, count), pieces of `grain` items handed out as threads come free.
-  // Which thread gets which piece varies; where a piece begins does not.
+  // Calls body(begin, end) for consecutive pieces of [0, count), pieces of `grain` items handed out as
+  // threads come free. Which thread gets which piece varies; where a piece begins does not.
   template <class Body>
   void for_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
     if (count <= 0) return;
@@ -60,7 +63,8 @@ class ThreadPool {
   std::atomic<bool> stopping_{false};
 };
 
-// The number of processors this process may use: its affinity mask, capped by its cgroup's CPU quota; at least 1.
+// The number of processors this process may use: its affinity mask, capped by its cgroup's CPU quota; at
+// least 1.
 int usable_processors();
 
 }  // namespace octavo

@@ -11,7 +11,8 @@ TEST(ThreadPool, EveryRankRunsOncePerJob) {
   for (int threads : {1, 2, 4, 7}) {
     ThreadPool pool(threads);
     std::vector<int> calls(static_cast<std::size_t>(threads), 0);
-    for (int round = 0; round < 1000; ++round) pool.run([&](int rank) { ++calls[static_cast<std::size_t>(rank)]; });
+    for (int round = 0; round < 1000; ++round)
+      pool.run([&](int rank) { ++calls[static_cast<std::size_t>(rank)]; });
     for (int count : calls) EXPECT_EQ(count, 1000);
   }
 }

@@ -1,0 +1,15 @@
+// The monotonic clock. Rooms that decide (schedule, kv, fleet) take time as an argument instead.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace octavo {
+
+inline std::int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace octavo

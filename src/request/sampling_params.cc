@@ -1,0 +1,119 @@
+#include "request/sampling_params.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace octavo {
+namespace {
+
+Result<> within(std::string_view field, double value, double low, double high) {
+  if (std::isfinite(value) && value >= low && value <= high) return {};
+  return invalid(field, "must be in [{}, {}], got {}", low, high, value);
+}
+
+Result<> at_most(std::string_view field, std::size_t count, int limit) {
+  if (count <= static_cast<std::size_t>(limit)) return {};
+  return invalid(field, "at most {} entries, got {}", limit, count);
+}
+
+Result<> in_vocabulary(std::string_view field, TokenId id, int vocab_size) {
+  if (id >= 0 && id < vocab_size) return {};
+  return invalid(field, "token id must be in [0, {}), got {}", vocab_size, id);
+}
+
+Result<> valid_logprobs(std::string_view field, std::optional<int> count, const SamplingLimits& limits) {
+  if (!count) return {};
+  if (*count < -1) return invalid(field, "must be >= 0, or -1 for the whole vocabulary, got {}", *count);
+  const int asked = *count == -1 ? limits.vocab_size : *count;
+  if (limits.max_logprobs >= 0 && asked > limits.max_logprobs)
+    return invalid(field, "at most {} (--max-logprobs), got {}", limits.max_logprobs, *count);
+  if (asked > limits.vocab_size)
+    return invalid(field, "at most the vocabulary, {}, got {}", limits.vocab_size, asked);
+  return {};
+}
+
+Result<> valid_shape(const SamplingParams& p) {
+  TRY_VOID(within("temperature", p.temperature, 0, 2));
+  if (!(p.top_p > 0 && p.top_p <= 1)) return invalid("top_p", "must be in (0, 1], got {}", p.top_p);
+  if (p.top_k < -1) return invalid("top_k", "must be >= 1, or 0 or -1 for off, got {}", p.top_k);
+  TRY_VOID(within("min_p", p.min_p, 0, 1));
+  TRY_VOID(within("presence_penalty", p.presence_penalty, -2, 2));
+  TRY_VOID(within("frequency_penalty", p.frequency_penalty, -2, 2));
+  if (!(std::isfinite(p.repetition_penalty) && p.repetition_penalty > 0))
+    return invalid("repetition_penalty", "must be finite and > 0, got {}", p.repetition_penalty);
+  return {};
+}
+
+Result<> valid_tokens(const SamplingParams& p, const SamplingLimits& limits) {
+  for (const auto& [id, bias] : p.logit_bias) {
+    TRY_VOID(in_vocabulary("logit_bias", id, limits.vocab_size));
+    if (std::isnan(bias)) return invalid("logit_bias", "bias of token {} is not a number", id);
+  }
+  for (const TokenId id : p.allowed_token_ids)
+    TRY_VOID(in_vocabulary("allowed_token_ids", id, limits.vocab_size));
+  TRY_VOID(at_most("bad_words", p.bad_words.size(), limits.max_bad_words));
+  for (const std::string& word : p.bad_words)
+    if (word.empty()) return invalid("bad_words", "a bad word must not be empty");
+  return {};
+}
+
+Result<> valid_ends(const SamplingParams& p, const SamplingLimits& limits) {
+  if (p.max_tokens && *p.max_tokens < 1) return invalid("max_tokens", "must be >= 1, got {}", *p.max_tokens);
+  if (p.min_tokens < 0) return invalid("min_tokens", "must be >= 0, got {}", p.min_tokens);
+  if (p.max_tokens && p.min_tokens > *p.max_tokens)
+    return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
+  TRY_VOID(at_most("stop", p.stop.size(), limits.max_stop_strings));
+  for (const std::string& text : p.stop) {
+    if (text.empty()) return invalid("stop", "a stop string must not be empty");
+    if (text.size() > static_cast<std::size_t>(limits.max_stop_string_bytes))
+      return invalid("stop", "a stop string has at most {} bytes, got {}", limits.max_stop_string_bytes,
+                     text.size());
+  }
+  if (!p.stop.empty() && !p.detokenize) return invalid("stop", "stop strings need detokenize = true");
+  TRY_VOID(at_most("stop_token_ids", p.stop_token_ids.size(), limits.max_stop_token_ids));
+  for (const TokenId id : p.stop_token_ids) TRY_VOID(in_vocabulary("stop_token_ids", id, limits.vocab_size));
+  const RepetitionDetection& r = p.repetition_detection;
+  if (r.max_pattern_size < 0 || r.min_pattern_size < 0 || r.min_pattern_size > r.max_pattern_size)
+    return invalid("repetition_detection", "needs 0 <= min_pattern_size <= max_pattern_size, got {} and {}",
+                   r.min_pattern_size, r.max_pattern_size);
+  if (r.max_pattern_size > 0 && r.min_count < 2)
+    return invalid("repetition_detection", "min_count must be >= 2, got {}", r.min_count);
+  return {};
+}
+
+Result<> valid_reports(const SamplingParams& p, const SamplingLimits& limits) {
+  TRY_VOID(valid_logprobs("logprobs", p.logprobs, limits));
+  TRY_VOID(valid_logprobs("prompt_logprobs", p.prompt_logprobs, limits));
+  TRY_VOID(at_most("logprob_token_ids", p.logprob_token_ids.size(), limits.max_logprob_token_ids));
+  for (const TokenId id : p.logprob_token_ids)
+    TRY_VOID(in_vocabulary("logprob_token_ids", id, limits.vocab_size));
+  if (p.logprobs && !p.logprob_token_ids.empty() &&
+      static_cast<std::size_t>(*p.logprobs) != p.logprob_token_ids.size())
+    return invalid("logprob_token_ids", "logprobs = {} must equal its length, {}", *p.logprobs,
+                   p.logprob_token_ids.size());
+  if (p.truncate_prompt_tokens && (*p.truncate_prompt_tokens < -1 || *p.truncate_prompt_tokens == 0))
+    return invalid("truncate_prompt_tokens", "must be >= 1, or -1, got {}", *p.truncate_prompt_tokens);
+  return {};
+}
+
+}  // namespace
+
+Result<SamplingParams> validated(SamplingParams p, const SamplingLimits& limits) {
+  if (p.n < 1 || p.n > limits.max_n) return invalid("n", "must be in [1, {}], got {}", limits.max_n, p.n);
+  TRY_VOID(valid_shape(p));
+  TRY_VOID(valid_tokens(p, limits));
+  TRY_VOID(valid_ends(p, limits));
+  TRY_VOID(valid_reports(p, limits));
+  if (p.n > 1 && p.greedy()) return invalid("n", "must be 1 when temperature is 0, got {}", p.n);
+
+  if (!p.greedy()) p.temperature = std::max(p.temperature, 0.01);
+  if (p.greedy()) p.top_p = 1, p.top_k = 0, p.min_p = 0;
+  if (p.top_k == -1 || p.top_k > limits.vocab_size) p.top_k = 0;
+  if (p.seed == -1) p.seed.reset();
+  for (auto& [id, bias] : p.logit_bias) bias = std::clamp(bias, -100.0f, 100.0f);
+  std::ranges::sort(p.stop_token_ids);
+  p.stop_token_ids.erase(std::ranges::unique(p.stop_token_ids).begin(), p.stop_token_ids.end());
+  return p;
+}
+
+}  // namespace octavo

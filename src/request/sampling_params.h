@@ -1,0 +1,84 @@
+// What a request asks of the sampler: the fields, defaults and rules of vLLM's SamplingParams.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo {
+
+using TokenId = std::int32_t;
+
+// Ends a request that keeps repeating itself: when the last min_count repeats of some pattern of
+// min_pattern_size..max_pattern_size tokens fill the tail of the output. Off while max_pattern_size == 0.
+struct RepetitionDetection {
+  int max_pattern_size = 0;
+  int min_pattern_size = 0;
+  int min_count = 0;
+};
+
+struct SamplingParams {
+  int n = 1;  // answers to one prompt; each is a sequence of its own with seed + index
+
+  // Shape of the distribution. temperature 0 is greedy and ignores top_k, top_p and min_p.
+  double temperature = 1.0;
+  double top_p = 1.0;
+  int top_k = 0;  // 0 or -1: off
+  double min_p = 0.0;
+  double presence_penalty = 0.0;
+  double frequency_penalty = 0.0;
+  double repetition_penalty = 1.0;
+  std::optional<std::int64_t> seed;
+
+  // Which tokens may appear.
+  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::vector<TokenId> allowed_token_ids;  // empty: all
+  std::vector<std::string> bad_words;
+  std::vector<std::vector<TokenId>>
+      bad_word_ids;  // bad_words tokenised; filled by whoever holds the tokenizer
+
+  // When to end.
+  std::optional<int> max_tokens = 16;  // nullopt: whatever the context leaves
+  int min_tokens = 0;
+  std::vector<std::string> stop;
+  std::vector<TokenId> stop_token_ids;
+  bool ignore_eos = false;
+  bool include_stop_str_in_output = false;
+  RepetitionDetection repetition_detection;
+
+  // What to report. -1 means the whole vocabulary.
+  std::optional<int> logprobs;
+  std::optional<int> prompt_logprobs;
+  std::vector<TokenId> logprob_token_ids;
+
+  // How to read the prompt and write the text.
+  std::optional<int> truncate_prompt_tokens;  // keep the last k tokens; -1: as many as fit the model
+  bool skip_special_tokens = true;
+  bool detokenize = true;
+
+  bool greedy() const { return temperature < kGreedyBelow; }
+  static constexpr double kGreedyBelow = 1e-5;
+};
+
+// The limits that a server puts on what one request may ask for.
+struct SamplingLimits {
+  int vocab_size = 0;
+  int max_logprobs = 20;  // -1: no cap
+  int max_n = 16384;
+  int max_stop_strings = 64;
+  int max_stop_string_bytes = 1024;
+  int max_bad_words = 1024;
+  int max_stop_token_ids = 1024;
+  int max_logprob_token_ids = 128;
+};
+
+// Checks every field against its rule and the limits, and brings the rest to a normal form (temperatures in
+// (0, 0.01) raised to 0.01, top_k -1 -> 0, biases clamped to [-100, 100], stop_token_ids sorted and unique,
+// seed -1 -> none). Errors name the field and the limit.
+Result<SamplingParams> validated(SamplingParams params, const SamplingLimits& limits);
+
+}  // namespace octavo
