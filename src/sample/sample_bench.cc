@@ -26,7 +26,7 @@ void sample(benchmark::State& state) {
   const auto rows = static_cast<std::size_t>(state.range(0));
   const int vocab = static_cast<int>(state.range(1));
   const SamplingParams params = params_of(static_cast<Kind>(state.range(2)));
-  Backend backend = test_backend(4);
+  Backend backend = test_backend(static_cast<int>(state.range(3)));
   Sampler sampler(backend, {});
 
   std::mt19937 rng(1);
@@ -54,10 +54,11 @@ void sample(benchmark::State& state) {
                          benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(sample)
-    ->ArgNames({"rows", "vocab", ""})
+    ->ArgNames({"rows", "vocab", "", "threads"})
     ->ArgsProduct({{1, 16, 256},
                    {32000, 128000, 256000},
-                   {greedy, plain, top_k_top_p, top_p, logprobs_20, penalties}})
+                   {greedy, plain, top_k_top_p, top_p, logprobs_20, penalties},
+                   {1, 4}})
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 

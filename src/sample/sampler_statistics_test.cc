@@ -45,7 +45,7 @@ Probabilities softmax(const std::vector<double>& logits) {
 Probabilities filtered(const Probabilities& p, const std::function<bool(double, std::size_t, double)>& keep) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return p[a] > p[b]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
   Probabilities kept(p.size(), 0);
   double mass = 0, total = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
