@@ -57,7 +57,7 @@ const Sequence* Scheduler::find(SequenceId sequence) const {
   return &at(s);
 }
 
-Sequence* Scheduler::find(SequenceId sequence) {
+Sequence* Scheduler::live(SequenceId sequence) {
   return const_cast<Sequence*>(std::as_const(*this).find(sequence));
 }
 
@@ -139,7 +139,7 @@ void Scheduler::collect(StepNumber step) {
   CHECK(!flights_.empty() && flights_.front().step == step, "step {} is not the oldest in flight", step);
   Flight& flight = flights_.front();
   for (const Launched& launched : flight.sequences) {
-    Sequence* s = find(launched.sequence);
+    Sequence* s = live(launched.sequence);
     if (s == nullptr || s->preemptions != launched.preemptions) continue;
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end, "step {} collected before the commits of the one before",
           step);
@@ -162,7 +162,7 @@ void Scheduler::collect(StepNumber step) {
 }
 
 bool Scheduler::commit(SequenceId sequence, TokenId token) {
-  Sequence* s = find(sequence);
+  Sequence* s = live(sequence);
   if (s == nullptr) return false;
   CHECK(s->sampling > 0, "sequence {} has no token on the way", static_cast<std::uint64_t>(sequence));
   --s->sampling;
@@ -171,7 +171,7 @@ bool Scheduler::commit(SequenceId sequence, TokenId token) {
 }
 
 bool Scheduler::finish(SequenceId sequence) {
-  Sequence* s = find(sequence);
+  Sequence* s = live(sequence);
   if (s == nullptr) return false;
   std::erase(s->state == Sequence::State::running ? running_ : waiting_, slot(sequence));
   give_up_blocks(*s);

@@ -103,7 +103,7 @@ class Scheduler {
   Sequence& at(Slot slot) { return sequences_[slot]; }
   const Sequence& at(Slot slot) const { return sequences_[slot]; }
   SequenceId id(Slot slot) const;
-  Sequence* find(SequenceId sequence);
+  Sequence* live(SequenceId sequence);  // find, to change it
   bool before(Slot a, Slot b) const;
 
   // plan()
