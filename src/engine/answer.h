@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "request/request.h"
+#include "sample/finish.h"
 #include "sample/sequence_sampling.h"
 #include "schedule/sequence.h"
 
@@ -21,15 +23,24 @@ struct Accepted {
 };
 
 struct Answer {
-  std::shared_ptr<Accepted> accepted;
-  int index = 0;
-  SequenceId sequence{};
-  SequenceSampling sampling;
-  RequestTimes times;
-  int cached_tokens = 0;
-  std::vector<TokenLogprobs> prompt_logprobs;  // for positions 1 .. as far as computed
+  // seed: of this answer. context_tokens, vocab_size: of the model.
+  Answer(std::shared_ptr<Accepted> whose, int which, std::uint64_t seed, int context_tokens, int vocab_size)
+      : accepted(std::move(whose)),
+        index(which),
+        sampling(params(), accepted->request.prompt, accepted->request.eos_ids, seed, vocab_size),
+        finish(accepted->request, context_tokens) {}
 
   const SamplingParams& params() const { return accepted->request.sampling; }
+
+  std::shared_ptr<Accepted> accepted;
+  int index;
+  SequenceId sequence{};
+  SequenceSampling sampling;
+  FinishRule finish;
+  RequestTimes times;
+  int cached_tokens = 0;
+  std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... as far as they are computed
+  int prompt_logprobs_count = 0;               // computed so far, those handed over included
 };
 
 }  // namespace octavo

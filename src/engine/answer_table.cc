@@ -15,35 +15,37 @@ Output output_for(const Answer& answer) {
 
 }  // namespace
 
-AnswerIndex AnswerTable::open(Answer answer) {
+AnswerIndex AnswerTable::open(std::unique_ptr<Answer> answer) {
   if (unused_.empty()) {
     unused_.push_back(answers_.size());
     answers_.emplace_back();
   }
   const AnswerIndex index = unused_.back();
   unused_.pop_back();
-  answers_[index] = std::make_unique<Answer>(std::move(answer));
+  answers_[index] = std::move(answer);
   return index;
 }
 
-bool AnswerTable::deliver(AnswerIndex index, const TokenLogprobs& token, std::int64_t now_us) {
+bool AnswerTable::deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output,
+                          std::int64_t now_us) {
   Answer& answer = *answers_[index];
   ++generated_tokens_;
+  answer.sampling.append(token.id);
   if (answer.times.first_token_us == 0) answer.times.first_token_us = now_us;
   answer.times.last_token_us = now_us;
 
-  Output output = output_for(answer);
-  output.token_ids.push_back(token.id);
-  if (answer.params().logprobs || !answer.params().logprob_token_ids.empty()) output.logprobs.push_back(token);
-  output.prompt_logprobs = std::exchange(answer.prompt_logprobs, {});
+  Output news = output_for(answer);
+  news.token_ids.push_back(token.id);
+  if (token.logprobs) news.logprobs.push_back(*token.logprobs);
+  news.prompt_logprobs = std::exchange(answer.prompt_logprobs, {});
 
-  const std::optional<Finish> finish = answer.sampling.append(token.id);
+  const std::optional<Finish> finish = answer.finish.after(output);
   if (!finish) {
-    answer.accepted->sink->deliver(std::move(output));
+    answer.accepted->sink->deliver(std::move(news));
     return false;
   }
-  output.stop_token = finish->stop_token;
-  end(index, std::move(output), finish->reason, now_us);
+  news.stop_token = finish->stop_token;
+  end(index, std::move(news), finish->reason, now_us);
   return true;
 }
 

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "engine/answer.h"
 #include "engine/inbox.h"
+#include "sample/sampler.h"
 
 namespace octavo {
 
@@ -17,13 +19,13 @@ using AnswerIndex = std::uint64_t;  // SequenceSpec::tag
 // again, and when it was the request's last one, so are the request's places in the inbox.
 class AnswerTable {
  public:
-  AnswerTable(Inbox& inbox, int max_model_len) : inbox_(inbox), max_model_len_(max_model_len) {}
+  explicit AnswerTable(Inbox& inbox) : inbox_(inbox) {}
 
-  AnswerIndex open(Answer answer);
+  AnswerIndex open(std::unique_ptr<Answer> answer);
   Answer& operator[](AnswerIndex index) { return *answers_[index]; }
 
-  // Takes in the answer's next token and hands it to its owner. True: the answer has ended with it.
-  bool deliver(AnswerIndex index, const TokenLogprobs& token, std::int64_t now_us);
+  // Hands the answer's newest token, the last of `output`, to its owner. True: the answer has ended with it.
+  bool deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output, std::int64_t now_us);
 
   // Ends it with FinishReason::error or abort.
   void fail(AnswerIndex index, std::string_view why, std::int64_t now_us);
@@ -48,7 +50,6 @@ class AnswerTable {
   void end(AnswerIndex index, Output output, FinishReason reason, std::int64_t now_us);
 
   Inbox& inbox_;
-  int max_model_len_;
   std::vector<std::unique_ptr<Answer>> answers_;  // by index; null: unused
   std::vector<AnswerIndex> unused_;
   std::int64_t generated_tokens_ = 0;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 
 namespace octavo {
 
@@ -21,7 +22,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, EngineLimits limits, std::u
       executor_(std::move(executor)),
       scheduler_(std::move(scheduler)),
       inbox_(limits.max_unfinished),
-      answers_(inbox_, scheduler_->options().max_model_len),
+      answers_(inbox_),
       steps_(*scheduler_, *executor_, answers_) {
   publish_stats(true);
   thread_ = std::thread([this] { thread_main(); });
@@ -39,7 +40,7 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> si
     if (id < 0 || id >= limits_.vocab_size)
       return invalid("prompt", "token id must be in [0, {}), got {}", limits_.vocab_size, id);
   }
-  TRY_VOID(scheduler_->fits(request.prompt.size(), request.sampling.max_tokens));
+  TRY_VOID(scheduler_->fits(request.prompt.size(), max_total_tokens(request)));
   return inbox_.submit(std::move(request), std::move(sink));
 }
 
@@ -51,6 +52,12 @@ EngineStats Engine::stats() const {
 void Engine::drain() {
   inbox_.close();
   inbox_.wait_empty();
+}
+
+// Of prompt and answer. A prompt that fills the context is refused by fits().
+int Engine::max_total_tokens(const Request& request) const {
+  const int context = scheduler_->options().max_model_len;
+  return static_cast<int>(request.prompt.size()) + FinishRule::output_tokens_max(request, context);
 }
 
 void Engine::thread_main() {
@@ -82,21 +89,17 @@ void Engine::admit(Submission& submission) {
   const Request& request = accepted->request;
   accepted->unfinished = request.sampling.n;
 
-  const int prompt_tokens = static_cast<int>(request.prompt.size());
-  const int room = scheduler_->options().max_model_len - prompt_tokens;
-  const int max_tokens = std::min(request.sampling.max_tokens.value_or(room), room);
+  SequenceSpec spec;
+  spec.prompt = request.prompt;
+  spec.max_total_tokens = max_total_tokens(request);
+  spec.priority = request.priority;
+  spec.salt = request.cache_salt;
+  spec.read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs;
+  const std::uint64_t entropy = random_bits(limits_.seed, submission.id);
   for (int index = 0; index < request.sampling.n; ++index) {
-    Answer answer;
-    answer.accepted = accepted;
-    answer.index = index;
-    answer.sampling = SequenceSampling(request, index, max_tokens, limits_.seed);
-    const AnswerIndex opened = answers_.open(std::move(answer));
-    SequenceSpec spec;
-    spec.prompt = request.prompt;
-    spec.max_total_tokens = prompt_tokens + max_tokens;
-    spec.priority = request.priority;
-    spec.salt = request.cache_salt;
-    spec.read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs;
+    const AnswerIndex opened = answers_.open(
+        std::make_unique<Answer>(accepted, index, answer_seed(request.sampling, index, entropy),
+                                 scheduler_->options().max_model_len, limits_.vocab_size));
     spec.tag = opened;
     if (const auto sequence = scheduler_->add(spec)) {
       answers_[opened].sequence = *sequence;

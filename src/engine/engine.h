@@ -38,6 +38,7 @@ class Engine final : public EngineClient {
  private:
   Engine(std::unique_ptr<Scheduler> scheduler, EngineLimits limits, std::unique_ptr<Executor> executor);
 
+  int max_total_tokens(const Request& request) const;
   void thread_main();
   void admit(Submission& submission);
   void abort_request(RequestId id);

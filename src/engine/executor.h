@@ -1,7 +1,7 @@
 // Runs steps: the forward pass and the sampling of one replica, wherever its ranks are.
 //
 //   forward(batch)   enqueue the forward pass
-//   sample(rows)     enqueue the choice of tokens from its logits; the rows' sampling states are read during the call
+//   sample(rows)     enqueue the choice of tokens from its logits
 //   collect()        wait for the oldest sampled step and hand over its tokens
 //
 // forward and sample are two calls so that the host can work in between: it commits the step before, whose ids the forward
@@ -26,12 +26,13 @@ class Executor {
 
   virtual void forward(const Batch& batch) = 0;
 
-  // rows[i].token is an index into the batch's tokens. An empty call is allowed and must be collected as well.
-  virtual void sample(std::span<const SampleRow> rows) = 0;
+  // Row i chooses from the logits of the batch's token tokens[i]; what the rows point to is read during the call. No rows
+  // at all are a step like any other.
+  virtual void sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
   // One entry for each row, in order; good until the next sample(). An error means that the device failed: nothing more
   // can be run.
-  virtual Result<std::span<const TokenLogprobs>> collect() = 0;
+  virtual Result<std::span<const SampledToken>> collect() = 0;
 };
 
 }  // namespace octavo

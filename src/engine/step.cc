@@ -1,8 +1,15 @@
 #include "engine/step.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace octavo {
+namespace {
+
+constexpr TokenId kChoose = -1;  // SampleRow::forced: no token is forced
+
+}  // namespace
 
 Result<bool> StepLoop::run() {
   scheduler_.plan(plan_);
@@ -17,7 +24,7 @@ Result<bool> StepLoop::run() {
   if (plan_.empty()) return true;
 
   choose_rows();
-  executor_.sample(rows_);
+  executor_.sample(row_tokens_, rows_);
   flying_ = plan_.step;
   if (!executor_.asynchronous()) TRY_VOID(commit_flying());
   return true;
@@ -35,38 +42,40 @@ void StepLoop::note_scheduled() {
 
 // Rows of sequences that ended while their forward pass ran are left out.
 void StepLoop::choose_rows() {
+  row_tokens_.clear();
   rows_.clear();
   owners_.clear();
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
     if (!scheduler_.contains(s.sequence)) continue;
-    Answer& answer = answers_[s.tag];
     const int first_token = batch_.query_starts[i];
+    Answer& answer = answers_[s.tag];
     if (answer.params().prompt_logprobs) {
-      // The row of position p tells about the token at p + 1; a recomputed position was reported before.
+      // The logits of position p tell about the prompt's token at p + 1. After a preemption, positions come again.
       const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
-      const int reported = static_cast<int>(answer.prompt_logprobs.size());
       const int end = std::min(s.first + s.count, static_cast<int>(prompt.size()) - 1);
-      for (int p = std::max(s.first, reported); p < end; ++p) {
-        rows_.push_back(answer.sampling.forced_row(first_token + p - s.first, prompt[static_cast<std::size_t>(p) + 1]));
-        owners_.push_back({s.sequence, s.tag, true});
-      }
+      for (int p = std::max(s.first, answer.prompt_logprobs_count); p < end; ++p)
+        add_row(s, first_token + p - s.first, prompt[static_cast<std::size_t>(p) + 1]);
+      answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
     }
-    if (s.samples) {
-      rows_.push_back(answer.sampling.row(first_token + s.count - 1));
-      owners_.push_back({s.sequence, s.tag, false});
-    }
+    if (s.samples) add_row(s, first_token + s.count - 1, kChoose);
   }
 }
 
+void StepLoop::add_row(const PlannedSequence& s, int token, TokenId forced) {
+  row_tokens_.push_back(token);
+  rows_.push_back({&answers_[s.tag].sampling, scheduler_.output(s.sequence), forced});
+  owners_.push_back({s.sequence, s.tag, forced != kChoose});
+}
+
 Result<> StepLoop::commit_flying() {
-  TRY(const std::span<const TokenLogprobs> results, executor_.collect());
+  TRY(const std::span<const SampledToken> results, executor_.collect());
   CHECK(results.size() == owners_.size(), "{} results for {} rows", results.size(), owners_.size());
   const std::int64_t now = now_us();
   // Broken numbers end their own request, before collect() lets others share the blocks they stand in.
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].id < 0 && scheduler_.finish(owners_[i].sequence))
-      answers_.fail(owners_[i].answer, "the model produced logits that are not numbers", now);
+      answers_.fail(owners_[i].answer, "no token could be chosen: the logits are not numbers, or all are banned", now);
   }
   scheduler_.collect(flying_);
   flying_ = 0;
@@ -74,12 +83,12 @@ Result<> StepLoop::commit_flying() {
     const RowOwner& owner = owners_[i];
     if (!scheduler_.contains(owner.sequence)) continue;
     if (owner.prompt) {
-      answers_[owner.answer].prompt_logprobs.push_back(results[i]);
-    } else if (answers_.deliver(owner.answer, results[i], now)) {
-      scheduler_.finish(owner.sequence);
-    } else {
-      scheduler_.commit(owner.sequence, results[i].id);
+      answers_[owner.answer].prompt_logprobs.push_back(results[i].logprobs.value());
+      continue;
     }
+    scheduler_.commit(owner.sequence, results[i].id);
+    if (answers_.deliver(owner.answer, results[i], scheduler_.output(owner.sequence), now))
+      scheduler_.finish(owner.sequence);
   }
   return {};
 }

@@ -36,6 +36,7 @@ class StepLoop {
 
   void note_scheduled();
   void choose_rows();
+  void add_row(const PlannedSequence& s, int token, TokenId forced);
   Result<> commit_flying();
 
   Scheduler& scheduler_;
@@ -44,8 +45,10 @@ class StepLoop {
 
   StepPlan plan_;
   Batch batch_;
+  // The rows being sampled: index of the token in the batch, what to choose, for whom.
+  std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
-  std::vector<RowOwner> owners_;  // of rows_
+  std::vector<RowOwner> owners_;
   StepNumber flying_ = 0;         // the step that is sampled and not committed yet; 0: none
 };
 
