@@ -13,7 +13,9 @@ constexpr std::size_t kListMax = 4096;
 
 boost::json::string_view key_of(std::string_view field) { return {field.data(), field.size()}; }
 
-std::unexpected<Error> absent(const std::string& field) { return invalid(field, "config.json: {} is missing", field); }
+std::unexpected<Error> absent(const std::string& field) {
+  return invalid(field, "config.json: {} is missing", field);
+}
 
 // The value as a number, when it is one.
 std::optional<double> as_number(const boost::json::value& value) {
@@ -40,7 +42,8 @@ Result<Config> Config::parse(std::string_view text) {
   if (!tree.is_object()) return failure(ErrorCode::corrupt, "config.json: not an object");
   Config config;
   config.fields_ = std::move(tree.get_object());
-  if (const auto* nested = config.fields_.if_contains("text_config"); nested != nullptr && nested->is_object()) {
+  if (const auto* nested = config.fields_.if_contains("text_config");
+      nested != nullptr && nested->is_object()) {
     boost::json::object inner = nested->get_object();
     config.outer_ = std::exchange(config.fields_, std::move(inner));
   }
@@ -67,9 +70,11 @@ Result<int> Config::integer(std::string_view field, Range range, std::optional<i
   if (value == nullptr) return absent(path);
   // Some writers put whole numbers as 1024.0.
   const auto number = as_number(*value);
-  if (!number || std::trunc(*number) != *number) return invalid(path, "config.json: {} must be a whole number", path);
+  if (!number || std::trunc(*number) != *number)
+    return invalid(path, "config.json: {} must be a whole number", path);
   if (*number < static_cast<double>(range.least) || *number > static_cast<double>(range.most)) {
-    return invalid(path, "config.json: {} is {}, it must lie in [{}, {}]", path, *number, range.least, range.most);
+    return invalid(path, "config.json: {} is {}, it must lie in [{}, {}]", path, *number, range.least,
+                   range.most);
   }
   return static_cast<int>(*number);
 }
@@ -100,7 +105,8 @@ Result<std::string> Config::text(std::string_view field, std::optional<std::stri
   return std::string(value->get_string());
 }
 
-Result<std::vector<double>> Config::numbers(std::string_view field, std::size_t count, RealRange range) const {
+Result<std::vector<double>> Config::numbers(std::string_view field, std::size_t count,
+                                            RealRange range) const {
   const std::string path = path_of(field);
   const auto* value = find(field);
   if (value == nullptr) return absent(path);

@@ -25,8 +25,8 @@ struct NormSpec {
 
 enum class RopeScalingKind : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope };
 
-// How a rotary embedding is stretched beyond the length it was trained on; see rope.h for the formulas. Fields
-// that a kind does not use keep their defaults.
+// How a rotary embedding is stretched beyond the length it was trained on; see rope.h for the formulas.
+// Fields that a kind does not use keep their defaults.
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1;
@@ -113,14 +113,14 @@ struct Names {
   std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
   std::string lm_head = "lm_head";
   std::string embedding = "embed_tokens";
-  std::string positions;
+  std::string positions = {};
   std::string final_norm = "norm";
   std::string layers = "layers.";
 
   std::string attention_norm = "input_layernorm";
-  std::string attention_post_norm;
+  std::string attention_post_norm = {};
   std::string mlp_norm = "post_attention_layernorm";
-  std::string mlp_post_norm;
+  std::string mlp_post_norm = {};
   std::string q_norm = "self_attn.q_norm";
   std::string k_norm = "self_attn.k_norm";
   std::vector<std::string> qkv = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
@@ -140,8 +140,7 @@ struct ModelSpec {
   int vocab = 0;
   int max_positions = 0;  // longest sequence that the model is meant for, scaling included
   float embed_scale = 1;
-  bool learned_positions = false;  // a table [position_rows, dim] is added to the embeddings
-  int position_rows = 0;
+  int learned_positions = 0;  // rows of a table [rows, dim] that is added to the embeddings; 0: none
   std::vector<RopeSpec> ropes;
   std::vector<LayerSpec> layers;
   NormSpec final_norm;

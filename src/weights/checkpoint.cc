@@ -43,7 +43,8 @@ Result<> check_shard(const ShardOfTensor& shard_of, std::span<const StoredTensor
   for (const StoredTensor& t : tensors) {
     const auto found = shard_of.find(t.name);
     if (found == shard_of.end()) {
-      return failure(ErrorCode::corrupt, "{} holds tensor {}, which the index does not list", file_name, t.name);
+      return failure(ErrorCode::corrupt, "{} holds tensor {}, which the index does not list", file_name,
+                     t.name);
     }
     if (found->second != file_name) {
       return failure(ErrorCode::corrupt, "{} holds tensor {}, which the index has in {}", file_name, t.name,
@@ -90,7 +91,8 @@ Result<Checkpoint> Checkpoint::open(const std::string& directory) {
   if (!shard_of.empty() && checkpoint.tensors_.size() != shard_of.size()) {
     for (const auto& [tensor, file] : shard_of) {
       if (checkpoint.find(tensor) == nullptr) {
-        return failure(ErrorCode::corrupt, "the index has tensor {} in {}, which does not hold it", tensor, file);
+        return failure(ErrorCode::corrupt, "the index has tensor {} in {}, which does not hold it", tensor,
+                       file);
       }
     }
   }
@@ -119,7 +121,11 @@ void Checkpoint::release(const StoredTensor& tensor) const {
 
 View view_of(const StoredTensor& tensor) {
   CHECK(tensor.dtype && tensor.shape.size() <= 4, "tensor {}", tensor.name);
-  View v{const_cast<std::byte*>(tensor.bytes.data()), *tensor.dtype, static_cast<int>(tensor.shape.size()), {}, {}};
+  View v{const_cast<std::byte*>(tensor.bytes.data()),
+         *tensor.dtype,
+         static_cast<int>(tensor.shape.size()),
+         {},
+         {}};
   std::int64_t step = 1;
   for (std::size_t i = tensor.shape.size(); i-- > 0;) {
     v.shape[i] = tensor.shape[i];

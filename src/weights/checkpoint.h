@@ -16,8 +16,8 @@ namespace octavo {
 
 class Checkpoint {
  public:
-  // Maps the files; reads only their headers. Errors: not_found when neither file is there; corrupt when a file
-  // is damaged, or the index and the shards contradict each other.
+  // Maps the files; reads only their headers. Errors: not_found when neither file is there; corrupt when a
+  // file is damaged, or the index and the shards contradict each other.
   static Result<Checkpoint> open(const std::string& directory);
 
   // Ascending by name, each name once.

@@ -47,7 +47,8 @@ struct KeyCheck : JsonEvents {
 
 Result<json::value> parse_json(std::string_view text, std::string_view what, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
-    return failure(ErrorCode::corrupt, "{}: {} bytes of JSON, the limit is {}", what, text.size(), limits.bytes);
+    return failure(ErrorCode::corrupt, "{}: {} bytes of JSON, the limit is {}", what, text.size(),
+                   limits.bytes);
   }
   json::parse_options options;
   options.max_depth = limits.depth;

@@ -16,8 +16,9 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// Parses one JSON text. Beyond the grammar, a key that comes twice in one object is an error: which of the two
-// values counts would be a matter of the reader's taste. Errors are ErrorCode::corrupt and begin with `what`.
+// Parses one JSON text. Beyond the grammar, a key that comes twice in one object is an error: which of the
+// two values counts would be a matter of the reader's taste. Errors are ErrorCode::corrupt and begin with
+// `what`.
 Result<boost::json::value> parse_json(std::string_view text, std::string_view what,
                                       const JsonLimits& limits = {});
 

@@ -20,11 +20,11 @@ struct Format {
   std::optional<DType> dtype;
 };
 constexpr std::array kFormats = {
-    Format{"BOOL", 1, std::nullopt}, Format{"U8", 1, DType::u8},          Format{"I8", 1, DType::i8},
-    Format{"I16", 2, std::nullopt},  Format{"U16", 2, std::nullopt},      Format{"F16", 2, DType::f16},
-    Format{"BF16", 2, DType::bf16},  Format{"I32", 4, DType::i32},        Format{"U32", 4, std::nullopt},
-    Format{"F32", 4, DType::f32},    Format{"F64", 8, std::nullopt},      Format{"I64", 8, DType::i64},
-    Format{"U64", 8, std::nullopt},  Format{"F8_E4M3", 1, std::nullopt},  Format{"F8_E5M2", 1, std::nullopt}};
+    Format{"BOOL", 1, std::nullopt}, Format{"U8", 1, DType::u8},         Format{"I8", 1, DType::i8},
+    Format{"I16", 2, std::nullopt},  Format{"U16", 2, std::nullopt},     Format{"F16", 2, DType::f16},
+    Format{"BF16", 2, DType::bf16},  Format{"I32", 4, DType::i32},       Format{"U32", 4, std::nullopt},
+    Format{"F32", 4, DType::f32},    Format{"F64", 8, std::nullopt},     Format{"I64", 8, DType::i64},
+    Format{"U64", 8, std::nullopt},  Format{"F8_E4M3", 1, std::nullopt}, Format{"F8_E5M2", 1, std::nullopt}};
 
 // One entry as the header has it.
 struct Entry {
@@ -124,7 +124,8 @@ class HeaderReader : public JsonEvents {
     if (numbers_ == nullptr) return unexpected("a number", ec);
     if (value < 0) return refuse(ec, "tensor {}: negative number {}", entries.back().name, value);
     if (numbers_->size() >= kSafetensorsRankMax) {
-      return refuse(ec, "tensor {}: more than {} numbers in a list", entries.back().name, kSafetensorsRankMax);
+      return refuse(ec, "tensor {}: more than {} numbers in a list", entries.back().name,
+                    kSafetensorsRankMax);
     }
     numbers_->push_back(value);
     return true;
@@ -209,7 +210,8 @@ Result<std::vector<Entry>> read_header(std::string_view header, std::string_view
   while (header.ends_with(' ')) header.remove_suffix(1);
   if (!header.starts_with('{')) return failure(ErrorCode::corrupt, "{}: the header must begin with {{", what);
   if (!header.ends_with('}')) {
-    return failure(ErrorCode::corrupt, "{}: the header must end with }} and may be padded with spaces only", what);
+    return failure(ErrorCode::corrupt, "{}: the header must end with }} and may be padded with spaces only",
+                   what);
   }
   json::parse_options options;
   options.max_depth = 3;
@@ -232,8 +234,9 @@ Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view 
                    e.begin(), e.end());
   }
   if (e.end() > data_bytes) {
-    return failure(ErrorCode::corrupt, "{}: tensor {} ends at byte {} of the data, the file holds {} bytes of it",
-                   what, e.name, e.end(), data_bytes);
+    return failure(ErrorCode::corrupt,
+                   "{}: tensor {} ends at byte {} of the data, the file holds {} bytes of it", what, e.name,
+                   e.end(), data_bytes);
   }
   std::uint64_t bytes = e.format->bytes;
   for (const std::int64_t extent : *e.shape) {
@@ -243,8 +246,8 @@ Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view 
     }
   }
   if (bytes != e.end() - e.begin()) {
-    return failure(ErrorCode::corrupt, "{}: tensor {}: {} [{}] takes {} bytes, its data_offsets span {}", what,
-                   e.name, e.format->name, fmt::join(*e.shape, ", "), bytes, e.end() - e.begin());
+    return failure(ErrorCode::corrupt, "{}: tensor {}: {} [{}] takes {} bytes, its data_offsets span {}",
+                   what, e.name, e.format->name, fmt::join(*e.shape, ", "), bytes, e.end() - e.begin());
   }
   return {};
 }
@@ -253,13 +256,14 @@ Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view 
 Result<> check_cover(std::span<const Entry> entries, std::uint64_t data_bytes, std::string_view what) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(entries[i].begin(), entries[i].end()); });
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::pair(entries[i].begin(), entries[i].end()); });
   std::uint64_t covered = 0;
   for (const std::size_t i : order) {
     const Entry& e = entries[i];
     if (e.begin() < covered) {
-      return failure(ErrorCode::corrupt, "{}: tensor {} overlaps another: it begins at byte {}, {} are taken", what,
-                     e.name, e.begin(), covered);
+      return failure(ErrorCode::corrupt, "{}: tensor {} overlaps another: it begins at byte {}, {} are taken",
+                     what, e.name, e.begin(), covered);
     }
     if (e.begin() > covered) {
       return failure(ErrorCode::corrupt, "{}: a gap of {} bytes before tensor {}", what, e.begin() - covered,
@@ -290,8 +294,8 @@ Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> f
                    kSafetensorsHeaderBytesMax);
   }
   if (header_bytes > file.size() - sizeof header_bytes) {
-    return failure(ErrorCode::corrupt, "{}: truncated: a header of {} bytes in a file of {}", what, header_bytes,
-                   file.size());
+    return failure(ErrorCode::corrupt, "{}: truncated: a header of {} bytes in a file of {}", what,
+                   header_bytes, file.size());
   }
   const auto* text = reinterpret_cast<const char*>(file.data() + sizeof header_bytes);
   TRY(std::vector<Entry> entries, read_header({text, static_cast<std::size_t>(header_bytes)}, what));
@@ -301,7 +305,8 @@ Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> f
   TRY_VOID(check_cover(entries, data.size(), what));
   std::ranges::sort(entries, {}, &Entry::name);
   const auto twice = std::ranges::adjacent_find(entries, {}, &Entry::name);
-  if (twice != entries.end()) return failure(ErrorCode::corrupt, "{}: tensor {} comes twice", what, twice->name);
+  if (twice != entries.end())
+    return failure(ErrorCode::corrupt, "{}: tensor {} comes twice", what, twice->name);
 
   std::vector<StoredTensor> tensors;
   tensors.reserve(entries.size());

@@ -1,9 +1,9 @@
 // The safetensors file format: an 8-byte little-endian length, a JSON header of that length, and the data.
 //
-// The header maps each tensor's name to {"dtype", "shape", "data_offsets": [begin, end)}, offsets counted from
-// the end of the header. Here a file is either exactly that or an error that says what is wrong: the tensors
-// must cover the data without gap or overlap, every byte count must be what dtype and shape say, nothing may
-// come twice, and only spaces may pad the header.
+// The header maps each tensor's name to {"dtype", "shape", "data_offsets": [begin, end)}, offsets counted
+// from the end of the header. Here a file is either exactly that or an error that says what is wrong: the
+// tensors must cover the data without gap or overlap, every byte count must be what dtype and shape say,
+// nothing may come twice, and only spaces may pad the header.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!tensors) return 0;
   std::size_t bytes = 0;
   for (const octavo::StoredTensor& t : *tensors) {
-    CHECK(t.bytes.empty() || (t.bytes.data() >= file.data() && t.bytes.data() + t.bytes.size() <= file.data() + size));
+    CHECK(t.bytes.empty() ||
+          (t.bytes.data() >= file.data() && t.bytes.data() + t.bytes.size() <= file.data() + size));
     bytes += t.bytes.size();
   }
   CHECK(bytes < size);

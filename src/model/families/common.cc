@@ -23,22 +23,23 @@ Result<Activation> read_activation(const Config& config, const Dialect& dialect)
   if (name == "gelu") return Activation::gelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
-  return field_failure(dialect.activation, ErrorCode::unsupported,
-                       "config.json: {} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh and relu",
-                       dialect.activation, name);
+  return field_failure(
+      dialect.activation, ErrorCode::unsupported,
+      "config.json: {} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh and relu",
+      dialect.activation, name);
 }
 
 Result<Attention> read_heads(const Config& config, const Dialect& dialect, int dim) {
   Attention a;
   TRY(a.q_heads, config.integer(dialect.heads, kHeads));
-  TRY(a.kv_heads, config.integer("num_key_value_heads", kHeads, a.q_heads));
+  TRY(a.kv_heads, config.integer(dialect.kv_heads, kHeads, a.q_heads));
   if (a.q_heads % a.kv_heads != 0) {
     return invalid("num_key_value_heads", "config.json: {} {} is not a multiple of num_key_value_heads {}",
                    dialect.heads, a.q_heads, a.kv_heads);
   }
   if (!config.has("head_dim") && dim % a.q_heads != 0) {
-    return invalid(dialect.heads, "config.json: {} {} does not divide {} {}", dialect.heads, a.q_heads, dialect.dim,
-                   dim);
+    return invalid(dialect.heads, "config.json: {} {} does not divide {} {}", dialect.heads, a.q_heads,
+                   dialect.dim, dim);
   }
   TRY(a.head_dim, config.integer("head_dim", kHeadDim, dim / a.q_heads));
   a.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.head_dim)));
@@ -94,10 +95,11 @@ Result<RopeScaling> read_scaling(const Config& config, const Config& rope, int r
         s.factor <= 1 ? 1 : std::sqrt(1 + std::log(s.factor) / std::log(std::max(s.original_positions, 2)));
     TRY(s.attention_factor, rope.number("attention_factor", kFactor, suggested));
   } else {
-    return field_failure("rope_type", ErrorCode::unsupported,
-                         "config.json: rope_type is \"{}\"; supported are default, linear, dynamic, llama3, yarn "
-                         "and longrope",
-                         kind);
+    return field_failure(
+        "rope_type", ErrorCode::unsupported,
+        "config.json: rope_type is \"{}\"; supported are default, linear, dynamic, llama3, yarn "
+        "and longrope",
+        kind);
   }
   return s;
 }
@@ -108,7 +110,8 @@ int scaled_positions(const RopeScaling& s, int positions) {
   const bool scale = s.kind == RopeScalingKind::linear || s.kind == RopeScalingKind::dynamic ||
                      s.kind == RopeScalingKind::yarn;
   if (!scale) return positions;
-  return static_cast<int>(std::clamp(s.original_positions * s.factor, 1.0, static_cast<double>(kPositions.most)));
+  return static_cast<int>(
+      std::clamp(s.original_positions * s.factor, 1.0, static_cast<double>(kPositions.most)));
 }
 
 }  // namespace
@@ -119,8 +122,10 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
   if (!rope) {
     TRY(rope, config.object("rope_parameters"));
   }
-  if (rope && !layer_type.empty() && rope->has(layer_type)) {
+  if (rope && rope->has(layer_type)) {
     TRY(rope, rope->object(layer_type));
+  } else if (layer_type == "sliding_attention") {
+    rope.reset();
   }
   RopeSpec spec;
   TRY(spec.theta, config.number(dialect.theta, kTheta, dialect.theta_default));
@@ -154,7 +159,7 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
   layer.pre_norm = dialect.norm;
   layer.pre_norm.eps = static_cast<float>(eps);
   TRY(layer.attention, read_heads(config, dialect, spec.dim));
-  TRY(layer.mlp.hidden, config.integer(dialect.hidden, kDim));
+  TRY(layer.mlp.hidden, config.integer(dialect.hidden, kDim, dialect.hidden_default));
   TRY(layer.mlp.activation, read_activation(config, dialect));
   if (dialect.rotary) {
     TRY(RopeSpec rope, read_rope(config, dialect, layer.attention.head_dim, spec.max_positions));
@@ -167,22 +172,22 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
   return spec;
 }
 
-Result<> set_windows(ModelSpec& spec, const Config& config, bool (*sliding)(const Config&, int layer),
-                     std::string_view field) {
-  if (!config.has(field)) return {};
-  TRY(const int window, config.integer(field, kPositions));
+Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding) {
+  if (!config.has("sliding_window")) return {};
+  TRY(const int window, config.integer("sliding_window", kPositions));
   TRY(const std::vector<std::string> types, config.texts("layer_types"));
   if (!types.empty() && types.size() != spec.layers.size()) {
-    return invalid("layer_types", "config.json: layer_types has {} entries, there are {} layers", types.size(),
-                   spec.layers.size());
+    return invalid("layer_types", "config.json: layer_types has {} entries, there are {} layers",
+                   types.size(), spec.layers.size());
   }
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     if (!types.empty() && types[i] != "sliding_attention" && types[i] != "full_attention") {
-      return field_failure("layer_types", ErrorCode::unsupported,
-                           "config.json: layer_types has \"{}\"; supported are full_attention and sliding_attention",
-                           types[i]);
+      return field_failure(
+          "layer_types", ErrorCode::unsupported,
+          "config.json: layer_types has \"{}\"; supported are full_attention and sliding_attention",
+          types[i]);
     }
-    const bool slides = types.empty() ? sliding(config, static_cast<int>(i)) : types[i] == "sliding_attention";
+    const bool slides = types.empty() ? sliding(static_cast<int>(i)) : types[i] == "sliding_attention";
     spec.layers[i].attention.window = slides ? window : 0;
   }
   return {};

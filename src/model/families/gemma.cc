@@ -57,7 +57,7 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
   TRY(spec.ropes[0], read_rope(config, dialect, head_dim, spec.max_positions, "full_attention"));
   dialect.theta = "rope_local_base_freq";
   dialect.theta_default = 1e4;
-  TRY(RopeSpec local, read_local_rope(config, dialect, head_dim, spec.max_positions));
+  TRY(RopeSpec local, read_rope(config, dialect, head_dim, spec.max_positions, "sliding_attention"));
   spec.ropes.push_back(local);
   for (LayerSpec& layer : spec.layers) {
     layer.attention.qk_norm = QkNorm::shared;

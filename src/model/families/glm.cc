@@ -1,5 +1,5 @@
-// GLM-4 (GLM team, 2024): half of each head turns, in interleaved pairs. The 0414 models (Glm4) add norms behind
-// both halves.
+// GLM-4 (GLM team, 2024): half of each head turns, in interleaved pairs. The 0414 models (Glm4) add norms
+// behind both halves.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

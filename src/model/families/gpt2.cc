@@ -1,4 +1,5 @@
-// GPT-2 (Radford et al., 2019): learned positions, layer norms, biases everywhere, matrices stored transposed.
+// GPT-2 (Radford et al., 2019): learned positions, layer norms, biases everywhere, matrices stored
+// transposed.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -9,6 +10,7 @@ Result<ModelSpec> describe_gpt2(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "n_embd",
                                               .layers = "n_layer",
                                               .heads = "n_head",
+                                              .kv_heads = "n_head",
                                               .hidden = "n_inner",
                                               .hidden_default = 4 * dim,
                                               .positions = "n_positions",

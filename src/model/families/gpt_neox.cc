@@ -6,7 +6,8 @@
 namespace octavo {
 
 Result<ModelSpec> describe_gpt_neox(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config, {.activation_default = "gelu",
+  TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
+                                              .activation_default = "gelu",
                                               .eps = "layer_norm_eps",
                                               .eps_default = 1e-5,
                                               .norm = {.kind = NormKind::layer, .bias = true},
@@ -21,16 +22,17 @@ Result<ModelSpec> describe_gpt_neox(const Config& config) {
     layer.mlp.gated = false;
     layer.mlp.up_bias = layer.mlp.down_bias = true;
   }
-  spec.names = {.prefixes = {"gpt_neox."},
-                .lm_head = "embed_out",
-                .embedding = "embed_in",
-                .final_norm = "final_layer_norm",
-                .qkv = {"attention.query_key_value"},
-                .out = "attention.dense",
-                .up = {"mlp.dense_h_to_4h"},
-                .down = "mlp.dense_4h_to_h",
-                .qkv_order = QkvOrder::by_head,
-                .ignorable = {"*.attention.rotary_emb.inv_freq", "*.attention.bias", "*.attention.masked_bias"}};
+  spec.names = {
+      .prefixes = {"gpt_neox."},
+      .lm_head = "embed_out",
+      .embedding = "embed_in",
+      .final_norm = "final_layer_norm",
+      .qkv = {"attention.query_key_value"},
+      .out = "attention.dense",
+      .up = {"mlp.dense_h_to_4h"},
+      .down = "mlp.dense_4h_to_h",
+      .qkv_order = QkvOrder::by_head,
+      .ignorable = {"*.attention.rotary_emb.inv_freq", "*.attention.bias", "*.attention.masked_bias"}};
   return spec;
 }
 

@@ -6,7 +6,7 @@ namespace octavo {
 
 Result<ModelSpec> describe_mistral(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
-  TRY_VOID(set_windows(spec, config, [](const Config&, int) { return true; }));
+  TRY_VOID(set_windows(spec, config, [](int) { return true; }));
   return spec;
 }
 

@@ -1,5 +1,5 @@
-// Qwen2 (Yang et al., 2024): biases on queries, keys and values. Qwen3 (Yang et al., 2025): norms of queries and
-// keys instead.
+// Qwen2 (Yang et al., 2024): biases on queries, keys and values. Qwen3 (Yang et al., 2025): norms of queries
+// and keys instead.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

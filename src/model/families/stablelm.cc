@@ -1,5 +1,5 @@
-// StableLM 2 (Bellagente et al., 2024): layer norms, a quarter of each head turns; the 12B adds norms of queries
-// and keys, and halves in parallel.
+// StableLM 2 (Bellagente et al., 2024): layer norms, a quarter of each head turns; the 12B adds norms of
+// queries and keys, and halves in parallel.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

@@ -46,7 +46,6 @@ Result<ModelSpec> describe(const Config& config) {
   }
   TRY(ModelSpec spec, found->describe(config));
   spec.architecture = names[0];
-  TRY_VOID(check_spec(spec));
   return spec;
 }
 
