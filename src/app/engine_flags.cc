@@ -21,10 +21,10 @@ std::string expand_suffix(std::string text) {
   return std::to_string(static_cast<std::int64_t>(number * static_cast<double>(unit->second)));
 }
 
-const std::map<std::string, SchedulingPolicy> kPolicies = {
-    {"fcfs", SchedulingPolicy::fcfs},
-    {"priority", SchedulingPolicy::priority},
-    {"lpm", SchedulingPolicy::longest_prefix},
+const std::map<std::string, Policy> kPolicies = {
+    {"fcfs", Policy::fcfs},
+    {"priority", Policy::priority},
+    {"lpm", Policy::longest_prefix},
 };
 const std::map<std::string, HashAlgorithm> kHashes = {
     {"xxhash", HashAlgorithm::xxh3_128},
@@ -96,7 +96,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
   command.add_option("--scheduling-policy", o.policy, "fcfs, priority, or lpm (longest cached prefix first)")
       ->transform(CLI::CheckedTransformer(kPolicies))
       ->group("Scheduling");
-  command.add_option("--max-num-queued-reqs", o.max_queued_requests, "Unfinished answers the engine accepts; more are refused with 429")
+  command.add_option("--max-num-queued-reqs", o.max_unfinished, "Unfinished answers the engine accepts; more are refused with 429")
       ->transform(suffix)
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str()

@@ -1,4 +1,4 @@
-// The bytes behind the block ids: one layer cache per layer, cut from a few large allocations.
+// The bytes behind the block ids: one layer cache per layer, all in one allocation.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,13 @@ namespace octavo {
 
 class KvMemory {
  public:
-  // One allocation per plane, `blocks` blocks each. Layers of different cache groups share a plane: a block belongs to one
-  // group at a time.
+  // Room for `blocks` blocks. Error: the device has not got it.
   static Result<KvMemory> allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks);
 
   std::span<const KvLayer> layers() const { return layers_; }  // one for each layer of the model
 
  private:
-  std::vector<Buffer> planes_;
+  Buffer bytes_;
   std::vector<KvLayer> layers_;
 };
 
