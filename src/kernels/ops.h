@@ -128,7 +128,7 @@ struct ScaleLogitsArgs {
 // A list for each row, flat: row r owns items [starts[r], starts[r + 1]).
 struct RowLists {
   View starts;  // i32 [rows + 1]; optional: every list empty
-  View ids;     // i32 token ids, ascending and unique within a row unless said otherwise
+  View ids;     // i32 token ids, each at most once in a row
 };
 
 // The least log-probability that is ever reported: of a banned token, too. Finite, because JSON knows no
@@ -170,7 +170,7 @@ struct SampleArgs {
 
   // What to report: the chosen token with its rank (1 + the tokens of greater logit), and a list.
   View top_counts;         // i32, at most k: how many of the first in order; -1: no log-probabilities at all
-  RowLists reported;       // at most k tokens to report instead of the first, in their order
+  RowLists reported;       // at most k tokens (also the same twice) to report instead of the first
   bool processed = false;  // log-probabilities after all processing instead of the model's own
 
   View out_id;            // i32

@@ -1,6 +1,9 @@
 #include "kernels/cpu/sample.h"
 
+#include <algorithm>
 #include <atomic>
+#include <limits>
+#include <utility>
 
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/sample_scans.h"
@@ -175,12 +178,15 @@ class RowSampler {
   template <class Change>
   void change(std::span<const std::int32_t> ids, Change changed) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      logits_[ids[i]] = changed(logits_[ids[i]], i);
-      const std::int64_t block = ids[i] / kSampleBlock;
-      if (i + 1 < ids.size() && ids[i + 1] / kSampleBlock == block) continue;
-      const std::int64_t begin = block * kSampleBlock;
-      block_maxima(logits_ + begin, std::min(kSampleBlock, vocab_ - begin),
-                   &work_.maxima[static_cast<std::size_t>(block)]);
+      float& logit = logits_[ids[i]];
+      float& maximum = work_.maxima[static_cast<std::size_t>(ids[i] / kSampleBlock)];
+      const float old = std::exchange(logit, changed(logit, i));
+      if (logit >= maximum) {
+        maximum = logit;
+      } else if (old == maximum) {
+        const std::int64_t begin = ids[i] / kSampleBlock * kSampleBlock;
+        block_maxima(logits_ + begin, std::min(kSampleBlock, vocab_ - begin), &maximum);
+      }
     }
   }
 

@@ -1,5 +1,7 @@
 #include "kernels/reference/sample.h"
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "kernels/sampling.h"
