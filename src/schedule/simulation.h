@@ -68,14 +68,14 @@ class Simulation {
   Simulation(SchedulerOptions options, Choose choose)
       : choose_(std::move(choose)), scheduler_(*Scheduler::create(std::move(options))) {
     const auto& o = scheduler_->options();
-    arrivals_per_cent_ = 1 + choose_(25);
+    arrivals_per_cent_ = 1 + choose_(40);
     device_.assign(static_cast<std::size_t>(o.num_blocks) * static_cast<std::size_t>(o.block_size), 0);
   }
 
   // One random operation.
   void operate() {
     const int what = choose_(100);
-    if (what < arrivals_per_cent_) {
+    if (what < arrivals_per_cent_ || clients_.empty()) {
       arrive();
     } else if (what < arrivals_per_cent_ + 3) {
       abort_someone();
@@ -253,9 +253,22 @@ class Simulation {
         const BlockId block = table[static_cast<std::size_t>(position / cache.pool.block_size())];
         CHECK(cache.pool.references(block) == 1 && cache.pool.prefix(block) == kEmptyPrefix,
               "block {} is written by one and used by {}", block, cache.pool.references(block));
+        CHECK(!touched_in_flight(block, g, client), "block {} is written while a step in flight may read it", block);
       }
     }
     return row;
+  }
+
+  // By a step of someone else.
+  bool touched_in_flight(BlockId block, int group, const Client& client) const {
+    const KvCache& cache = scheduler_->cache();
+    for (const Flight& flight : flights_)
+      for (const Row& row : flight.rows) {
+        const std::ptrdiff_t seen = cache.first_needed(group, row.first);
+        const auto& table = row.tables[static_cast<std::size_t>(group)];
+        if (row.client.get() != &client && std::find(table.begin() + seen, table.end(), block) != table.end()) return true;
+      }
+    return false;
   }
 
   std::uint64_t& cell(const Row& row, std::size_t group, int position) {
@@ -263,6 +276,11 @@ class Simulation {
     const BlockId block = row.tables[group][static_cast<std::size_t>(position / size)];
     CHECK(block != kNoBlock, "position {} is out of the window", position);
     return device_[static_cast<std::size_t>(block * size + position % size)];
+  }
+
+  // What the layers of a group compute for a position.
+  static std::uint64_t content(const Row& row, std::size_t group, int position) {
+    return mix(row.client->past[static_cast<std::size_t>(position)], group);
   }
 
   // The device does the oldest step as late as it may, also for clients that have gone: all writes, then all
@@ -274,12 +292,12 @@ class Simulation {
     for (const Row& row : flight.rows)
       for (std::size_t g = 0; g < groups.size(); ++g)
         for (int p = row.first; p < row.first + row.count; ++p)
-          cell(row, g, p) = row.client->past[static_cast<std::size_t>(p)];
+          cell(row, g, p) = content(row, g, p);
     for (const Row& row : flight.rows)
       for (std::size_t g = 0; g < groups.size(); ++g) {
         const int seen = groups[g].window == 0 ? 0 : std::max(0, row.first - groups[g].window + 1);
         for (int p = seen; p < row.first + row.count; ++p)
-          CHECK(cell(row, g, p) == row.client->past[static_cast<std::size_t>(p)], "foreign content at position {} of {}",
+          CHECK(cell(row, g, p) == content(row, g, p), "foreign content at position {} of {}",
                 p, row.first);
       }
     scheduler_->collect(flight.step);
