@@ -14,7 +14,7 @@ namespace {
 
 Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "reference") return make_reference_backend();
-  if (options.device == "cpu") return make_cpu_backend({.threads = options.threads});
+  if (options.device == "cpu") return make_cpu_backend({.threads = options.threads, .isa = {}});
   return invalid("device", "must be cpu or reference, got {}", options.device);
 }
 

@@ -113,8 +113,10 @@ void BlockPool::prefetch(int group, Hash128 key) const { __builtin_prefetch(&buc
 void BlockPool::remember(BlockId block, const BlockContent& content, PrefixId prefix) {
   Block& b = blocks_[at(block)];
   CHECK(b.references > 0 && b.prefix == kEmptyPrefix && prefix != kEmptyPrefix && b.group == content.group,
-        "block {}: {} users, prefix {}, group {} of {}", block, b.references, b.prefix, b.group, content.group);
-  CHECK(content.tokens.size() == at(block_size_), "{} tokens for a block of {}", content.tokens.size(), block_size_);
+        "block {}: {} users, prefix {}, group {} of {}", block, b.references, b.prefix, b.group,
+        content.group);
+  CHECK(content.tokens.size() == at(block_size_), "{} tokens for a block of {}", content.tokens.size(),
+        block_size_);
   b.key = content.key;
   b.extra = content.extra;
   b.parent = content.parent;
@@ -137,8 +139,8 @@ void BlockPool::check() const {
     CHECK(++free <= total_);
     cached_free += blocks_[at(b)].prefix != kEmptyPrefix;
   }
-  CHECK(free == free_ && cached_free == cached_free_, "{} free, {} counted; {} cached, {} counted", free, free_,
-        cached_free, cached_free_);
+  CHECK(free == free_ && cached_free == cached_free_, "{} free, {} counted; {} cached, {} counted", free,
+        free_, cached_free, cached_free_);
   int unused = 0, remembered = 0, found = 0;
   std::vector<int> extra(extra_references_.size(), 0);
   for (BlockId b = 0; b < total_; ++b) {

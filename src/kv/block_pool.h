@@ -20,19 +20,19 @@ using BlockId = std::int32_t;
 inline constexpr BlockId kNoBlock = -1;
 
 // Stands for one distinct content "these blocks of tokens from the very first on". Given out by the pool and
-// never twice, so that two blocks with equal PrefixId hold the same tokens after the same past, whatever their
-// hashes say.
+// never twice, so that two blocks with equal PrefixId hold the same tokens after the same past, whatever
+// their hashes say.
 using PrefixId = std::uint64_t;
-inline constexpr PrefixId kEmptyPrefix = 0;            // before the first block
+inline constexpr PrefixId kEmptyPrefix = 0;           // before the first block
 inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: not known
 
 // What a full block holds.
 struct BlockContent {
-  int group = 0;                            // the cache group whose layers wrote it
-  Hash128 key;                              // chained hash of all tokens up to the block's end
-  Hash128 extra;                            // what else changes the content or who may share it: salt
-  PrefixId parent = kEmptyPrefix;           // the content of all blocks before this one
-  std::span<const std::int32_t> tokens;     // block_size of them
+  int group = 0;                         // the cache group whose layers wrote it
+  Hash128 key = {};                      // chained hash of all tokens up to the block's end
+  Hash128 extra = {};                    // what else changes the content or who may share it: salt
+  PrefixId parent = kEmptyPrefix;        // the content of all blocks before this one
+  std::span<const std::int32_t> tokens;  // block_size of them
 };
 
 class BlockPool {
@@ -42,11 +42,12 @@ class BlockPool {
 
   int block_size() const { return block_size_; }
   int total() const { return total_; }
-  int free() const { return free_; }               // in use by nobody, remembered ones included
-  int cached() const { return cached_free_; }      // of the free ones: those that remember a content
+  int free() const { return free_; }           // in use by nobody, remembered ones included
+  int cached() const { return cached_free_; }  // of the free ones: those that remember a content
   int used() const { return total_ - free_; }
 
-  // Takes the free block that is cheapest to lose: a blank one, else the least recently used. One must be free.
+  // Takes the free block that is cheapest to lose: a blank one, else the least recently used. One must be
+  // free.
   BlockId allocate(int group);
 
   // One user more of a block, in use or free.
@@ -105,7 +106,7 @@ class BlockPool {
   int free_ = 0;
   int cached_free_ = 0;
   PrefixId last_prefix_ = kEmptyPrefix;
-  std::vector<Block> blocks_;  // one more than total_: the last is the ring's seam, oldest after it
+  std::vector<Block> blocks_;          // one more than total_: the last is the ring's seam, oldest after it
   std::vector<std::int32_t> tokens_;   // [total, block_size]
   std::vector<BlockId> buckets_;       // first block of each; a power of two of them
   std::vector<int> extra_references_;  // [group]

@@ -7,14 +7,16 @@ namespace {
 
 constexpr int kPrefetchDistance = 8;
 
-BlockContent content_of(const KvCache& cache, const BlockHistory& history, int group, int block, PrefixId parent) {
+BlockContent content_of(const KvCache& cache, const BlockHistory& history, int group, int block,
+                        PrefixId parent) {
   const auto size = static_cast<std::size_t>(cache.pool.block_size());
   const auto index = static_cast<std::size_t>(block);
   return {group, history.keys[index], history.extra, parent, history.tokens.subspan(index * size, size)};
 }
 
 // Full attention: from the first block on, each one proven by the one before it. Returns how many are there.
-int walk_forward(const KvCache& cache, const BlockHistory& history, int group, int limit, PrefixMatch& match) {
+int walk_forward(const KvCache& cache, const BlockHistory& history, int group, int limit,
+                 PrefixMatch& match) {
   auto& table = match.tables[static_cast<std::size_t>(group)];
   PrefixId parent = kEmptyPrefix;
   for (int i = 0; i < limit; ++i) {
@@ -29,9 +31,9 @@ int walk_forward(const KvCache& cache, const BlockHistory& history, int group, i
   return limit;
 }
 
-// Sliding window: backward from block `end`, as far as the position after it sees; each block proves the past of
-// the one before. Returns the block that is missing, or -1. `tip` is the content up to `end` and is learnt from
-// the first block when unknown.
+// Sliding window: backward from block `end`, as far as the position after it sees; each block proves the past
+// of the one before. Returns the block that is missing, or -1. `tip` is the content up to `end` and is learnt
+// from the first block when unknown.
 int walk_backward(const KvCache& cache, const BlockHistory& history, int group, int end, PrefixId& tip,
                   PrefixMatch& match) {
   auto& table = match.tables[static_cast<std::size_t>(group)];

@@ -14,7 +14,8 @@ int group_growth(const KvCache& cache, int g, int length, int held, int end, int
 
 }  // namespace
 
-SequenceBlocks::SequenceBlocks(KvCache& cache, int max_tokens) : cache_(&cache), groups_(cache.groups.size()) {
+SequenceBlocks::SequenceBlocks(KvCache& cache, int max_tokens)
+    : cache_(&cache), groups_(cache.groups.size()) {
   for (Group& group : groups_) group.table.reserve(static_cast<std::size_t>(cache.blocks_for(max_tokens)));
 }
 
@@ -72,8 +73,9 @@ void SequenceBlocks::publish(int computed, const BlockHistory& history) {
   const int size = cache_->pool.block_size();
   for (; published_ < computed / size; ++published_) {
     const auto i = static_cast<std::size_t>(published_);
-    BlockContent content{0, history.keys[i], history.extra, tip_,
-                         history.tokens.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size))};
+    BlockContent content{
+        0, history.keys[i], history.extra, tip_,
+        history.tokens.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size))};
     // The same content may be there already, computed beside us: then it has a name that all groups share.
     BlockId twin = kNoBlock;
     for (content.group = 0; content.group < cache_->group_count() && twin == kNoBlock; ++content.group)

@@ -41,8 +41,8 @@ class SequenceBlocks {
   // Releases the blocks that no position from `computed` on sees any more.
   void leave_window(int computed);
 
-  // Gives all blocks up, last positions first (so that tails are evicted before what they continue), appending
-  // them to `out`: the references go over to the caller.
+  // Gives all blocks up, last positions first (so that tails are evicted before what they continue),
+  // appending them to `out`: the references go over to the caller.
   void give_up(std::vector<BlockId>& out);
 
  private:

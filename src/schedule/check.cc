@@ -38,8 +38,9 @@ void Scheduler::check() const {
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
   for (const DeferredBlock& d : deferred_) ++references[static_cast<std::size_t>(d.block)];
   for (BlockId b = 0; b < cache_.pool.total(); ++b)
-    CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b), "block {} has {} users, {} counted", b,
-          cache_.pool.references(b), references[static_cast<std::size_t>(b)]);
+    CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b),
+          "block {} has {} users, {} counted", b, cache_.pool.references(b),
+          references[static_cast<std::size_t>(b)]);
   for (int g = 0; g < cache_.group_count(); ++g)
     if (cache_.group(g).window != 0) lent += cache_.pool.extra_references(g);
   CHECK(promised + lent <= cache_.pool.free(), "{} blocks promised, {} lent, {} free", promised, lent,

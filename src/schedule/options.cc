@@ -17,7 +17,8 @@ Result<> validate(const SchedulerOptions& options) {
   TRY_VOID(in_range("max_model_len", options.max_model_len, 2, kTokensMax));
   TRY_VOID(in_range("max_num_seqs", options.max_num_seqs, 1, 1 << 16));
   TRY_VOID(in_range("max_sequences", options.max_sequences, options.max_num_seqs, 1 << 24));
-  TRY_VOID(in_range("max_num_batched_tokens", options.max_num_batched_tokens, options.max_num_seqs, kTokensMax));
+  TRY_VOID(
+      in_range("max_num_batched_tokens", options.max_num_batched_tokens, options.max_num_seqs, kTokensMax));
   TRY_VOID(in_range("long_prefill_token_threshold", options.long_prefill_token_threshold, 0, kTokensMax));
   TRY_VOID(in_range("max_steps_in_flight", options.max_steps_in_flight, 1, 16));
   TRY_VOID(in_range("max_preemptions", options.max_preemptions, 0, 1 << 16));

@@ -8,7 +8,8 @@
 namespace octavo {
 namespace {
 
-// Waiting sequences that one plan looks at beyond those it admits: each costs a walk through the prefix cache.
+// Waiting sequences that one plan looks at beyond those it admits: each costs a walk through the prefix
+// cache.
 constexpr int kSharersPassedMax = 64;
 constexpr std::size_t kReorderedMax = 128;
 
@@ -50,8 +51,8 @@ int Scheduler::tokens_wanted(const Sequence& s) const {
 // Blocks kept free for the sequence, so that what it was admitted for never waits.
 int Scheduler::promise(const Sequence& s) const { return s.blocks.growth(s.promised, ahead_max_); }
 
-// Free blocks that nobody has a claim on. A block of a sliding-window group with two users is taken off, too: the
-// first to leave it behind will take a new one, and gives none back.
+// Free blocks that nobody has a claim on. A block of a sliding-window group with two users is taken off, too:
+// the first to leave it behind will take a new one, and gives none back.
 int Scheduler::spare() const {
   int lent = 0;
   for (int g = 0; g < cache_.group_count(); ++g)
@@ -70,7 +71,8 @@ void Scheduler::plan_decodes(StepPlan& plan) {
 void Scheduler::plan_prefills(StepPlan& plan) {
   for (const Slot slot : running_) {
     if (budget_ == 0) return;
-    if (const int wanted = tokens_wanted(at(slot)); wanted > 1) compute(slot, std::min(wanted, budget_), plan);
+    if (const int wanted = tokens_wanted(at(slot)); wanted > 1)
+      compute(slot, std::min(wanted, budget_), plan);
   }
 }
 
@@ -90,8 +92,8 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   return false;
 }
 
-// Takes the blocks of the last running sequence after `place` that may lose them. Not yet part of this plan: those
-// after `place` have their turn later.
+// Takes the blocks of the last running sequence after `place` that may lose them. Not yet part of this plan:
+// those after `place` have their turn later.
 bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   std::size_t last = running_.size() - 1;
   while (last > place && at(running_[last]).settled) --last;
@@ -139,7 +141,8 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
 }
 
 void Scheduler::plan_waiting(StepPlan& plan) {
-  if (waiting_.empty() || budget_ == 0 || running_.size() == static_cast<std::size_t>(options_.max_num_seqs)) return;
+  if (waiting_.empty() || budget_ == 0 || running_.size() == static_cast<std::size_t>(options_.max_num_seqs))
+    return;
   if (options_.policy == Policy::longest_prefix) order_by_prefix();
   frontier_.clear();
   for (const Slot slot : running_) note_frontier(at(slot));
@@ -172,7 +175,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   const int known = static_cast<int>(s.tokens.size());
   const int first = match_.blocks * options_.block_size;
   int count = known - first;
-  if (options_.long_prefill_token_threshold > 0) count = std::min(count, options_.long_prefill_token_threshold);
+  if (options_.long_prefill_token_threshold > 0)
+    count = std::min(count, options_.long_prefill_token_threshold);
   if (count > budget_ && !options_.enable_chunked_prefill) return Admission::must_wait;
   count = std::min(count, budget_);
 
@@ -193,7 +197,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
     prefix_hits_ += first;
   }
   promised_ += growth;
-  running_.insert(std::ranges::upper_bound(running_, slot, [&](Slot a, Slot b) { return before(a, b); }), slot);
+  running_.insert(std::ranges::upper_bound(running_, slot, [&](Slot a, Slot b) { return before(a, b); }),
+                  slot);
   compute(slot, count, plan);
   note_frontier(s);
   return Admission::admitted;
@@ -206,8 +211,8 @@ void Scheduler::look_up_prefix(Sequence& s) {
   find_prefix(cache_, history, match_);
 }
 
-// Sorts the head of the queue, longest cached prefix first. Who arrives later is sorted in only when all that were
-// there at the last time have been admitted, so that nobody is overtaken without end.
+// Sorts the head of the queue, longest cached prefix first. Who arrives later is sorted in only when all that
+// were there at the last time have been admitted, so that nobody is overtaken without end.
 void Scheduler::order_by_prefix() {
   if (at(waiting_.front()).turn > cohort_end_) cohort_end_ = last_turn_;
   const std::size_t reordered_max = std::min(kReorderedMax, waiting_.size());
@@ -226,18 +231,20 @@ void Scheduler::order_by_prefix() {
   std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);
 }
 
-// In-batch prefix sharing: is the block that follows what the cache has of the sequence just being computed for
-// another one? Only a running one counts, and it cannot stall in its prompt: so nobody waits for nothing.
+// In-batch prefix sharing: is the block that follows what the cache has of the sequence just being computed
+// for another one? Only a running one counts, and it cannot stall in its prompt: so nobody waits for nothing.
 bool Scheduler::computed_elsewhere(const Sequence& s) const {
   const int next = match_.blocks;
   if (!s.read_prefix_cache || next >= static_cast<int>(s.keys.size())) return false;
   if ((next + 1) * options_.block_size >= static_cast<int>(s.tokens.size())) return false;
-  return std::ranges::find(frontier_, Frontier{next, s.keys[static_cast<std::size_t>(next)]}) != frontier_.end();
+  return std::ranges::find(frontier_, Frontier{next, s.keys[static_cast<std::size_t>(next)]}) !=
+         frontier_.end();
 }
 
 void Scheduler::note_frontier(const Sequence& s) {
   const int next = s.blocks.published();
-  if (next < static_cast<int>(s.keys.size())) frontier_.push_back({next, s.keys[static_cast<std::size_t>(next)]});
+  if (next < static_cast<int>(s.keys.size()))
+    frontier_.push_back({next, s.keys[static_cast<std::size_t>(next)]});
 }
 
 }  // namespace octavo

@@ -25,7 +25,9 @@ int main(int argc, char** argv) {
     hits += simulation.scheduler().stats().prefix_hits;
     most_preemptions = std::max(most_preemptions, simulation.most_preemptions());
   }
-  fmt::print("{} operations, {} worlds, {} steps: {} finished, {} refused, {} preemptions (most of one sequence: {}), "
-             "{} tokens from the cache\n",
-             done, worlds, steps, finished, refused, preemptions, most_preemptions, hits);
+  fmt::print(
+      "{} operations, {} worlds, {} steps: {} finished, {} refused, {} preemptions (most of one sequence: "
+      "{}), "
+      "{} tokens from the cache\n",
+      done, worlds, steps, finished, refused, preemptions, most_preemptions, hits);
 }

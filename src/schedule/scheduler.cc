@@ -10,7 +10,8 @@ namespace {
 
 int tokens_per_step_max(const SchedulerOptions& options) {
   const int threshold = options.long_prefill_token_threshold;
-  const int chunk = threshold == 0 ? options.max_num_batched_tokens : std::min(threshold, options.max_num_batched_tokens);
+  const int chunk =
+      threshold == 0 ? options.max_num_batched_tokens : std::min(threshold, options.max_num_batched_tokens);
   return std::min(chunk, options.max_model_len);
 }
 
@@ -26,7 +27,8 @@ Scheduler::Scheduler(SchedulerOptions options)
       hasher_(options_.prefix_hash, options_.block_size),
       cache_(options_.num_blocks, options_.block_size, options_.groups),
       ahead_max_(static_cast<int>(std::min<std::int64_t>(
-          options_.max_model_len, std::int64_t{tokens_per_step_max(options_)} * options_.max_steps_in_flight))),
+          options_.max_model_len,
+          std::int64_t{tokens_per_step_max(options_)} * options_.max_steps_in_flight))),
       watermark_blocks_(static_cast<int>(options_.watermark * options_.num_blocks)),
       sequences_(static_cast<std::size_t>(options_.max_sequences)) {
   unused_.reserve(sequences_.size());
@@ -65,6 +67,12 @@ bool Scheduler::in_flight(const Sequence& s) const {
   return !flights_.empty() && s.last_step >= flights_.front().step;
 }
 
+std::span<const TokenId> Scheduler::output(SequenceId sequence) const {
+  const Sequence* s = find(sequence);
+  CHECK(s != nullptr);
+  return std::span(s->tokens).subspan(static_cast<std::size_t>(s->prompt_tokens));
+}
+
 Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const {
   const auto prompt = static_cast<std::int64_t>(prompt_tokens);
   const int limit = options_.max_model_len;
@@ -85,7 +93,8 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
 Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   TRY_VOID(fits(spec.prompt.size(), spec.max_total_tokens));
   if (unused_.empty())
-    return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken", options_.max_sequences);
+    return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken",
+                   options_.max_sequences);
 
   const Slot place = unused_.back();
   unused_.pop_back();
@@ -118,12 +127,13 @@ bool Scheduler::before(Slot a, Slot b) const {
   return at(a).turn < at(b).turn;
 }
 
-// A preempted sequence finds its old place: it is older than whoever waits. longest_prefix sorts as it plans, and
-// only needs those that have run to stand before those that have not.
+// A preempted sequence finds its old place: it is older than whoever waits. longest_prefix sorts as it plans,
+// and only needs those that have run to stand before those that have not.
 void Scheduler::enqueue(Slot slot) {
-  const auto place = options_.policy == Policy::longest_prefix
-                         ? (at(slot).preemptions > 0 ? waiting_.begin() : waiting_.end())
-                         : std::ranges::upper_bound(waiting_, slot, [&](Slot a, Slot b) { return before(a, b); });
+  const auto place =
+      options_.policy == Policy::longest_prefix
+          ? (at(slot).preemptions > 0 ? waiting_.begin() : waiting_.end())
+          : std::ranges::upper_bound(waiting_, slot, [&](Slot a, Slot b) { return before(a, b); });
   waiting_.insert(place, slot);
 }
 
@@ -146,8 +156,8 @@ void Scheduler::collect(StepNumber step) {
   for (const Launched& launched : flight.sequences) {
     Sequence* s = live(launched.sequence);
     if (s == nullptr || s->preemptions != launched.preemptions) continue;
-    CHECK(static_cast<int>(s->tokens.size()) >= launched.end, "step {} collected before the commits of the one before",
-          step);
+    CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
+          "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
     if (options_.enable_prefix_caching) {
       hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->salt, s->keys);

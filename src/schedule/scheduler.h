@@ -1,8 +1,8 @@
 // Decides, step by step, which sequences compute how many tokens, and which blocks they may use.
 //
-// There is one loop and no prefill or decode phase: a sequence has known tokens that are not computed yet, and a
-// step computes some of them (continuous batching as in Orca, Yu et al., OSDI 2022; chunked prefill as in
-// Sarathi-Serve, Agrawal et al., OSDI 2024). docs/scheduling.md tells the rules and why they end.
+// There is one loop and no prefill or decode phase: a sequence has known tokens that are not computed yet,
+// and a step computes some of them (continuous batching as in Orca, Yu et al., OSDI 2022; chunked prefill as
+// in Sarathi-Serve, Agrawal et al., OSDI 2024). docs/scheduling.md tells the rules and why they end.
 //
 //   plan(step);  launch it;                       // may run one step ahead of what follows:
 //   collect(step.step);                           // it is computed
@@ -52,16 +52,16 @@ class Scheduler {
   // Fills `plan` with the next step. Up to max_steps_in_flight non-empty plans may be uncollected.
   void plan(StepPlan& plan);
 
-  // The oldest step in flight has been computed: what it wrote may be shared, what was freed meanwhile reused.
-  // Drop (finish) a sequence whose numbers went wrong before this call, and nobody shares them.
+  // The oldest step in flight has been computed: what it wrote may be shared, what was freed meanwhile
+  // reused. Drop (finish) a sequence whose numbers went wrong before this call, and nobody shares them.
   void collect(StepNumber step);
 
-  // The id that a planned sequence with `samples` drew; once for each such plan, in order, and before the next
-  // step is collected. Returns false, and does nothing, when the sequence has ended meanwhile.
+  // The id that a planned sequence with `samples` drew; once for each such plan, in order, and before the
+  // next step is collected. Returns false, and does nothing, when the sequence has ended meanwhile.
   bool commit(SequenceId sequence, TokenId token);
 
-  // Ends a sequence at any moment, done or aborted, in flight or not. Its computed prefix stays cached. Returns
-  // false when it had ended already. A sequence that has reached max_total_tokens must be finished.
+  // Ends a sequence at any moment, done or aborted, in flight or not. Its computed prefix stays cached.
+  // Returns false when it had ended already. A sequence that has reached max_total_tokens must be finished.
   bool finish(SequenceId sequence);
 
   // Forgets every cached prefix.
@@ -69,6 +69,8 @@ class Scheduler {
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
+  // What the sequence has generated so far.
+  std::span<const TokenId> output(SequenceId sequence) const;
   SchedulerStats stats() const;
   const SchedulerOptions& options() const { return options_; }
   const KvCache& cache() const { return cache_; }
@@ -133,15 +135,15 @@ class Scheduler {
   SchedulerOptions options_;
   PrefixHasher hasher_;
   KvCache cache_;
-  int ahead_max_;         // tokens of one sequence in flight at most
+  int ahead_max_;  // tokens of one sequence in flight at most
   int watermark_blocks_;
 
   std::vector<Sequence> sequences_;  // [slot]
   std::vector<Slot> unused_;
-  std::vector<Slot> running_;  // in policy order
-  std::vector<Slot> waiting_;  // in the order of admission
-  std::vector<Flight> flights_;  // oldest first
-  std::vector<Flight> landed_;   // kept for their memory
+  std::vector<Slot> running_;            // in policy order
+  std::vector<Slot> waiting_;            // in the order of admission
+  std::vector<Flight> flights_;          // oldest first
+  std::vector<Flight> landed_;           // kept for their memory
   std::vector<DeferredBlock> deferred_;  // of ended and preempted sequences, steps not falling
   std::vector<BlockId> given_up_;        // scratch
   PrefixMatch match_;                    // scratch: of the sequence last looked up
@@ -150,9 +152,9 @@ class Scheduler {
   StepNumber last_step_ = 0;
   std::uint64_t last_turn_ = 0;
   std::uint64_t cohort_end_ = 0;  // longest_prefix: turns up to here are reordered among themselves
-  int budget_ = 0;    // tokens left in the step being planned
-  int promised_ = 0;  // blocks that running sequences may still take whatever the others do
-  int claimed_ = 0;   // blocks that stalled sequences of the step being planned wait for
+  int budget_ = 0;                // tokens left in the step being planned
+  int promised_ = 0;              // blocks that running sequences may still take whatever the others do
+  int claimed_ = 0;               // blocks that stalled sequences of the step being planned wait for
   std::int64_t preemptions_ = 0;
   std::int64_t prefix_queries_ = 0;
   std::int64_t prefix_hits_ = 0;

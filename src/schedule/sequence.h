@@ -10,18 +10,20 @@
 
 namespace octavo {
 
-// Names a sequence from add() to finish(), and nothing afterwards: slot in the low half, which tenant of the slot
-// in the high half.
+// Names a sequence from add() to finish(), and nothing afterwards: slot in the low half, which tenant of the
+// slot in the high half.
 enum class SequenceId : std::uint64_t {};
 
-inline std::uint32_t slot(SequenceId id) { return static_cast<std::uint32_t>(static_cast<std::uint64_t>(id)); }
+inline std::uint32_t slot(SequenceId id) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(id));
+}
 
 // What add() is told. A request with n answers is n of these with one prompt.
 struct SequenceSpec {
   std::span<const TokenId> prompt;  // copied
   int max_total_tokens = 0;         // prompt and answer
   std::int64_t priority = 0;        // lower goes first under Policy::priority
-  Hash128 salt;                     // cached prefixes are shared among equal salts only
+  Hash128 salt = {};                // cached prefixes are shared among equal salts only
   bool read_prefix_cache = true;    // false: every prompt position is computed (prompt logprobs)
   std::uint64_t tag = 0;            // the caller's own; comes back in every plan
 };
@@ -41,15 +43,15 @@ struct Sequence {
   int prompt_tokens = 0;
 
   // Positions [0, computed) are known to be in the cache, [computed, planned) are being written by steps in
-  // flight. The last `sampling` tokens of the sequence are being sampled by those steps: their place is known,
-  // their id is not.
+  // flight. The last `sampling` tokens of the sequence are being sampled by those steps: their place is
+  // known, their id is not.
   int computed = 0;
   int planned = 0;
   int sampling = 0;
   int promised = 0;  // length up to which blocks are kept free for it
   int preemptions = 0;
-  int cached_tokens = 0;       // of the prompt, found in the cache at the first admission
-  int match_blocks = 0;        // longest_prefix: cached blocks when last looked up
+  int cached_tokens = 0;        // of the prompt, found in the cache at the first admission
+  int match_blocks = 0;         // longest_prefix: cached blocks when last looked up
   std::uint64_t last_step = 0;  // the last one that it had a part in
 
   std::vector<TokenId> tokens;  // prompt and answer

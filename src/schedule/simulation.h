@@ -1,8 +1,9 @@
 // A world for the scheduler to be wrong in: clients that come and go, and a device that really keeps what is
-// written to each block. Drives one scheduler through random operations and CHECKs after each of them that its
-// invariants hold, that every read of the cache finds the reader's own past, and that everyone is served.
+// written to each block. Drives one scheduler through random operations and CHECKs after each of them that
+// its invariants hold, that every read of the cache finds the reader's own past, and that everyone is served.
 //
-// Shared by simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc, which differ in where choices come from.
+// Shared by simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc, which differ in where choices come
+// from.
 #pragma once
 
 #include <algorithm>
@@ -68,14 +69,14 @@ class Simulation {
   Simulation(SchedulerOptions options, Choose choose)
       : choose_(std::move(choose)), scheduler_(*Scheduler::create(std::move(options))) {
     const auto& o = scheduler_->options();
-    arrivals_per_cent_ = 1 + choose_(25);
+    arrivals_per_cent_ = 1 + choose_(40);
     device_.assign(static_cast<std::size_t>(o.num_blocks) * static_cast<std::size_t>(o.block_size), 0);
   }
 
   // One random operation.
   void operate() {
     const int what = choose_(100);
-    if (what < arrivals_per_cent_) {
+    if (what < arrivals_per_cent_ || clients_.empty()) {
       arrive();
     } else if (what < arrivals_per_cent_ + 3) {
       abort_someone();
@@ -94,8 +95,8 @@ class Simulation {
       verify();
     }
     const SchedulerStats stats = scheduler_->stats();
-    CHECK(stats.blocks_used == 0 && stats.running == 0 && stats.waiting == 0, "{} blocks used, {} running, {} waiting",
-          stats.blocks_used, stats.running, stats.waiting);
+    CHECK(stats.blocks_used == 0 && stats.running == 0 && stats.waiting == 0,
+          "{} blocks used, {} running, {} waiting", stats.blocks_used, stats.running, stats.waiting);
   }
 
   Scheduler& scheduler() { return *scheduler_; }
@@ -105,8 +106,8 @@ class Simulation {
   std::int64_t steps() const { return steps_; }
 
  private:
-  // What will come of a client, known to the simulation from the start: each token is a function of all before
-  // it, as with a greedy model.
+  // What will come of a client, known to the simulation from the start: each token is a function of all
+  // before it, as with a greedy model.
   struct Client {
     SequenceId id{};
     int prompt = 0;
@@ -161,7 +162,8 @@ class Simulation {
     const Result<SequenceId> id = scheduler_->add(spec);
     if (!id) {
       ++refused_;
-      CHECK(id.error().code == ErrorCode::resource_exhausted || refusable(*client), "refused: {}", id.error().message);
+      CHECK(id.error().code == ErrorCode::resource_exhausted || refusable(*client), "refused: {}",
+            id.error().message);
       return;
     }
     std::uint64_t past = static_cast<std::uint64_t>(salt) + 1;
@@ -180,7 +182,8 @@ class Simulation {
 
   bool refusable(const Client& c) const {
     const auto& o = scheduler_->options();
-    return c.prompt == 0 || c.prompt >= o.max_model_len || c.max_total <= c.prompt || c.max_total > o.max_model_len ||
+    return c.prompt == 0 || c.prompt >= o.max_model_len || c.max_total <= c.prompt ||
+           c.max_total > o.max_model_len ||
            o.num_blocks < static_cast<int>(o.groups.size()) * ((c.max_total - 2) / o.block_size + 1);
   }
 
@@ -253,9 +256,24 @@ class Simulation {
         const BlockId block = table[static_cast<std::size_t>(position / cache.pool.block_size())];
         CHECK(cache.pool.references(block) == 1 && cache.pool.prefix(block) == kEmptyPrefix,
               "block {} is written by one and used by {}", block, cache.pool.references(block));
+        CHECK(!touched_in_flight(block, g, client), "block {} is written while a step in flight may read it",
+              block);
       }
     }
     return row;
+  }
+
+  // By a step of someone else.
+  bool touched_in_flight(BlockId block, int group, const Client& client) const {
+    const KvCache& cache = scheduler_->cache();
+    for (const Flight& flight : flights_)
+      for (const Row& row : flight.rows) {
+        const std::ptrdiff_t seen = cache.first_needed(group, row.first);
+        const auto& table = row.tables[static_cast<std::size_t>(group)];
+        if (row.client.get() != &client && std::find(table.begin() + seen, table.end(), block) != table.end())
+          return true;
+      }
+    return false;
   }
 
   std::uint64_t& cell(const Row& row, std::size_t group, int position) {
@@ -263,6 +281,11 @@ class Simulation {
     const BlockId block = row.tables[group][static_cast<std::size_t>(position / size)];
     CHECK(block != kNoBlock, "position {} is out of the window", position);
     return device_[static_cast<std::size_t>(block * size + position % size)];
+  }
+
+  // What the layers of a group compute for a position.
+  static std::uint64_t content(const Row& row, std::size_t group, int position) {
+    return mix(row.client->past[static_cast<std::size_t>(position)], group);
   }
 
   // The device does the oldest step as late as it may, also for clients that have gone: all writes, then all
@@ -273,14 +296,12 @@ class Simulation {
     const auto& groups = scheduler_->options().groups;
     for (const Row& row : flight.rows)
       for (std::size_t g = 0; g < groups.size(); ++g)
-        for (int p = row.first; p < row.first + row.count; ++p)
-          cell(row, g, p) = row.client->past[static_cast<std::size_t>(p)];
+        for (int p = row.first; p < row.first + row.count; ++p) cell(row, g, p) = content(row, g, p);
     for (const Row& row : flight.rows)
       for (std::size_t g = 0; g < groups.size(); ++g) {
         const int seen = groups[g].window == 0 ? 0 : std::max(0, row.first - groups[g].window + 1);
         for (int p = seen; p < row.first + row.count; ++p)
-          CHECK(cell(row, g, p) == row.client->past[static_cast<std::size_t>(p)], "foreign content at position {} of {}",
-                p, row.first);
+          CHECK(cell(row, g, p) == content(row, g, p), "foreign content at position {} of {}", p, row.first);
       }
     scheduler_->collect(flight.step);
     for (const Row& row : flight.rows)
@@ -309,14 +330,15 @@ class Simulation {
     CHECK(s.blocks_free + s.blocks_cached + s.blocks_used == s.blocks_total);
     CHECK(s.blocks_free >= 0 && s.blocks_cached >= 0 && s.blocks_used >= 0);
     CHECK(s.running + s.waiting == static_cast<int>(clients_.size()));
-    if (clients_.empty() && flights_.empty()) CHECK(s.blocks_used == 0, "idle, and {} blocks are used", s.blocks_used);
+    if (clients_.empty() && flights_.empty())
+      CHECK(s.blocks_used == 0, "idle, and {} blocks are used", s.blocks_used);
   }
 
   Choose choose_;
   int arrivals_per_cent_;
   std::unique_ptr<Scheduler> scheduler_;
   StepPlan plan_;
-  std::vector<std::uint64_t> device_;                       // [block, offset]
+  std::vector<std::uint64_t> device_;                         // [block, offset]
   std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by tag
   std::deque<Flight> flights_;
   std::int64_t steps_ = 0;

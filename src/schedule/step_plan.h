@@ -16,8 +16,8 @@ struct PlannedSequence {
   std::uint64_t tag = 0;  // SequenceSpec::tag
   int first = 0;          // position of the first token
   int count = 0;          // tokens to compute, at positions first .. first+count-1
-  // Their ids. One fewer than count when the last one is still being sampled by the step in flight: the executor
-  // takes it from there.
+  // Their ids. One fewer than count when the last one is still being sampled by the step in flight: the
+  // executor takes it from there.
   std::span<const TokenId> tokens;
   bool last_pending = false;
   bool samples = false;   // the last token is the sequence's last: its logits give the next one
