@@ -33,8 +33,8 @@ enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
 struct Norm {
   NormKind kind = NormKind::none;
   float eps = 0;
-  View weight;  // f32 [dim]
-  View bias;    // f32 [dim]; optional
+  View weight = {};  // f32 [dim]
+  View bias = {};    // f32 [dim]; optional
 };
 
 // out[i] = table[ids[i]] * scale + positions_table[positions[i]]
@@ -43,26 +43,26 @@ struct EmbedArgs {
   const Weight& table;
   float scale = 1;
   const Weight* position_table = nullptr;  // learned positions; optional
-  View positions;                          // i32 [n]; with position_table
+  View positions = {};                     // i32 [n]; with position_table
   View out;                                // f32 [n, dim]
 };
 
 // residual += delta_scale * delta_norm(delta);  out = norm(residual)
 struct AddNormArgs {
-  View residual;  // f32 [n, dim], updated in place
-  View delta;     // act [n, dim]; optional
+  View residual;    // f32 [n, dim], updated in place
+  View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
-  Norm delta_norm;  // kind none: delta as it is
-  Norm norm;        // kind none: out is the residual, converted
-  View out;         // act [n, dim]; optional
+  Norm delta_norm = {};  // kind none: delta as it is
+  Norm norm = {};        // kind none: out is the residual, converted
+  View out = {};         // act [n, dim]; optional
 };
 
 // y = x * w^T + bias
 struct MatmulArgs {
   View x;  // w.activation() [m, cols]
   const Weight& w;
-  View bias;  // f32 [rows]; optional
-  View y;     // f32 or act [m, rows]
+  View bias = {};  // f32 [rows]; optional
+  View y;          // f32 or act [m, rows]
 };
 
 // gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
@@ -76,8 +76,8 @@ struct ActivateArgs {
 // Rotary embedding (Su et al., RoFormer, 2021): the first rotary_dim elements of a head turn by the angles of
 // its position. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: none.
 struct Rope {
-  View cos;  // f32 [positions, rotary_dim / 2]
-  View sin;
+  View cos = {};  // f32 [positions, rotary_dim / 2]
+  View sin = {};
   int rotary_dim = 0;
   bool interleaved = false;
 };
@@ -87,11 +87,12 @@ struct Rope {
 struct QkvStoreArgs {
   View qkv;  // act [n, (q_heads + 2 * kv_heads) * head_dim]: all queries, all keys, all values
   int q_heads = 0;
-  Norm
-      q_norm;  // weight [head_dim] (each head on its own), [heads, head_dim] likewise with a weight per head,
-  Norm k_norm;  // or with norm_whole_row [heads * head_dim] over the whole row; kind none: none
+  // Weight [head_dim], or [heads, head_dim] with a weight per head (each head is normalised on its own), or
+  // with norm_whole_row [heads * head_dim] over the whole row; kind none: as they are.
+  Norm q_norm = {};
+  Norm k_norm = {};
   bool norm_whole_row = false;
-  Rope rope;
+  Rope rope = {};
   View positions;  // i32 [n]
   View slots;      // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;   // gives kv_heads and head_dim
