@@ -342,6 +342,7 @@ void sample(Stream& stream, const SampleArgs& args) {
   const auto workspace = [&](int rank) {
     return Workspace(cpu_stream(stream).scratch(rank, Workspace::bytes(vocab)), vocab);
   };
+  for (int rank = 0; rank < pool.size(); ++rank) workspace(rank);  // so that one call warms up all threads
   if (rows < pool.size()) {
     Workspace work = workspace(0);
     for (std::int64_t r = 0; r < rows; ++r) RowSampler(args, r, work, &pool).run();
