@@ -1,34 +1,9 @@
 // A warm step allocates nothing, unless log-probabilities are asked for, which leave with the result.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "sample/sampler.h"
+#include "sample/test_allocations.h"
 #include "sample/test_backend.h"
-
-namespace {
-std::atomic<long> allocations{0};
-
-void* counted(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment))
-    return memory;
-  std::abort();
-}
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace octavo {
 namespace {
@@ -62,9 +37,9 @@ TEST(SamplerAllocation, NoneInAWarmStep) {
     EXPECT_EQ(sampler.collect().size(), rows.size());
   };
   step();
-  const long before = allocations.load();
+  const long before = allocations();
   for (int i = 0; i < 20; ++i) step();
-  EXPECT_EQ(allocations.load(), before);
+  EXPECT_EQ(allocations(), before);
 }
 
 }  // namespace
