@@ -12,6 +12,7 @@ namespace octavo {
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineLimits limits,
                                               std::unique_ptr<Executor> executor) {
   options.max_sequences = limits.max_unfinished;
+  options.max_num_seqs = std::min(options.max_num_seqs, limits.max_unfinished);
   options.max_steps_in_flight = executor->asynchronous() ? 2 : 1;
   TRY(auto scheduler, Scheduler::create(std::move(options)));
   return std::unique_ptr<Engine>(new Engine(std::move(scheduler), limits, std::move(executor)));
