@@ -1,5 +1,6 @@
 #include "kernels/backends.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/sample.h"
 
 namespace octavo {
 namespace {

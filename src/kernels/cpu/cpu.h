@@ -31,6 +31,5 @@ void qkv_store(Stream& stream, const QkvStoreArgs& args);
 void attention(Stream& stream, const AttentionArgs& args);
 void gather_rows(Stream& stream, const GatherRowsArgs& args);
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args);
-void sample(Stream& stream, const SampleArgs& args);
 
 }  // namespace octavo::cpu

@@ -163,7 +163,7 @@ void matmul(Stream& stream, const MatmulArgs& args) {
                    cpu.kernels().tiles[static_cast<int>(Operand::bf16_dot)] != nullptr;
   const PanelLayout& layout = w.layout();
   const Product product{args, w, cpu.kernels(), dot, dot ? layout.steps() : layout.steps() * layout.unit};
-  std::byte* scratch = cpu.scratch(matmul_scratch_bytes(layout.cols));
+  std::byte* scratch = cpu.shared(matmul_scratch_bytes(layout.cols));
 
   const std::int64_t m = args.y.size(0);
   for (std::int64_t first_row = 0; first_row < m; first_row += kMatmulRows) {

@@ -59,7 +59,7 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
                      name(part.dtype));
     layout.rows += part.size(0);
   }
-  TRY_VOID(stream.reserve(matmul_scratch_bytes(layout.cols)));
+  TRY_VOID(stream.reserve_shared(matmul_scratch_bytes(layout.cols)));
   TRY(Buffer data, device.allocate(static_cast<std::size_t>(layout.bytes())));
   auto* bytes = static_cast<std::byte*>(data.data());
   stream.pool().for_ranges(layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
