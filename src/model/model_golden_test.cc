@@ -25,9 +25,8 @@ std::vector<NamedBackend> backends() {
 }
 
 std::unique_ptr<Model> load(const Golden& golden, Backend& backend, ModelDType dtype) {
-  auto model =
-      Model::load(golden.directory, backend,
-                  {.dtype = dtype, .max_model_len = golden.max_model_len, .threads = 2, .progress = {}});
+  auto model = Model::load(golden.directory, backend,
+                           {.dtype = dtype, .max_model_len = golden.max_model_len, .threads = 2});
   EXPECT_TRUE(model.has_value()) << (model ? "" : model.error().message);
   return model ? std::move(*model) : nullptr;
 }
