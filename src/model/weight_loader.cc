@@ -224,8 +224,8 @@ class Loader {
       add_matrix(p.up.weight, w.up.weight);
       add_matrix(p.down.weight, w.down.weight);
     }
-    std::ranges::stable_sort(jobs_, std::ranges::greater{},
-                             [](const Job& job) { return job.parameter->rows * job.parameter->cols; });
+    std::ranges::sort(jobs_, std::ranges::greater{},
+                      [](const Job& job) { return job.parameter->rows * job.parameter->cols; });
   }
 
   void add_matrix(const MatrixParameter& parameter, WeightPtr& weight) {
