@@ -55,7 +55,7 @@ KvLayer CacheLayout::layer(const Ops& ops, std::byte* data, std::int64_t blocks,
 }
 
 double CacheLayout::bytes_per_token(const Ops& ops) const {
-  const auto growing = std::ranges::count_if(groups, [](const CacheGroup& g) { return g.window == 0; });
+  const auto growing = std::ranges::count_if(groups, [](const LayerGroup& g) { return g.window == 0; });
   return static_cast<double>(growing * block_bytes(ops)) / kv.block_size;
 }
 

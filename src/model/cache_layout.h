@@ -15,7 +15,8 @@
 
 namespace octavo {
 
-struct CacheGroup {
+// Layers that share block tables.
+struct LayerGroup {
   int window = 0;  // tokens; 0: full attention, blocks are kept to the end
 };
 
@@ -25,7 +26,7 @@ struct CacheLayer {
 };
 
 struct CacheLayout {
-  std::vector<CacheGroup> groups;
+  std::vector<LayerGroup> groups;
   std::vector<CacheLayer> layers;  // one for each layer of the network
   int planes = 0;
   KvSpec kv;
