@@ -20,13 +20,11 @@
 #include "base/error.h"
 #include "kernels/attention_plan.h"
 #include "kernels/device.h"
+#include "kernels/kinds.h"
 #include "kernels/weight.h"
 #include "tensor/view.h"
 
 namespace octavo {
-
-enum class NormKind : std::uint8_t { none, rms, layer };
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
 
 // rms:   x / sqrt(mean(x^2) + eps) * weight
 // layer: (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
