@@ -3,8 +3,8 @@
 
 #include <random>
 
+#include "kernels/backends.h"
 #include "sample/sampler.h"
-#include "sample/test_backend.h"
 
 namespace octavo {
 namespace {
@@ -26,7 +26,7 @@ void sample(benchmark::State& state) {
   const auto rows = static_cast<std::size_t>(state.range(0));
   const int vocab = static_cast<int>(state.range(1));
   const SamplingParams params = params_of(static_cast<Kind>(state.range(2)));
-  Backend backend = test_backend(static_cast<int>(state.range(3)));
+  Backend backend = make_cpu_backend({.threads = static_cast<int>(state.range(3)), .isa = {}}).value();
   Sampler sampler(backend, {});
 
   std::mt19937 rng(1);
@@ -66,7 +66,7 @@ BENCHMARK(sample)
 void pack_256_rows(benchmark::State& state) {
   constexpr std::size_t kRows = 256;
   SamplingParams params;
-  Backend backend = test_backend(1);
+  Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   Sampler sampler(backend, {});
   std::vector<float> logits(kRows * 2);
   const SequenceSampling sequence(params, {}, {}, 1, 2);

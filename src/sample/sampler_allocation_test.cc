@@ -1,9 +1,9 @@
 // A warm step allocates nothing, unless log-probabilities are asked for, which leave with the result.
 #include <gtest/gtest.h>
 
+#include "kernels/backends.h"
 #include "sample/sampler.h"
 #include "sample/test_allocations.h"
-#include "sample/test_backend.h"
 
 namespace octavo {
 namespace {
@@ -29,7 +29,7 @@ TEST(SamplerAllocation, NoneInAWarmStep) {
   }
   std::vector<float> logits(params.size() * kVocab);
   const View view = View::of(logits.data(), DType::f32, {static_cast<std::int64_t>(params.size()), kVocab});
-  Backend backend = test_backend(2);
+  Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   Sampler sampler(backend, {});
   const auto step = [&] {
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 97) / 10;
