@@ -25,6 +25,8 @@ namespace {
 // Floats as integers of the same order, NaN at both ends: integer maxima vectorise, those of floats do not.
 inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
+constexpr float kNoMass = -100;  // an exponent whose mass is 0
+
 }  // namespace
 
 OCTAVO_CLONES
@@ -50,12 +52,14 @@ std::uint64_t block_masses(const float* logits, std::int64_t count, const sampli
   std::uint64_t total = 0;
   for (std::int64_t begin = 0; begin < count; begin += kSampleBlock) {
     const std::int64_t end = std::min(begin + kSampleBlock, count);
-    std::uint64_t sum = 0;
+    // Two loops, because a sum under a condition would not vectorise.
+    float exponents[kSampleBlock];
     for (std::int64_t i = begin; i < end; ++i) {
       const float d = s.exponent(logits[i]);
-      const std::uint64_t mass = sampling::mass(d);  // outside of the condition, so that the loop vectorises
-      sum += d >= least ? mass : 0;
+      exponents[i - begin] = d >= least ? d : kNoMass;
     }
+    std::uint64_t sum = 0;
+    for (std::int64_t i = 0; i < end - begin; ++i) sum += sampling::mass(exponents[i]);
     masses[begin / kSampleBlock] = sum;
     total += sum;
   }
