@@ -1,0 +1,152 @@
+"""Train one of the two models on packed rows, resuming from its last checkpoint.
+
+    python train.py main --rows DIR --checkpoints DIR --tokens 20e6
+
+Hidden matrices are trained with Muon (orthogonalised momentum), which needs
+far fewer tokens here than AdamW; the embedding and the norms use AdamW. The
+learning rate is constant and falls linearly almost to zero over the last part of
+the token budget, so the budget may be changed when resuming before that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from corpus import LONG_ROW, SHORT_ROW
+from model import CONFIGS, LanguageModel
+
+BATCH_TOKENS = 8192
+WARMUP_STEPS = 100
+DECAY_PART = 0.3
+MUON_RATE = 6e-3
+ADAM_RATE = 3e-3
+SAVE_EVERY_S = 120
+
+
+class Rows:
+    """Packed rows of one length and split, served in a fixed shuffled order."""
+
+    def __init__(self, folder: Path, split: str, length: int) -> None:
+        self.tokens = np.load(folder / f"{split}-{length}-tokens.npy", mmap_mode="r")
+        self.taught = np.load(folder / f"{split}-{length}-taught.npy", mmap_mode="r")
+        self.order = np.random.default_rng(0).permutation(len(self.tokens))
+
+    def batch(self, start: int, count: int) -> tuple[Tensor, Tensor]:
+        """Inputs and targets [count, length]; targets without loss are -100."""
+        picked = np.sort(self.order[np.arange(start, start + count) % len(self.order)])
+        tokens = torch.from_numpy(self.tokens[picked].astype(np.int64))
+        taught = torch.from_numpy(self.taught[picked])
+        return tokens[:, :-1], torch.where(taught, tokens, -100)[:, 1:]
+
+
+def rate_factor(step: int, steps: int) -> float:
+    """Warm-up, plateau, then a linear fall to a twentieth over DECAY_PART."""
+    decay = max(1, int(steps * DECAY_PART))
+    fall = min(1.0, max(0, step - (steps - decay)) / decay)
+    return min(1.0, (step + 1) / WARMUP_STEPS) * (1 - 0.95 * fall)
+
+
+def is_long(step: int, steps: int) -> bool:
+    """Every eighth step has long rows, and every second one in the last part."""
+    return step % (2 if step > steps * (1 - DECAY_PART) else 8) == 1
+
+
+class Trainer:
+    """Model, optimisers and position in the data of one run."""
+
+    def __init__(self, name: str, rows: Path, checkpoints: Path) -> None:
+        torch.manual_seed(0)
+        self.file = checkpoints / f"{name}.pt"
+        self.model = LanguageModel(CONFIGS[name])
+        matrices = [p for n, p in self.model.named_parameters() if p.dim() == 2 and "embed" not in n]
+        others = [p for n, p in self.model.named_parameters() if p.dim() == 1 or "embed" in n]
+        self.optimisers = [
+            torch.optim.Muon(matrices, lr=MUON_RATE, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(others, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0.0),
+        ]
+        self.rates = [MUON_RATE, ADAM_RATE]
+        self.data = {length: Rows(rows, "train", length) for length in (SHORT_ROW, LONG_ROW)}
+        self.held_out = {length: Rows(rows, "heldout", length) for length in (SHORT_ROW, LONG_ROW)}
+        self.step = 0
+        self.served = {SHORT_ROW: 0, LONG_ROW: 0}
+        if self.file.exists():
+            state = torch.load(self.file)
+            self.model.load_state_dict(state["model"])
+            for optimiser, saved in zip(self.optimisers, state["optimisers"]):
+                optimiser.load_state_dict(saved)
+            self.step, self.served = state["step"], state["served"]
+
+    def save(self) -> None:
+        """Write the checkpoint beside the old one, then swap it in."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self.file.with_suffix(".new")
+        optimisers = [optimiser.state_dict() for optimiser in self.optimisers]
+        torch.save(
+            {"model": self.model.state_dict(), "optimisers": optimisers, "step": self.step, "served": self.served}, fresh
+        )
+        fresh.replace(self.file)
+
+    def train_step(self, steps: int) -> float:
+        """One optimiser step over BATCH_TOKENS tokens; returns the loss."""
+        length = LONG_ROW if is_long(self.step, steps) else SHORT_ROW
+        count = BATCH_TOKENS // length
+        tokens, targets = self.data[length].batch(self.served[length], count)
+        self.served[length] += count
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = self.model.loss(tokens, targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        factor = rate_factor(self.step, steps)
+        for optimiser, rate in zip(self.optimisers, self.rates):
+            optimiser.param_groups[0]["lr"] = rate * factor
+            optimiser.step()
+            optimiser.zero_grad()
+        self.step += 1
+        return loss.item()
+
+    @torch.no_grad()
+    def held_out_loss(self, length: int) -> float:
+        """Mean loss over the first held-out rows of one length (16384 tokens)."""
+        tokens, targets = self.held_out[length].batch(0, 16384 // length)
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.model.loss(tokens, targets).item()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", choices=CONFIGS)
+    parser.add_argument("--rows", type=Path, required=True)
+    parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument("--tokens", type=float, default=20e6, help="token budget of the whole run")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    trainer = Trainer(args.model, args.rows, args.checkpoints)
+    steps = math.ceil(args.tokens / BATCH_TOKENS)
+    size = sum(p.numel() for p in trainer.model.parameters())
+    print(f"{args.model}: {size / 1e6:.2f}M parameters, step {trainer.step} of {steps}", flush=True)
+    shown = saved = time.monotonic()
+    losses: list[float] = []
+    while trainer.step < steps:
+        losses.append(trainer.train_step(steps))
+        if trainer.step % 50 == 0 or trainer.step == steps:
+            now = time.monotonic()
+            speed = len(losses) * BATCH_TOKENS / (now - shown)
+            held = {length: round(trainer.held_out_loss(length), 4) for length in (SHORT_ROW, LONG_ROW)}
+            print(f"step {trainer.step}  loss {np.mean(losses):.4f}  held out {held}  {speed:.0f} tokens/s", flush=True)
+            shown, losses = time.monotonic(), []
+        if time.monotonic() - saved > SAVE_EVERY_S:
+            trainer.save()
+            saved = time.monotonic()
+    trainer.save()
+
+
+if __name__ == "__main__":
+    main()
