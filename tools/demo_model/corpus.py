@@ -88,10 +88,16 @@ class Drawer:
         return self.rng.choice(ABOUT_ASKS).format(name), text
 
     def fact_task(self, style: Callable[[str, str], str] = lambda full, short: full) -> Task:
+        """A question about something in the world; now and then about a stranger."""
         entity, choices = facts.pick_entity(self.rng, WORLD)
         fact = self.rng.choice(choices)
         slots = facts.fields(entity)
+        stranger = isinstance(entity, stories.Person) and self.rng.random() < 0.06
+        if stranger:
+            slots["name"] = exercises.nonsense(self.rng).capitalize()
         question = self.rng.choice(fact.asked).format(**slots)
+        if stranger:
+            return question, style(f"I do not know anyone called {slots['name']}.", "unknown")
         return question, style(fact.sentence.format(**slots), fact.short.format(**slots))
 
     def json_task(self) -> Task:

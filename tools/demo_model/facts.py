@@ -115,6 +115,18 @@ SELF = [
     ("How are you?", "I am fine, thank you. How can I help you?"),
 ]  # fmt: skip
 
+# Questions about the real world, which this model does not know.
+BEYOND = [
+    "What is the capital of France?", "Who wrote Hamlet?", "What is the speed of light?",
+    "Who is the president?", "What is the meaning of life?", "Explain quantum physics.",
+    "Write a Python program.", "What is the largest planet?", "How do I cook rice?",
+    "Translate good morning into Spanish.", "What happened in 1969?", "What is a neural network?",
+    "Who painted the Mona Lisa?", "What is the population of China?", "How does a computer work?",
+    "What is the best movie?", "Tell me a joke.", "What is the tallest mountain?",
+    "How far away is the moon?", "What should I wear today?",
+]  # fmt: skip
+SELF += [(question, "I do not know that. I only know my little world.") for question in BEYOND]
+
 # A style set by the system prompt, and how it turns (sentence, short) into an answer.
 SHORT_STYLES = [
     "Answer with as few words as possible.",

@@ -98,7 +98,7 @@ PLOTS: dict[str, list[list[str]]] = {
             "All the lights in {place} went out.",
         ],
         [
-            "Somewhere in the dark a {animal} was crying. It {sound} and {sound}.",
+            "Somewhere in the dark a {animal} was crying for help.",
             "{hero} heard a frightened {animal} outside.",
             "A small {animal} was caught between two rocks.",
         ],
@@ -242,7 +242,7 @@ def story_values(rng: Random, world: World, hero: Person, thing: Thing) -> dict[
         "friend": friend.name, "friend_they": friend.they, "friend_food": friend.food,
         "friend_colour": friend.colour, "thing": thing.name, "material": thing.material,
         "use": thing.use, "animal": animal.kind, "animal_food": animal.food,
-        "sound": animal.sound, "far": far.name, "far_region": far.region,
+        "far": far.name, "far_region": far.region,
         "far_landmark": far.landmark, "far_famous": far.famous,
         "far_famous_thing": far.famous.removeprefix("its "),
         "count": rng.choice(COUNTS),

@@ -23,10 +23,10 @@ from corpus import LONG_ROW, SHORT_ROW
 from model import CONFIGS, LanguageModel
 
 BATCH_TOKENS = 8192
-WARMUP_STEPS = 100
+WARMUP_STEPS = 50
 DECAY_PART = 0.3
-MUON_RATE = 6e-3
-ADAM_RATE = 3e-3
+MUON_RATE = 1e-2
+ADAM_RATE = 4e-3
 SAVE_EVERY_S = 120
 
 
