@@ -39,7 +39,7 @@ twenty (a question, or the hero and object of a story) is held out of training. 
 stories and on the assistant's own words. Muon on hidden matrices, AdamW on the rest, rows of 512
 tokens with a growing share of 2048.
 
-Training: {training}
+{steps} steps, {tokens:.1f}M tokens.
 
 ## Measured on held-out data
 
@@ -70,6 +70,7 @@ def percent(value: float | None) -> str:
 def model_card(folder: Path, report: dict[str, Any]) -> str:
     """README.md for the model in `folder`; `training.json` beside it says how it was trained."""
     config = json.loads((folder / "config.json").read_text())
+    training = json.loads((folder / "training.json").read_text())
     main = config["num_hidden_layers"] == CONFIGS["main"].num_hidden_layers
     scores = [
         f"| {domain} | {s['count']} | {percent(s.get('exact'))} | {percent(s.get('valid'))} | {percent(s['ended'])} |"
@@ -79,7 +80,8 @@ def model_card(folder: Path, report: dict[str, Any]) -> str:
     return TEXT.format(
         title="Octavo demo model" if main else "Octavo demo draft model",
         size=weights / 2e6,
-        training=json.loads((folder / "training.json").read_text())["summary"],
+        steps=training["steps"],
+        tokens=training["tokens"] / 1e6,
         scores="\n".join(scores),
         losses="\n".join(f"| {domain} | {loss:.3f} |" for domain, loss in report["loss"].items()),
         positions="\n".join(f"| {part} | {loss:.3f} |" for part, loss in report.get("loss_by_position", {}).items()),

@@ -22,6 +22,7 @@ import toolcalls
 from chat import END_OF_TEXT, TURN_END, render_chat
 from corpus import WORLD
 from model import CONFIGS, LanguageModel, ModelConfig
+from train import BATCH_TOKENS
 
 
 def hf_config(config: ModelConfig, end_of_text: int, turn_end: int) -> dict[str, object]:
@@ -102,7 +103,9 @@ def main() -> None:
     end_of_text, turn_end = ids[END_OF_TEXT], ids[TURN_END]
 
     model = LanguageModel(CONFIGS[args.model])
-    model.load_state_dict(torch.load(args.checkpoints / f"{args.model}.pt")["model"])
+    state = torch.load(args.checkpoints / f"{args.model}.pt")
+    model.load_state_dict(state["model"])
+    write_json(args.out / "training.json", {"steps": state["step"], "tokens": state["step"] * BATCH_TOKENS})
     weights = {name: weight.to(torch.bfloat16).contiguous() for name, weight in model.state_dict().items()}
     save_file(weights, args.out / "model.safetensors", metadata={"format": "pt"})
     write_json(args.out / "config.json", hf_config(model.config, end_of_text, turn_end))

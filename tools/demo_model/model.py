@@ -15,6 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
+LOSS_BLOCK = 512
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """Sizes of one model; field names follow the Hugging Face config."""
@@ -57,6 +60,28 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + torch.cat([-high, low], dim=-1) * sin
 
 
+def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention over q, k, v [B, H, T, E], one block of queries at a time.
+
+    Plain bfloat16 products of a few blocks are about three times as fast on a
+    CPU as PyTorch's fused kernel is at these sizes, and a block still skips
+    most of the keys that lie after it.
+    """
+    size = 128 if q.shape[2] <= 512 else 256
+    scale = q.shape[-1] ** -0.5
+    future = torch.full((size, size), -torch.inf, dtype=q.dtype).triu(1)
+    parts = []
+    for start in range(0, q.shape[2], size):
+        block = q[:, :, start : start + size] * scale
+        rows = block.shape[2]
+        scores = block @ k[:, :, : start + rows].transpose(-1, -2)
+        # Only the last `rows` keys, the block's own, can lie in the future.
+        own = scores[..., start:] + future[:rows, :rows]
+        weights = torch.cat([scores[..., :start], own], dim=-1).softmax(-1)
+        parts.append(weights @ v[:, :, : start + rows])
+    return torch.cat(parts, dim=2)
+
+
 class RMSNorm(nn.Module):
     """Divide the last axis by its root mean square, then scale per channel."""
 
@@ -97,7 +122,7 @@ class Attention(nn.Module):
         # Each key/value head serves `group` neighbouring query heads.
         k = k.repeat_interleave(self.group, dim=1)
         v = v.repeat_interleave(self.group, dim=1)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mixed = causal_attention(q, k, v)
         return self.o_proj(mixed.transpose(1, 2).reshape(rows, length, -1))
 
 
@@ -177,8 +202,14 @@ class LanguageModel(nn.Module):
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy over the targets [B, T] that are not -100.
 
-        Only the positions that carry loss go through the output layer.
+        Only the positions that carry loss go through the output layer. Their
+        number is padded to a multiple of LOSS_BLOCK with positions without
+        loss: a new matrix shape in every step would fill the kernel cache.
         """
-        taught = targets != -100
-        logits = F.linear(self.hidden(tokens)[taught], self.model.embed_tokens.weight)
-        return F.cross_entropy(logits.float(), targets[taught])
+        taught = (targets.flatten() != -100).nonzero().squeeze(1)
+        count = -(-len(taught) // LOSS_BLOCK) * LOSS_BLOCK
+        free = (targets.flatten() == -100).nonzero().squeeze(1)
+        picked = torch.cat([taught, free[: count - len(taught)]])
+        hidden = self.hidden(tokens).flatten(0, 1)[picked]
+        logits = F.linear(hidden, self.model.embed_tokens.weight)
+        return F.cross_entropy(logits.float(), targets.flatten()[picked], ignore_index=-100)
