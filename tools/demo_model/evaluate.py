@@ -200,7 +200,7 @@ def main() -> None:
         "loss": domain_losses(model, str(args.model / "tokenizer.json"), args.probes),
     }
     if args.rows:
-        report["loss_by_position"] = position_losses(model, args.rows, 24)
+        report["loss_by_position"] = position_losses(model, args.rows, 96)
     wrong = [(p, text) for p, (text, _) in zip(probes, results) if text != p.expected and p.domain != "story"]
     for probe, text in wrong[: args.show]:
         print(f"[{probe.domain}] {probe.messages[-1]['content'][-200:]!r}\n   wanted {probe.expected!r}\n   got    {text!r}")
