@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-LOSS_BLOCK = 512
+LOSS_BLOCK = 256
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ from torch import Tensor
 from corpus import LONG_ROW, SHORT_ROW
 from model import CONFIGS, LanguageModel
 
-BATCH_TOKENS = 8192
-WARMUP_STEPS = 50
+BATCH_TOKENS = 4096
+WARMUP_STEPS = 100
 DECAY_PART = 0.3
-MUON_RATE = 1e-2
-ADAM_RATE = 4e-3
+MUON_RATE = 8e-3
+ADAM_RATE = 3e-3
 SAVE_EVERY_S = 120
 
 
@@ -80,6 +80,48 @@ class Exchange:
             gradient.copy_(part.view_as(gradient))
 
 
+def orthogonalise(matrix: Tensor) -> Tensor:
+    """Push all singular values of a matrix towards one (Newton-Schulz, bfloat16)."""
+    x = matrix.bfloat16()
+    x = x / (x.norm() + 1e-7)
+    tall = x.shape[0] > x.shape[1]
+    x = x.T if tall else x
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.775 * gram + 2.0315 * gram @ gram) @ x
+    return x.T if tall else x
+
+
+class Muon:
+    """Momentum whose matrix updates are orthogonalised; the workers share the matrices out."""
+
+    MOMENTUM = 0.95
+    DECAY = 0.1
+
+    def __init__(self, matrices: list[Tensor], exchange: Exchange) -> None:
+        self.matrices = matrices
+        self.exchange = exchange
+        self.momenta = [torch.zeros_like(matrix) for matrix in matrices]
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """One update; 0.2 * sqrt(longer side) gives it the size of an Adam step."""
+        rank, shared, barrier = self.exchange.rank, self.exchange.shared, self.exchange.barrier
+        workers = len(shared)
+        sizes = [matrix.numel() for matrix in self.matrices]
+        updates = [row.split(sizes) for row in shared[:, : sum(sizes)]]
+        for i, (matrix, momentum) in enumerate(zip(self.matrices, self.momenta)):
+            momentum.lerp_(matrix.grad, 1 - self.MOMENTUM)
+            if i % workers == rank:
+                ahead = matrix.grad.lerp(momentum, self.MOMENTUM)
+                updates[rank][i].copy_(orthogonalise(ahead).flatten())
+        barrier.wait()
+        for i, matrix in enumerate(self.matrices):
+            matrix.mul_(1 - rate * self.DECAY)
+            matrix.add_(updates[i % workers][i].view_as(matrix), alpha=-rate * 0.2 * max(matrix.shape) ** 0.5)
+        barrier.wait()
+
+
 class Trainer:
     """Model, optimisers and position in the data of one worker."""
 
@@ -90,11 +132,8 @@ class Trainer:
         self.model = LanguageModel(CONFIGS[name])
         matrices = [p for n, p in self.model.named_parameters() if p.dim() == 2 and "embed" not in n]
         others = [p for n, p in self.model.named_parameters() if p.dim() == 1 or "embed" in n]
-        self.optimisers = [
-            torch.optim.Muon(matrices, lr=MUON_RATE, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
-            torch.optim.AdamW(others, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0.0),
-        ]
-        self.rates = [MUON_RATE, ADAM_RATE]
+        self.muon = Muon(matrices, exchange)
+        self.adam = torch.optim.AdamW(others, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0.0)
         self.data = {length: Rows(rows, "train", length) for length in (SHORT_ROW, LONG_ROW)}
         self.held_out = {length: Rows(rows, "heldout", length) for length in (SHORT_ROW, LONG_ROW)}
         self.step = 0
@@ -102,18 +141,22 @@ class Trainer:
         if self.file.exists():
             state = torch.load(self.file)
             self.model.load_state_dict(state["model"])
-            for optimiser, saved in zip(self.optimisers, state["optimisers"]):
-                optimiser.load_state_dict(saved)
+            self.muon.momenta = state["momenta"]
+            self.adam.load_state_dict(state["adam"])
             self.step, self.served = state["step"], state["served"]
 
     def save(self) -> None:
         """Write the checkpoint beside the old one, then swap it in."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.file.with_suffix(".new")
-        optimisers = [optimiser.state_dict() for optimiser in self.optimisers]
-        torch.save(
-            {"model": self.model.state_dict(), "optimisers": optimisers, "step": self.step, "served": self.served}, fresh
-        )
+        state = {
+            "model": self.model.state_dict(),
+            "momenta": self.muon.momenta,
+            "adam": self.adam.state_dict(),
+            "step": self.step,
+            "served": self.served,
+        }
+        torch.save(state, fresh)
         fresh.replace(self.file)
 
     def train_step(self, steps: int) -> float:
@@ -129,10 +172,10 @@ class Trainer:
         self.exchange.average([p.grad for p in self.model.parameters()])
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         factor = rate_factor(self.step, steps)
-        for optimiser, rate in zip(self.optimisers, self.rates):
-            optimiser.param_groups[0]["lr"] = rate * factor
-            optimiser.step()
-            optimiser.zero_grad()
+        self.muon.step(MUON_RATE * factor)
+        self.adam.param_groups[0]["lr"] = ADAM_RATE * factor
+        self.adam.step()
+        self.model.zero_grad()
         self.step += 1
         return loss.item()
 
@@ -157,7 +200,7 @@ def run(rank: int, args: argparse.Namespace, shared: Tensor, barrier: Barrier) -
     losses: list[float] = []
     while trainer.step < steps:
         losses.append(trainer.train_step(steps))
-        if leads and (trainer.step % 50 == 0 or trainer.step == steps):
+        if leads and (trainer.step % 100 == 0 or trainer.step == steps):
             speed = len(losses) * BATCH_TOKENS / (time.monotonic() - shown)
             held = {length: round(trainer.held_out_loss(length), 4) for length in (SHORT_ROW, LONG_ROW)}
             print(f"step {trainer.step}  loss {np.mean(losses):.4f}  held out {held}  {speed:.0f} tokens/s", flush=True)
