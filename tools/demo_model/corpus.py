@@ -14,6 +14,7 @@ import argparse
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -26,7 +27,7 @@ import stories
 import toolcalls
 from chat import END_OF_TEXT, Message, Piece, render_chat
 from exercises import Task
-from world import World, article, build_world
+from world import article, build_world
 
 HELD_OUT_ONE_IN = 20
 WORLD = build_world()
@@ -40,6 +41,23 @@ ABOUT_ASKS = ["Tell me about {}.", "What do you know about {}?", "Describe {}.",
 
 def is_held_out(key: str) -> bool:
     return zlib.crc32(key.encode()) % HELD_OUT_ONE_IN == 0
+
+
+# How an answer is worded: from its full sentence and its short form.
+Style = Callable[[str, str], str]
+
+
+def full_answer(full: str, short: str) -> str:
+    return full
+
+
+def short_answer(full: str, short: str) -> str:
+    return short
+
+
+def framed_answer(frame: str, full: str, short: str) -> str:
+    """The full sentence inside a frame such as "Sure! {}"."""
+    return frame.format(full)
 
 
 class Drawer:
@@ -87,7 +105,7 @@ class Drawer:
         name, text = self.portrait()
         return self.rng.choice(ABOUT_ASKS).format(name), text
 
-    def fact_task(self, style: Callable[[str, str], str] = lambda full, short: full) -> Task:
+    def fact_task(self, style: Style = full_answer) -> Task:
         """A question about something in the world; now and then about a stranger."""
         entity, choices = facts.pick_entity(self.rng, WORLD)
         fact = self.rng.choice(choices)
@@ -161,18 +179,16 @@ class Drawer:
 
     def qa_document(self) -> list[Piece]:
         rng = self.rng
-        system: list[Message] = []
-        style: Callable[[str, str], str] = lambda full, short: full  # noqa: E731
         kind = rng.random()
+        prompt, style = "", full_answer
         if kind < 0.2:
-            system = [{"role": "system", "content": rng.choice(facts.PLAIN_STYLES)}]
+            prompt = rng.choice(facts.PLAIN_STYLES)
         elif kind < 0.35:
-            system = [{"role": "system", "content": rng.choice(facts.SHORT_STYLES)}]
-            style = lambda full, short: short  # noqa: E731
+            prompt, style = rng.choice(facts.SHORT_STYLES), short_answer
         elif kind < 0.5:
             prompt, frame = rng.choice(list(facts.FRAMED_STYLES.items()))
-            system = [{"role": "system", "content": prompt}]
-            style = lambda full, short: frame.format(full)  # noqa: E731
+            style = partial(framed_answer, frame)
+        system: list[Message] = [{"role": "system", "content": prompt}] if prompt else []
         if rng.random() < 0.4:
             return render_chat(system + self.topic_turns(style))
         messages = self.draw(lambda: self.fact_task(style), rng.randint(1, 5))
@@ -182,7 +198,7 @@ class Drawer:
             messages[at:at] = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
         return render_chat(system + messages)
 
-    def topic_turns(self, style: Callable[[str, str], str]) -> list[Message]:
+    def topic_turns(self, style: Style) -> list[Message]:
         """A named question about someone, then follow-ups with pronouns."""
         while True:
             entity, choices = facts.pick_entity(self.rng, WORLD)

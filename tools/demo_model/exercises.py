@@ -14,7 +14,6 @@ from world import COLOURS, FOODS, HOBBIES, JOBS, PLACES, World
 
 Task = tuple[str, str]
 
-NUMBER_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
 TIMES = {2: "twice", 3: "three times", 4: "four times", 5: "five times", 6: "six times",
          8: "eight times", 10: "ten times"}  # fmt: skip
 SEQUENCES = {

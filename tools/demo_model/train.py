@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import signal
+import sys
 import time
 from pathlib import Path
 from threading import Barrier
@@ -28,8 +30,9 @@ from model import CONFIGS, LanguageModel
 
 BATCH_TOKENS = 4096
 WARMUP_STEPS = 100
-DECAY_PART = 0.3
-MUON_RATE = 8e-3
+DECAY_PART = 0.65
+LONG_PART = 0.25
+MUON_RATE = 6e-3
 ADAM_RATE = 3e-3
 SAVE_EVERY_S = 120
 
@@ -59,7 +62,7 @@ def rate_factor(step: int, steps: int) -> float:
 
 def is_long(step: int, steps: int) -> bool:
     """Every eighth step has long rows, and every second one in the last part."""
-    return step % (2 if step > steps * (1 - DECAY_PART) else 8) == 1
+    return step % (2 if step > steps * (1 - LONG_PART) else 8) == 1
 
 
 class Exchange:
@@ -220,9 +223,11 @@ def main() -> None:
     parser.add_argument("--tokens", type=float, default=20e6, help="token budget of the whole run")
     parser.add_argument("--workers", type=int, default=2, choices=[1, 2, 4])
     args = parser.parse_args()
+    # Daemons end with this process, and a signal must let it end in order.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     size = sum(p.numel() for p in LanguageModel(CONFIGS[args.model]).parameters())
     shared = torch.zeros(args.workers, size).share_memory_()
-    mp.spawn(run, (args, shared, mp.get_context("spawn").Barrier(args.workers)), nprocs=args.workers)
+    mp.spawn(run, (args, shared, mp.get_context("spawn").Barrier(args.workers)), nprocs=args.workers, daemon=True)
 
 
 if __name__ == "__main__":
