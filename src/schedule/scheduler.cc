@@ -107,6 +107,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
     hasher_.extend(s.tokens, s.salt, s.keys);
   }
+  sequence_bytes_ += s.bytes();
   enqueue(place);
   return id(place);
 }
@@ -180,6 +181,7 @@ bool Scheduler::finish(SequenceId sequence) {
   if (s == nullptr) return false;
   std::erase(s->state == Sequence::State::running ? running_ : waiting_, slot(sequence));
   give_up_blocks(*s);
+  sequence_bytes_ -= s->bytes();
   const std::uint32_t tenancy = s->tenancy;
   *s = Sequence{};  // its memory, too
   s->tenancy = tenancy;
@@ -195,6 +197,7 @@ SchedulerStats Scheduler::stats() const {
           .blocks_used = pool.used(),
           .blocks_cached = pool.cached(),
           .blocks_free = pool.free() - pool.cached(),
+          .sequence_bytes = sequence_bytes_,
           .preemptions = preemptions_,
           .prefix_queries = prefix_queries_,
           .prefix_hits = prefix_hits_};

@@ -29,9 +29,10 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;    // in use, or kept for a step in flight
-  int blocks_cached = 0;  // free, content kept
-  int blocks_free = 0;    // free, blank
+  int blocks_used = 0;              // in use, or kept for a step in flight
+  int blocks_cached = 0;            // free, content kept
+  int blocks_free = 0;              // free, blank
+  std::int64_t sequence_bytes = 0;  // tokens, keys and tables of all sequences
   std::int64_t preemptions = 0;
   std::int64_t prefix_queries = 0;  // tokens looked up at first admissions
   std::int64_t prefix_hits = 0;     // tokens found
@@ -150,6 +151,7 @@ class Scheduler {
   int budget_ = 0;                // tokens left in the step being planned
   int promised_ = 0;              // blocks that running sequences may still take whatever the others do
   int claimed_ = 0;               // blocks that stalled sequences of the step being planned wait for
+  std::int64_t sequence_bytes_ = 0;
   std::int64_t preemptions_ = 0;
   std::int64_t prefix_queries_ = 0;
   std::int64_t prefix_hits_ = 0;
