@@ -67,21 +67,31 @@ bool Scheduler::in_flight(const Sequence& s) const {
   return !flights_.empty() && s.last_step >= flights_.front().step;
 }
 
-Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
-  const auto prompt_tokens = static_cast<std::int64_t>(spec.prompt.size());
+std::span<const TokenId> Scheduler::output(SequenceId sequence) const {
+  const Sequence* s = find(sequence);
+  CHECK(s != nullptr);
+  return std::span(s->tokens).subspan(static_cast<std::size_t>(s->prompt_tokens));
+}
+
+Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const {
+  const auto prompt = static_cast<std::int64_t>(prompt_tokens);
   const int limit = options_.max_model_len;
-  if (prompt_tokens == 0) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
-  if (prompt_tokens >= limit)
-    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}",
-                   prompt_tokens, limit, limit - 1);
-  if (spec.max_total_tokens <= prompt_tokens || spec.max_total_tokens > limit)
-    return invalid("max_tokens", "{} tokens of prompt and answer, must be from {} to {}",
-                   spec.max_total_tokens, prompt_tokens + 1, limit);
+  if (prompt == 0) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
+  if (prompt >= limit)
+    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}", prompt, limit,
+                   limit - 1);
+  if (max_total_tokens <= prompt || max_total_tokens > limit)
+    return invalid("max_tokens", "{} tokens of prompt and answer, must be from {} to {}", max_total_tokens, prompt + 1,
+                   limit);
   // The last token is never computed.
-  if (const int blocks = cache_.peak_blocks(spec.max_total_tokens - 1, ahead_max_);
-      blocks > cache_.pool.total())
-    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}",
-                   spec.max_total_tokens, blocks, cache_.pool.total());
+  if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
+    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}", max_total_tokens,
+                   blocks, cache_.pool.total());
+  return {};
+}
+
+Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
+  TRY_VOID(fits(spec.prompt.size(), spec.max_total_tokens));
   if (unused_.empty())
     return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken",
                    options_.max_sequences);
@@ -99,7 +109,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.priority = spec.priority;
   s.salt = spec.salt;
   s.max_total_tokens = spec.max_total_tokens;
-  s.prompt_tokens = static_cast<int>(prompt_tokens);
+  s.prompt_tokens = static_cast<int>(spec.prompt.size());
   s.tokens.reserve(static_cast<std::size_t>(s.max_total_tokens));
   s.tokens.assign(spec.prompt.begin(), spec.prompt.end());
   s.blocks = SequenceBlocks(cache_, s.max_total_tokens);

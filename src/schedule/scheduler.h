@@ -42,9 +42,12 @@ class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
 
-  // Queues a sequence. Errors: a prompt that is empty or leaves no room for an answer, a length that
-  // max_model_len or the whole pool can never hold (invalid_argument, naming field and limit); all
-  // max_sequences places taken (resource_exhausted).
+  // Whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): a prompt that is empty
+  // or leaves no room for an answer, a length that max_model_len or the whole pool can never hold. Depends on the
+  // options alone: any thread may ask.
+  Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
+
+  // Queues a sequence. Errors: it does not fit; all max_sequences places are taken (resource_exhausted).
   Result<SequenceId> add(const SequenceSpec& spec);
 
   // Fills `plan` with the next step. Up to max_steps_in_flight non-empty plans may be uncollected.
@@ -67,6 +70,8 @@ class Scheduler {
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
+  // What the sequence has generated so far.
+  std::span<const TokenId> output(SequenceId sequence) const;
   SchedulerStats stats() const;
   const SchedulerOptions& options() const { return options_; }
   const KvCache& cache() const { return cache_; }

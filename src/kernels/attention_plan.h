@@ -1,0 +1,55 @@
+// The shape of one step's attention, worked out once on the host and used by every layer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tensor/dtype.h"
+
+namespace octavo {
+
+// The format of one layer's KV cache.
+struct KvSpec {
+  int kv_heads = 0;
+  int head_dim = 0;     // of keys and of values; a multiple of 8
+  int block_size = 16;  // tokens; a multiple of 16
+  DType dtype = DType::bf16;
+  bool operator==(const KvSpec&) const = default;
+};
+
+// One layer's part of the KV cache: `blocks` blocks, each block_bytes(spec) long, `stride_bytes` apart. What
+// a block looks like inside is known to the backend alone.
+struct KvLayer {
+  std::byte* data = nullptr;
+  std::int64_t blocks = 0;
+  std::int64_t stride_bytes = 0;
+  KvSpec spec;
+};
+
+// The sequences of a step, flat. Host memory. Sequence s has queries [query_starts[s], query_starts[s + 1]),
+// which are the last tokens of its first lengths[s] tokens; token t of it lies in block block_tables[s *
+// table_stride + t / block_size]. Blocks that have left a sliding window are never looked at and may hold any
+// value.
+struct AttentionShape {
+  std::span<const std::int32_t> query_starts;  // sequences + 1
+  std::span<const std::int32_t> lengths;       // sequences; tokens with KV after this step's are stored
+  std::span<const std::int32_t> block_tables;
+  std::int64_t table_stride = 0;
+};
+
+// What a plan must have room for.
+struct AttentionLimits {
+  int max_tokens = 0;
+  int max_sequences = 0;
+  int max_length = 0;
+  int q_heads = 0;
+  KvSpec kv;
+};
+
+// Backend-defined; made once (make_attention_plan), filled every step (plan_attention), read by every layer.
+class AttentionPlan {
+ public:
+  virtual ~AttentionPlan() = default;
+};
+
+}  // namespace octavo

@@ -1,0 +1,25 @@
+// The backends that this build has.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "kernels/ops.h"
+
+namespace octavo {
+
+// Instruction sets of the CPU backend, from least to most able.
+enum class CpuIsa : std::uint8_t { avx2, avx512, avx512_bf16, neon };
+
+struct CpuOptions {
+  int threads = 0;            // 0: as many as this process may use
+  std::optional<CpuIsa> isa;  // nullopt: the best that this processor has; for tests, a lesser one
+};
+
+// Plain loops in double precision: the specification of every operator. One thread.
+Backend make_reference_backend();
+
+// Errors: this processor lacks the instructions that the backend needs, or those asked for.
+Result<Backend> make_cpu_backend(const CpuOptions& options);
+
+}  // namespace octavo

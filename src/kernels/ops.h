@@ -1,0 +1,234 @@
+// The seam: every operator that a model needs, at fusion grain, as a constant table of typed functions.
+//
+// Model code calls `ops.matmul(stream, {...})`. A backend that forgets an operator does not compile; one that
+// cannot do what a model asks says so in `supports`, when the model is loaded. kernels/reference is the
+// specification: plain loops in double precision; every other backend is tested against it.
+//
+// Determinism: an output element depends on its own inputs only, and is summed in an order that the shapes of
+// the weights and the absolute position in the sequence fix: not the batch, the chunk, the thread or the
+// neighbours.
+//
+// `act` stands for the activation format of the weights at hand (Weight::activation): f32, bf16 or f16. Empty
+// views mean "not there" wherever a comment says optional.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "kernels/attention_plan.h"
+#include "kernels/device.h"
+#include "kernels/kinds.h"
+#include "kernels/weight.h"
+#include "tensor/view.h"
+
+namespace octavo {
+
+// rms:   x / sqrt(mean(x^2) + eps) * weight
+// layer: (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
+struct Norm {
+  NormKind kind = NormKind::none;
+  float eps = 0;
+  View weight = {};  // f32 [dim]
+  View bias = {};    // f32 [dim]; optional
+};
+
+// out[i] = table[ids[i]] * scale + positions_table[positions[i]]
+struct EmbedArgs {
+  View ids;  // i32 [n]
+  const Weight& table;
+  float scale = 1;
+  const Weight* position_table = nullptr;  // learned positions; optional
+  View positions = {};                     // i32 [n]; with position_table
+  View out;                                // f32 [n, dim]
+};
+
+// residual += delta_scale * delta_norm(delta);  out = norm(residual)
+struct AddNormArgs {
+  View residual;    // f32 [n, dim], updated in place
+  View delta = {};  // act [n, dim]; optional
+  float delta_scale = 1;
+  Norm delta_norm = {};  // kind none: delta as it is
+  Norm norm = {};        // kind none: out is the residual, converted
+  View out = {};         // act [n, dim]; optional
+};
+
+// y = x * w^T + bias
+struct MatmulArgs {
+  View x;  // w.activation() [m, cols]
+  const Weight& w;
+  View bias = {};  // f32 [rows]; optional
+  View y;          // f32 or act [m, rows]
+};
+
+// gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
+struct ActivateArgs {
+  View x;  // act [m, 2h] or [m, h]
+  Activation activation = Activation::silu;
+  bool gated = true;
+  View y;  // act [m, h]
+};
+
+// Rotary embedding (Su et al., RoFormer, 2021): the first rotary_dim elements of a head turn by the angles of
+// its position. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: none.
+struct Rope {
+  View cos = {};  // f32 [positions, rotary_dim / 2]
+  View sin = {};
+  int rotary_dim = 0;
+  bool interleaved = false;
+};
+
+// Splits the fused projection, normalises queries and keys, rotates them, writes queries out and keys and
+// values into the paged cache.
+struct QkvStoreArgs {
+  View qkv;  // act [n, (q_heads + 2 * kv_heads) * head_dim]: all queries, all keys, all values
+  int q_heads = 0;
+  // Weight [head_dim], or [heads, head_dim] with a weight per head (each head is normalised on its own), or
+  // with norm_whole_row [heads * head_dim] over the whole row; kind none: as they are.
+  Norm q_norm = {};
+  Norm k_norm = {};
+  bool norm_whole_row = false;
+  Rope rope = {};
+  View positions;  // i32 [n]
+  View slots;      // i64 [n]: block id * block_size + offset in the block
+  KvLayer cache;   // gives kv_heads and head_dim
+  View q_out;      // act [n, q_heads, head_dim]
+};
+
+// Causal attention of each query over its sequence's cached tokens (up to and including its own), read from
+// the pages.
+struct AttentionArgs {
+  View q;  // act [n, q_heads, head_dim]
+  KvLayer cache;
+  const AttentionPlan& plan;
+  float scale = 1;
+  int window = 0;      // > 0: a query sees the last `window` tokens, itself included
+  float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
+  View out;            // act [n, q_heads * head_dim]
+};
+
+// out[i] = x[rows[i]]
+struct GatherRowsArgs {
+  View x;     // f32 [n, dim]
+  View rows;  // i32 [r]
+  View out;   // f32 [r, dim]
+};
+
+// logits = cap(logits * scale), cap(x) = c * tanh(x / c)
+struct ScaleLogitsArgs {
+  View logits;  // f32 [r, vocab], in place
+  float scale = 1;
+  float soft_cap = 0;  // 0: none
+};
+
+// A list for each row, flat: row r owns items [starts[r], starts[r + 1]).
+struct RowLists {
+  View starts;  // i32 [rows + 1]; optional: every list empty
+  View ids;     // i32 token ids, each at most once in a row
+};
+
+// The least log-probability that is ever reported: of a banned token, too. Finite, because JSON knows no
+// infinity.
+inline constexpr float kLogprobFloor = -9999.0f;
+
+// From logits to tokens, in vLLM's order: raw log-probabilities are taken; then mask, bias (minus infinity
+// bans), penalties (repetition, frequency, presence), temperature, min_p, top_k, top_p, and one draw.
+//
+// Tokens are ordered by logit, the greater first, equal ones by id, the lower first. min_p, top_k and top_p
+// each keep a beginning of that order: the tokens at least min_p times as likely as the first; exactly top_k
+// of those; the fewest of those whose share of their mass reaches top_p. The draw inverts the cumulative
+// distribution of what is kept, in the order of the ids. Masses are integers (kernels/sampling.h), so that
+// all backends keep and draw the same tokens whatever the order in which they add.
+//
+// Every array is [rows] unless said otherwise. A row whose logits hold a NaN or plus infinity, or where
+// nothing is left to choose, gets out_id -1, rank 0, kLogprobFloor and top ids -1.
+struct SampleArgs {
+  View logits;  // f32 [rows, vocab]; overwritten
+
+  View temperature;  // f32: 0, or at least 1e-5. 0: the first in order, without filters
+  View top_k;        // i32; 0: off
+  View top_p;        // f32; 1: off
+  View min_p;        // f32; 0: off
+  View random;       // i64: 64 random bits, the draw
+  View forced;       // i32: report on this token, from the raw logits, instead of choosing; -1: choose
+
+  RowLists history;         // tokens of prompt and output
+  View history_counts;      // i32, beside history.ids: times in the output; 0: only in the prompt
+  View repetition_penalty;  // f32; this and the two below with history
+  View frequency_penalty;   // f32
+  View presence_penalty;    // f32
+
+  RowLists bias;     // logit_bias, bans
+  View bias_values;  // f32, beside bias.ids; never plus infinity
+
+  View mask_rows;  // i32: row of `mask`, or -1; optional
+  View mask;       // i32 [masks, (vocab + 31) / 32]: bit set = allowed; with mask_rows
+
+  // What to report: the chosen token with its rank (1 + the tokens of greater logit), and a list.
+  View top_counts;         // i32, at most k: how many of the first in order; -1: no log-probabilities at all
+  RowLists reported;       // at most k tokens (also the same twice) to report instead of the first
+  bool processed = false;  // log-probabilities after all processing instead of the model's own
+
+  View out_id;            // i32
+  View out_logprob;       // f32, as all below left alone where top_counts is -1
+  View out_rank;          // i32
+  View out_top_ids;       // i32 [rows, k]; entries beyond the row's list are left alone; optional: k is 0
+  View out_top_logprobs;  // f32 [rows, k]
+};
+
+template <class Args>
+void check(const Args& args);  // checks.cc: shapes and formats; a violation is a bug
+
+// One operator. Has no default, so that a table with a hole does not compile.
+template <class Args>
+class Op {
+ public:
+  using Function = void (*)(Stream&, const Args&);
+  constexpr Op(Function function) : function_(function) {}  // NOLINT: a table of functions reads as one
+  void operator()(Stream& stream, const Args& args) const {
+    check(args);
+    function_(stream, args);
+  }
+
+ private:
+  Function function_;
+};
+
+// Rows of a matrix from a checkpoint, one or several parts stacked; any strides, host memory.
+struct MatrixSource {
+  std::span<const View> parts;  // f32, f16 or bf16 [rows_i, cols]
+  DType activation = DType::f32;
+};
+
+struct Ops {
+  // Lays a matrix out for this backend. Reads the source once; it may be unmapped afterwards.
+  Result<WeightPtr> (*prepare)(Device&, const MatrixSource&);
+
+  std::int64_t (*kv_block_bytes)(const KvSpec&);
+  // Errors name what this backend cannot do: a head size, a cache format.
+  Result<> (*supports)(const KvSpec&, int q_heads);
+  std::unique_ptr<AttentionPlan> (*make_attention_plan)(Device&, const AttentionLimits&);
+  void (*plan_attention)(Stream&, const AttentionShape&, AttentionPlan&);
+
+  Op<EmbedArgs> embed;
+  Op<AddNormArgs> add_norm;
+  Op<MatmulArgs> matmul;
+  Op<ActivateArgs> activate;
+  Op<QkvStoreArgs> qkv_store;
+  Op<AttentionArgs> attention;
+  Op<GatherRowsArgs> gather_rows;
+  Op<ScaleLogitsArgs> scale_logits;
+  Op<SampleArgs> sample;
+};
+
+// A device, its operators and a stream to run them on: all that the rooms above know of the hardware.
+struct Backend {
+  std::string_view name;
+  const Ops& ops;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Stream> stream;
+};
+
+}  // namespace octavo

@@ -1,0 +1,40 @@
+// A matrix of a model, prepared for one backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "tensor/view.h"
+
+namespace octavo {
+
+// y = x * W^T with W [rows, cols]: rows are outputs, cols are inputs. How the numbers lie in memory is the
+// affair of the backend that prepared it; it is streamed once per product, whatever the batch.
+class Weight {
+ public:
+  virtual ~Weight() = default;
+  Weight(const Weight&) = delete;
+  Weight& operator=(const Weight&) = delete;
+
+  std::int64_t rows() const { return rows_; }
+  std::int64_t cols() const { return cols_; }
+  // The format in which matmul wants x: whoever produces x writes it in this format.
+  DType activation() const { return activation_; }
+  // Bytes that one product streams.
+  std::size_t bytes() const { return bytes_; }
+
+ protected:
+  Weight(std::int64_t rows, std::int64_t cols, DType activation, std::size_t bytes)
+      : rows_(rows), cols_(cols), activation_(activation), bytes_(bytes) {}
+
+ private:
+  std::int64_t rows_;
+  std::int64_t cols_;
+  DType activation_;
+  std::size_t bytes_;
+};
+
+using WeightPtr = std::unique_ptr<const Weight>;
+
+}  // namespace octavo

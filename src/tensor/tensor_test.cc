@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+
+#include "tensor/buffer.h"
+#include "tensor/mapped_file.h"
+#include "tensor/view.h"
+
+namespace octavo {
+namespace {
+
+TEST(Float16, EveryValueSurvivesTheRoundTrip) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const Float16 x{static_cast<std::uint16_t>(bits)};
+    const float wide = to_f32(x);
+    if (std::isnan(wide)) {
+      EXPECT_TRUE(std::isnan(to_f32(to_f16(wide))));
+    } else {
+      EXPECT_EQ(to_f16(wide).bits, x.bits) << bits;
+    }
+  }
+}
+
+TEST(Float16, RoundsToNearestEven) {
+  EXPECT_EQ(to_f16(1.0f + 0x1p-11f).bits, 0x3c00);      // tie to even, down
+  EXPECT_EQ(to_f16(1.0f + 3 * 0x1p-11f).bits, 0x3c02);  // tie to even, up
+  EXPECT_EQ(to_f16(65519.0f).bits, 0x7bff);             // largest that does not overflow
+  EXPECT_EQ(to_f16(65520.0f).bits, 0x7c00);             // infinity
+  EXPECT_EQ(to_f16(0x1p-25f).bits, 0x0000);             // tie to even below the smallest subnormal
+  EXPECT_EQ(to_f16(-0x1.8p-24f).bits, 0x8002);
+}
+
+TEST(BFloat16, RoundsToNearestEvenAndKeepsNan) {
+  EXPECT_EQ(to_bf16(1.0f).bits, 0x3f80);
+  EXPECT_EQ(to_bf16(1.0f + 0x1p-8f).bits, 0x3f80);
+  EXPECT_EQ(to_bf16(1.0f + 3 * 0x1p-8f).bits, 0x3f82);
+  EXPECT_TRUE(std::isnan(to_f32(to_bf16(std::numeric_limits<float>::quiet_NaN()))));
+  EXPECT_EQ(to_f32(to_bf16(-std::numeric_limits<float>::infinity())),
+            -std::numeric_limits<float>::infinity());
+}
+
+TEST(View, StridesRowsAndContiguity) {
+  std::array<float, 24> data{};
+  View v = View::of(data.data(), DType::f32, {2, 3, 4});
+  EXPECT_EQ(v.stride[0], 12);
+  EXPECT_EQ(v.elements(), 24);
+  EXPECT_TRUE(v.contiguous());
+  const View second = v.rows(1, 1);
+  EXPECT_EQ(second.as<float>(), data.data() + 12);
+  v.shape[2] = 2;
+  EXPECT_FALSE(v.contiguous());
+}
+
+TEST(Buffer, IsZeroedAndMovable) {
+  Buffer a = allocate_host(std::size_t{5} << 20).value();
+  EXPECT_EQ(static_cast<const char*>(a.data())[12345], 0);
+  const Buffer b = std::move(a);
+  EXPECT_EQ(b.view(DType::f32, {16, 16}).elements(), 256);
+}
+
+TEST(MappedFile, ReadsAndReportsMissingFiles) {
+  const std::string path = testing::TempDir() + "/octavo_mapped_file";
+  std::ofstream(path) << "hello";
+  const MappedFile file = MappedFile::open(path).value();
+  EXPECT_EQ(file.bytes().size(), 5u);
+  EXPECT_EQ(static_cast<char>(file.bytes()[1]), 'e');
+  file.release(file.bytes());
+  EXPECT_EQ(static_cast<char>(file.bytes()[4]), 'o');
+  std::remove(path.c_str());
+  EXPECT_EQ(MappedFile::open(path).error().code, ErrorCode::not_found);
+  EXPECT_EQ(MappedFile::open(testing::TempDir()).error().code, ErrorCode::io);
+}
+
+}  // namespace
+}  // namespace octavo

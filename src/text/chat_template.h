@@ -1,0 +1,66 @@
+// A model's chat template: messages to prompt text, exactly as transformers' apply_chat_template renders it.
+//
+// Templates are Jinja (run by minijinja, without any host object) with trim_blocks and lstrip_blocks, loop
+// controls, Python's str/list/dict methods and printing, `tojson` as json.dumps, `strftime_now`,
+// `raise_exception` and
+// `{% generation %}`. A template comes from strangers: every render has limits.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "text/tokenizer_config.h"
+
+namespace octavo {
+
+namespace bridge {
+struct TemplateHandle;
+}
+
+struct ChatTemplateLimits {
+  std::size_t source_bytes = 1u << 20;
+  std::size_t output_bytes = 32u << 20;
+  std::size_t depth = 64;                  // nested macros, loops and blocks
+  std::uint64_t fuel_base = 200'000;       // instructions for any render ..
+  std::uint64_t fuel_per_input_byte = 64;  // .. and for each byte of input
+};
+
+// What to render. JSON texts; an empty one is null, and `messages` must be an array of objects.
+struct ChatInput {
+  std::string_view messages;
+  std::string_view tools = {};
+  std::string_view documents = {};
+  std::string_view kwargs = {};  // an object: chat_template_kwargs
+  bool add_generation_prompt = true;
+  std::chrono::system_clock::time_point now =
+      std::chrono::system_clock::now();  // for strftime_now, in local time
+};
+
+// Immutable; any number of threads may render with one.
+class ChatTemplate {
+ public:
+  // Errors: invalid_argument on field "chat_template", with the line.
+  static Result<ChatTemplate> compile(std::string_view source, std::span<const SpecialToken> special_tokens,
+                                      const ChatTemplateLimits& limits = {});
+
+  // Errors: invalid_argument on field "messages": what the template raised, an input that is not the JSON it
+  // should be, a reserved name among the kwargs, or a limit.
+  Result<std::string> render(const ChatInput& input) const;
+
+ private:
+  struct Free {
+    void operator()(bridge::TemplateHandle* handle) const;
+  };
+
+  explicit ChatTemplate(bridge::TemplateHandle* handle) : handle_(handle) {}
+
+  std::unique_ptr<bridge::TemplateHandle, Free> handle_;
+};
+
+}  // namespace octavo
