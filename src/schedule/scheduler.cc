@@ -78,15 +78,15 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
   const int limit = options_.max_model_len;
   if (prompt == 0) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
   if (prompt >= limit)
-    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}", prompt, limit,
-                   limit - 1);
+    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}", prompt,
+                   limit, limit - 1);
   if (max_total_tokens <= prompt || max_total_tokens > limit)
-    return invalid("max_tokens", "{} tokens of prompt and answer, must be from {} to {}", max_total_tokens, prompt + 1,
-                   limit);
+    return invalid("max_tokens", "{} tokens of prompt and answer, must be from {} to {}", max_total_tokens,
+                   prompt + 1, limit);
   // The last token is never computed.
   if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
-    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}", max_total_tokens,
-                   blocks, cache_.pool.total());
+    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}",
+                   max_total_tokens, blocks, cache_.pool.total());
   return {};
 }
 
