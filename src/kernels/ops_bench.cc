@@ -8,8 +8,8 @@
 #endif
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <numeric>
 #include <vector>
@@ -20,10 +20,18 @@
 namespace octavo {
 namespace {
 
+bool processor_time = false;
+
+double now() {
+  timespec time{};
+  clock_gettime(processor_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return now() - begin;
 }
 
 double median(std::vector<double> values) {
@@ -269,6 +277,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", backend.error().message);
     return 1;
   }
+  processor_time = options.threads == 1;
   Machine machine(options.threads == 0 ? usable_processors() : options.threads);
   const bool bf16 = __builtin_cpu_supports("avx512bf16") != 0;
   fmt::print("{}: reads {:.1f} GB/s, peak {:.0f} GFLOP/s ({})\n", backend->device->name(),
