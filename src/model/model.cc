@@ -18,15 +18,6 @@ Result<int> checked_length(const ModelSpec& spec, std::optional<int> wanted) {
   return *wanted;
 }
 
-// Under which of its prefixes the checkpoint holds the network: the one whose embedding is there, else the
-// first, so that the error names what is usually there.
-std::string prefix_of(const ModelSpec& spec, const Checkpoint& checkpoint) {
-  for (const std::string& prefix : spec.names.prefixes) {
-    if (checkpoint.find(prefix + spec.names.embedding + ".weight") != nullptr) return prefix;
-  }
-  return spec.names.prefixes[0];
-}
-
 }  // namespace
 
 Result<ModelSpec> load_spec(const std::string& directory) {
@@ -40,7 +31,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, Backend
   TRY(model->spec, load_spec(directory));
   TRY(model->max_model_len, checked_length(model->spec, options.max_model_len));
   TRY(const Checkpoint checkpoint, Checkpoint::open(directory));
-  const Parameters parameters = parameters_of(model->spec, prefix_of(model->spec, checkpoint));
+  TRY(const Parameters parameters, checked_parameters(model->spec, checkpoint));
   TRY_VOID(load_weights(checkpoint, parameters, backend, options, *model));
   const CacheLayout cache = cache_layout(model->spec, {.dtype = model->activation});
   TRY_VOID(backend.ops.supports(cache.kv, model->spec.layers[0].attention.q_heads));

@@ -23,10 +23,10 @@ enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
-  std::optional<int> max_model_len;  // nullopt: what the model is meant for
-  int threads = 0;                   // that read and prepare; 0: as many as this process may use
+  std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
+  int threads = 0;                        // that read and prepare; 0: as many as this process may use
   // Called now and then, from any thread, one call at a time.
-  std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress;
+  std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
 struct Linear {

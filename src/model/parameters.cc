@@ -1,5 +1,7 @@
 #include "model/parameters.h"
 
+#include <algorithm>
+
 namespace octavo {
 namespace {
 
@@ -131,6 +133,21 @@ Parameters parameters_of(const ModelSpec& spec, const std::string& prefix) {
     p.lm_head = Namer(names, "").table(names.lm_head, spec.vocab, spec.dim);
   }
   return p;
+}
+
+Result<Parameters> checked_parameters(const ModelSpec& spec, const Checkpoint& checkpoint) {
+  // The prefix under which the embedding is there, else the first: the error then names what is usually
+  // there.
+  const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
+    return checkpoint.find(prefix + spec.names.embedding + ".weight") != nullptr;
+  });
+  Parameters parameters =
+      parameters_of(spec, found != spec.names.prefixes.end() ? *found : spec.names.prefixes[0]);
+  std::vector<Slot> slots;
+  for_each_parameter(parameters,
+                     [&](const auto& p) { slots.insert(slots.end(), p.parts.begin(), p.parts.end()); });
+  TRY_VOID(check_slots(checkpoint, slots, parameters.ignorable));
+  return parameters;
 }
 
 }  // namespace octavo

@@ -59,6 +59,10 @@ struct Parameters {
 // The parameters of a network under one of its Names::prefixes.
 Parameters parameters_of(const ModelSpec& spec, const std::string& prefix);
 
+// The same, under the prefix that the checkpoint uses, when it holds exactly these tensors. Errors: see
+// check_slots.
+Result<Parameters> checked_parameters(const ModelSpec& spec, const Checkpoint& checkpoint);
+
 // Every matrix and every vector, in the order of the forward pass, absent ones too. Visit takes
 // MatrixParameter& and VectorParameter& (const where `parameters` is).
 template <class P, class Visit>

@@ -39,8 +39,8 @@ struct RopeScaling {
   double beta_slow = 1;
   bool truncate = true;
   // longrope: one divisor a pair of elements
-  std::vector<double> short_factors;
-  std::vector<double> long_factors;
+  std::vector<double> short_factors = {};
+  std::vector<double> long_factors = {};
   // yarn and longrope: what cos and sin are multiplied by
   double attention_factor = 1;
 };
@@ -49,7 +49,7 @@ struct RopeSpec {
   int rotary_dim = 0;  // elements of a head that turn; even
   double theta = 10000;
   bool interleaved = false;
-  RopeScaling scaling;
+  RopeScaling scaling = {};
 };
 
 // Norm of queries and keys before the rotation.
@@ -67,7 +67,7 @@ struct Attention {
   bool qkv_bias = false;
   bool out_bias = false;
   QkNorm qk_norm = QkNorm::none;
-  NormSpec qk_norm_spec;
+  NormSpec qk_norm_spec = {};
   float scale = 1;     // of the scores
   float soft_cap = 0;  // of the scores; 0: none
   int window = 0;      // a query sees that many last tokens, itself included; 0: all
@@ -93,11 +93,11 @@ struct Mlp {
 enum class Residual : std::uint8_t { serial, parallel, parallel_shared };
 
 struct LayerSpec {
-  Attention attention;
-  Mlp mlp;
+  Attention attention = {};
+  Mlp mlp = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm;   // kind none: no norm in this place
-  NormSpec post_norm;  // of the halves' outputs; both places used: "sandwich"
+  NormSpec pre_norm = {};   // kind none: no norm in this place
+  NormSpec post_norm = {};  // of the halves' outputs; both places used: "sandwich"
   float residual_scale = 1;
 };
 

@@ -130,7 +130,6 @@ class Loader {
         arena_(backend, model.vectors) {}
 
   Result<> load() {
-    TRY_VOID(check_tensors());
     choose_activation();
     model_.layers.resize(parameters_.layers.size());
     TRY_VOID(load_vectors());
@@ -143,13 +142,6 @@ class Loader {
     const MatrixParameter* parameter;
     WeightPtr* weight;
   };
-
-  Result<> check_tensors() const {
-    std::vector<Slot> slots;
-    for_each_parameter(parameters_,
-                       [&](const auto& p) { slots.insert(slots.end(), p.parts.begin(), p.parts.end()); });
-    return check_slots(checkpoint_, slots, parameters_.ignorable);
-  }
 
   void choose_activation() {
     const DType storage = storage_of(parameters_.layers[0].qkv.weight, checkpoint_, options_.dtype);
@@ -232,8 +224,8 @@ class Loader {
       add_matrix(p.up.weight, w.up.weight);
       add_matrix(p.down.weight, w.down.weight);
     }
-    std::ranges::stable_sort(jobs_, std::ranges::greater{},
-                             [](const Job& job) { return job.parameter->rows * job.parameter->cols; });
+    std::ranges::sort(jobs_, std::ranges::greater{},
+                      [](const Job& job) { return job.parameter->rows * job.parameter->cols; });
   }
 
   void add_matrix(const MatrixParameter& parameter, WeightPtr& weight) {

@@ -7,8 +7,9 @@
 
 namespace octavo {
 
-// Checks that the checkpoint holds exactly these parameters, all finite, then fills model.activation and
-// everything below it; model.spec and model.max_model_len are set.
+// Fills model.activation and everything below it; model.spec and model.max_model_len are set, and
+// `parameters` has been checked against the checkpoint. Errors: corrupt, naming the tensor, when one is not
+// finite; whatever the backend says.
 Result<> load_weights(const Checkpoint& checkpoint, const Parameters& parameters, Backend& backend,
                       const LoadOptions& options, Model& model);
 

@@ -2,6 +2,7 @@
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parse.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ namespace json = boost::json;
 struct KeyCheck : JsonEvents {
   std::vector<std::set<std::string, std::less<>>> open_objects;
   std::string key;
-  std::string duplicate;
+  std::optional<std::string> duplicate;
 
   bool on_object_begin(error_code&) {
     open_objects.emplace_back();
@@ -55,8 +56,8 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   json::error_code ec;
   json::basic_parser<KeyCheck> check(options);
   const std::size_t read = check.write_some(false, text.data(), text.size(), ec);
-  if (const std::string& key = check.handler().duplicate; !key.empty()) {
-    return failure(ErrorCode::corrupt, "{}: the key \"{}\" comes twice", what, key);
+  if (const auto& key = check.handler().duplicate) {
+    return failure(ErrorCode::corrupt, "{}: the key \"{}\" comes twice", what, *key);
   }
   json::value tree;
   if (!ec) tree = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
