@@ -283,7 +283,7 @@ int main(int argc, char** argv) {
   fmt::print("{}: reads {:.1f} GB/s, peak {:.0f} GFLOP/s ({})\n", backend->device->name(),
              machine.bandwidth() / 1e9, machine.peak(bf16) / 1e9, bf16 ? "bf16 dot products" : "f32");
   const Bench bench{*backend, machine, bf16};
-  bench_matmul(bench);
+  if (argc <= 3) bench_matmul(bench);
   bench_attention(bench);
-  bench_rows(bench);
+  if (argc <= 3) bench_rows(bench);
 }

@@ -55,8 +55,8 @@ void store(void* p, Format format, std::int64_t i, std::int64_t n, F<S> x) {
   __builtin_memcpy(to, padded, static_cast<std::size_t>((n - i) * bytes_of(format)));
 }
 
-// e^x; 0 far below, infinity above 88.7, NaN for NaN, exactly 1 for 0. Range reduction and polynomial as in
-// Cephes (Moshier, 1989); error below 2 units in the last place.
+// e^x; below 2e-38 under -88, infinity above 88.7, NaN for NaN, exactly 1 for 0. Range reduction and
+// polynomial as in Cephes (Moshier, 1989); error below 2 units in the last place.
 template <class S>
 F<S> exp(F<S> x) {
   x = S::max(S::set(S::kVanishing * 0.69f), S::min(S::set(88.8f), x));
