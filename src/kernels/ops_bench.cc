@@ -3,11 +3,10 @@
 //
 //   ops_bench [threads [avx2|avx512|avx512_bf16]]
 #include <fmt/format.h>
-#if defined(__x86_64__)
 #include <immintrin.h>
-#endif
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <ctime>
 #include <functional>
@@ -39,7 +38,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-#if defined(__x86_64__)
 __attribute__((target("avx2"))) std::uint64_t read_all(const std::byte* data, std::int64_t bytes) {
   __m256i sums[8] = {};
   for (std::int64_t i = 0; i + 256 <= bytes; i += 256)
@@ -50,27 +48,37 @@ __attribute__((target("avx2"))) std::uint64_t read_all(const std::byte* data, st
   return static_cast<std::uint64_t>(_mm256_extract_epi64(sums[0], 0));
 }
 
-// 24 independent chains of dot products or fused multiply-adds; returns the operations done.
-#define OCTAVO_CHAINS(step)                                 \
-  for (std::int64_t i = 0; i < rounds; ++i) {               \
-    _Pragma("GCC unroll 24") for (int j = 0; j < 24; ++j) { \
-      c[j] = step;                                          \
-      asm volatile("" : "+v"(c[j]));                        \
-    }                                                       \
+// Independent chains of dot products or fused multiply-adds; returns the operations done.
+#define OCTAVO_CHAINS(count, step)                             \
+  for (std::int64_t i = 0; i < rounds; ++i) {                  \
+    _Pragma("GCC unroll 24") for (int j = 0; j < count; ++j) { \
+      c[j] = step;                                             \
+      asm volatile("" : "+v"(c[j]));                           \
+    }                                                          \
   }
 __attribute__((target("avx512f,avx512bf16"))) double dot_peak(std::int64_t rounds) {
   __m512 c[24] = {};
   const __m512bh a = (__m512bh)_mm512_set1_epi32(0x3f803f80);
-  OCTAVO_CHAINS(_mm512_dpbf16_ps(c[j], a, a))
+  OCTAVO_CHAINS(24, _mm512_dpbf16_ps(c[j], a, a))
   return static_cast<double>(rounds) * 24 * 64;
 }
 __attribute__((target("avx512f"))) double fma512_peak(std::int64_t rounds) {
   __m512 c[24] = {};
   const __m512 a = _mm512_set1_ps(1);
-  OCTAVO_CHAINS(_mm512_fmadd_ps(a, a, c[j]))
+  OCTAVO_CHAINS(24, _mm512_fmadd_ps(a, a, c[j]))
   return static_cast<double>(rounds) * 24 * 32;
 }
-#endif
+__attribute__((target("avx2,fma"))) double fma256_peak(std::int64_t rounds) {
+  __m256 c[12] = {};
+  const __m256 a = _mm256_set1_ps(1);
+  OCTAVO_CHAINS(12, _mm256_fmadd_ps(a, a, c[j]))
+  return static_cast<double>(rounds) * 12 * 16;
+}
+
+double peak_of(CpuIsa isa, std::int64_t rounds) {
+  if (isa == CpuIsa::avx2) return fma256_peak(rounds);
+  return isa == CpuIsa::avx512 ? fma512_peak(rounds) : dot_peak(rounds);
+}
 
 class Machine {
  public:
@@ -87,11 +95,11 @@ class Machine {
     });
     return static_cast<double>(share * pool_.size()) / seconds;
   }
-  // Operations per second of all threads, in bf16 dot products or f32.
-  double peak(bool bf16) {
+  // Operations per second of all threads, in the instruction set's best product for bf16 weights.
+  double peak(CpuIsa isa) {
     std::atomic<double> operations{0};
-    const double seconds = seconds_of(
-        [&] { pool_.run([&](int) { operations += bf16 ? dot_peak(1'000'000) : fma512_peak(1'000'000); }); });
+    const double seconds =
+        seconds_of([&] { pool_.run([&](int) { operations += peak_of(isa, 1'000'000); }); });
     return operations / seconds;
   }
 
@@ -105,7 +113,7 @@ class Machine {
 struct Bench {
   Backend& backend;
   Machine& machine;
-  bool bf16;
+  CpuIsa isa;
 
   // Medians of 9 runs, each between a reading of the bandwidth and one of the peak.
   void report(std::string_view what, double bytes, double operations,
@@ -114,7 +122,7 @@ struct Bench {
     std::vector<double> seconds, bandwidth_share, peak_share;
     for (int i = 0; i < 9; ++i) {
       const double bandwidth = machine.bandwidth();
-      const double peak = machine.peak(bf16);
+      const double peak = machine.peak(isa);
       seconds.push_back(seconds_of(work));
       bandwidth_share.push_back(bytes / seconds.back() / bandwidth);
       peak_share.push_back(operations / seconds.back() / peak);
@@ -267,23 +275,28 @@ void bench_rows(const Bench& bench) {
 
 int main(int argc, char** argv) {
   using namespace octavo;
-  CpuOptions options{.threads = argc > 1 ? std::atoi(argv[1]) : 0, .isa = {}};
-  const std::string_view isa = argc > 2 ? argv[2] : "";
-  if (isa == "avx2") options.isa = CpuIsa::avx2;
-  if (isa == "avx512") options.isa = CpuIsa::avx512;
-  if (isa == "avx512_bf16") options.isa = CpuIsa::avx512_bf16;
-  auto backend = make_cpu_backend(options);
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
+  const std::string_view wanted = argc > 2 ? argv[2] : "";
+  std::optional<Backend> backend;
+  CpuIsa isa{};
+  for (const auto& [name, each] : {std::pair{"avx2", CpuIsa::avx2}, std::pair{"avx512", CpuIsa::avx512},
+                                   std::pair{"avx512_bf16", CpuIsa::avx512_bf16}}) {
+    if (!wanted.empty() && wanted != name) continue;
+    auto made = make_cpu_backend({.threads = threads, .isa = each});
+    if (!made) continue;
+    isa = each;
+    backend.emplace(*std::move(made));
+  }
   if (!backend) {
-    fmt::print(stderr, "{}\n", backend.error().message);
+    fmt::print(stderr, "this processor has none of the instruction sets asked for\n");
     return 1;
   }
-  processor_time = options.threads == 1;
-  Machine machine(options.threads == 0 ? usable_processors() : options.threads);
-  const bool bf16 = __builtin_cpu_supports("avx512bf16") != 0;
-  fmt::print("{}: reads {:.1f} GB/s, peak {:.0f} GFLOP/s ({})\n", backend->device->name(),
-             machine.bandwidth() / 1e9, machine.peak(bf16) / 1e9, bf16 ? "bf16 dot products" : "f32");
-  const Bench bench{*backend, machine, bf16};
-  if (argc <= 3) bench_matmul(bench);
+  processor_time = threads == 1;
+  Machine machine(threads == 0 ? usable_processors() : threads);
+  fmt::print("{}: reads {:.1f} GB/s, peak {:.0f} GFLOP/s\n", backend->device->name(),
+             machine.bandwidth() / 1e9, machine.peak(isa) / 1e9);
+  const Bench bench{*backend, machine, isa};
+  bench_matmul(bench);
   bench_attention(bench);
-  if (argc <= 3) bench_rows(bench);
+  bench_rows(bench);
 }
