@@ -1,7 +1,7 @@
 #include "model/generation_config.h"
 
-#include <boost/json/object.hpp>
 #include <algorithm>
+#include <boost/json/object.hpp>
 #include <limits>
 
 #include "weights/json.h"
@@ -15,7 +15,8 @@ using boost::json::value;
 Result<std::optional<double>> number(const boost::json::object& file, std::string_view field) {
   const value* v = file.if_contains(field);
   if (v == nullptr || v->is_null()) return std::nullopt;
-  if (!v->is_number()) return field_failure(field, ErrorCode::corrupt, "generation_config.json: {} is not a number", field);
+  if (!v->is_number())
+    return field_failure(field, ErrorCode::corrupt, "generation_config.json: {} is not a number", field);
   return v->to_number<double>();
 }
 
@@ -23,7 +24,8 @@ Result<std::optional<int>> integer(const boost::json::object& file, std::string_
   TRY(const std::optional<double> v, number(file, field));
   if (!v) return std::nullopt;
   if (*v != static_cast<int>(*v))
-    return field_failure(field, ErrorCode::corrupt, "generation_config.json: {} is not a whole number: {}", field, *v);
+    return field_failure(field, ErrorCode::corrupt, "generation_config.json: {} is not a whole number: {}",
+                         field, *v);
   return static_cast<int>(*v);
 }
 
@@ -34,7 +36,8 @@ Result<> add_end_tokens(const boost::json::object& file, std::vector<std::int32_
   const auto add = [&](const value& id) -> Result<> {
     const std::int64_t* n = id.if_int64();
     if (n == nullptr || *n < 0 || *n > std::numeric_limits<std::int32_t>::max())
-      return field_failure("eos_token_id", ErrorCode::corrupt, "eos_token_id is not a token id or a list of them");
+      return field_failure("eos_token_id", ErrorCode::corrupt,
+                           "eos_token_id is not a token id or a list of them");
     ids.push_back(static_cast<std::int32_t>(*n));
     return {};
   };

@@ -20,8 +20,8 @@ struct GenerationConfig {
   std::optional<int> max_new_tokens;
 };
 
-// Reads generation_config.json, and the end tokens of config.json beside it; files that are not there say nothing. Errors:
-// corrupt, naming the field that is not of its type.
+// Reads generation_config.json, and the end tokens of config.json beside it; files that are not there say
+// nothing. Errors: corrupt, naming the field that is not of its type.
 Result<GenerationConfig> load_generation_config(const std::string& directory);
 
 }  // namespace octavo

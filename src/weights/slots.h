@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "weights/checkpoint.h"
 
 namespace octavo {
@@ -24,6 +25,6 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
                      std::span<const std::string> ignorable);
 
 // Errors: corrupt, naming the tensor, when it holds a NaN or an infinity.
-Result<> check_finite(const StoredTensor& tensor);
+Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool);
 
 }  // namespace octavo
