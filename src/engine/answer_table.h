@@ -15,8 +15,8 @@ namespace octavo {
 
 using AnswerIndex = std::uint64_t;  // SequenceSpec::tag
 
-// Every answer that is opened ends in exactly one of deliver (returning true), fail and abort; then its place is free
-// again, and when it was the request's last one, so are the request's places in the inbox.
+// Every answer that is opened ends in exactly one of deliver (returning true), fail and abort; then its place
+// is free again, and when it was the request's last one, so are the request's places in the inbox.
 class AnswerTable {
  public:
   explicit AnswerTable(Inbox& inbox) : inbox_(inbox) {}
@@ -25,7 +25,8 @@ class AnswerTable {
   Answer& operator[](AnswerIndex index) { return *answers_[index]; }
 
   // Hands the answer's newest token, the last of `output`, to its owner. True: the answer has ended with it.
-  bool deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output, std::int64_t now_us);
+  bool deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output,
+               std::int64_t now_us);
 
   // Ends it with FinishReason::error or abort.
   void fail(AnswerIndex index, std::string_view why, std::int64_t now_us);

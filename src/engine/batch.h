@@ -13,7 +13,8 @@ struct Batch {
   std::vector<std::int32_t> ids;  // 0 where pending
   std::vector<std::int32_t> positions;
 
-  // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s, whose cache reaches lengths[s] after this step.
+  // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s, whose cache reaches lengths[s] after
+  // this step.
   std::vector<std::int32_t> query_starts;  // [sequences + 1]
   std::vector<std::int32_t> lengths;       // [sequences]
   std::vector<SequenceId> sequences;       // [sequences]

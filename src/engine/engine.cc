@@ -12,6 +12,7 @@ namespace octavo {
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineLimits limits,
                                               std::unique_ptr<Executor> executor) {
   options.max_sequences = limits.max_unfinished;
+  options.max_num_seqs = std::min(options.max_num_seqs, limits.max_unfinished);
   options.max_steps_in_flight = executor->asynchronous() ? 2 : 1;
   TRY(auto scheduler, Scheduler::create(std::move(options)));
   return std::unique_ptr<Engine>(new Engine(std::move(scheduler), limits, std::move(executor)));
@@ -71,11 +72,13 @@ void Engine::thread_main() {
     const Result<bool> ran = healthy ? steps_.run() : Result<bool>(false);
     if (!ran) {
       healthy = false;
+      log_error("the engine cannot go on: {}", ran.error().message);
       fail_everything(ran.error());
     }
     idle = !ran.value_or(false);
     publish_stats(healthy);
   }
+  for (Submission& submission : mail.submissions) admit(submission);  // so that they, too, get an end
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
 }
@@ -97,9 +100,9 @@ void Engine::admit(Submission& submission) {
   spec.read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs;
   const std::uint64_t entropy = random_bits(limits_.seed, submission.id);
   for (int index = 0; index < request.sampling.n; ++index) {
-    const AnswerIndex opened = answers_.open(
-        std::make_unique<Answer>(accepted, index, answer_seed(request.sampling, index, entropy),
-                                 scheduler_->options().max_model_len, limits_.vocab_size));
+    const AnswerIndex opened =
+        answers_.open(std::make_unique<Answer>(accepted, index, answer_seed(request.sampling, index, entropy),
+                                               scheduler_->options().max_model_len, limits_.vocab_size));
     spec.tag = opened;
     if (const auto sequence = scheduler_->add(spec)) {
       answers_[opened].sequence = *sequence;
@@ -117,7 +120,6 @@ void Engine::abort_request(RequestId id) {
 }
 
 void Engine::fail_everything(const Error& error) {
-  log_error("engine: {}", error.message);
   answers_.for_all([&](AnswerIndex index, const Answer& answer) {
     scheduler_->finish(answer.sequence);
     answers_.fail(index, error.message, now_us());
@@ -127,6 +129,7 @@ void Engine::fail_everything(const Error& error) {
 void Engine::publish_stats(bool healthy) {
   const SchedulerStats s = scheduler_->stats();
   const std::lock_guard lock(stats_mutex_);
+  stats_.unfinished = answers_.open_count();
   stats_.running = s.running;
   stats_.waiting = s.waiting;
   stats_.blocks_total = s.blocks_total;

@@ -1,4 +1,5 @@
-// Everything about an engine that somebody can choose. Filled in by app/, passed down; nothing below reads the environment.
+// Everything about an engine that somebody can choose. Filled in by app/, passed down; nothing below reads
+// the environment.
 #pragma once
 
 #include <cstdint>

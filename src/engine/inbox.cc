@@ -12,10 +12,11 @@ Result<RequestId> Inbox::submit(Request request, std::shared_ptr<OutputSink> sin
   if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
   const int answers = request.sampling.n;
   if (answers > places_)
-    return invalid("n", "this engine holds at most {} unfinished answers (--max-num-queued-reqs), got {}", places_, answers);
+    return invalid("n", "this engine holds at most {} unfinished answers (--max-num-queued-reqs), got {}",
+                   places_, answers);
   if (taken_ + answers > places_)
-    return failure(ErrorCode::resource_exhausted, "{} answers are unfinished, the limit is {} (--max-num-queued-reqs)",
-                   taken_, places_);
+    return failure(ErrorCode::resource_exhausted,
+                   "{} answers are unfinished, the limit is {} (--max-num-queued-reqs)", taken_, places_);
   taken_ += answers;
   const RequestId id = ++last_id_;
   unfinished_[id].answers = answers;

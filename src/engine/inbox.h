@@ -1,4 +1,5 @@
-// Where other threads leave their wishes for the engine thread, and where the number of unfinished requests is bounded.
+// Where other threads leave their wishes for the engine thread, and where the number of unfinished requests
+// is bounded.
 #pragma once
 
 #include <condition_variable>
@@ -37,8 +38,8 @@ class Inbox {
   void abort(RequestId id);
   void request_reset();
 
-  // The engine thread: swaps what is there into `mail` (emptied first). With wait, sleeps until there is something, or
-  // stop() was called. False after stop().
+  // The engine thread: swaps what is there into `mail` (emptied first). With wait, sleeps until there is
+  // something, or stop() was called. False after stop().
   bool take(Mail& mail, bool wait);
   // The engine thread: all answers of the request have finished.
   void finished(RequestId id);

@@ -36,8 +36,8 @@ std::int64_t available_bytes() {
   return 0;
 }
 
-// The cache that is asked for, or else 4 GiB, half of what is available, or what the largest step could ever use,
-// whichever is least.
+// The cache that is asked for, or else 4 GiB, half of what is available, or what the largest step could ever
+// use, whichever is least.
 std::int64_t cache_bytes(const EngineOptions& options, std::int64_t useful_bytes) {
   if (options.kv_cache_memory_bytes > 0) return options.kv_cache_memory_bytes;
   constexpr std::int64_t kDefaultBytes = std::int64_t{4} << 30;
@@ -62,7 +62,8 @@ int longest_sequence(const SchedulerOptions& options) {
   return fits;
 }
 
-SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayout& layout, int max_model_len) {
+SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayout& layout,
+                                   int max_model_len) {
   SchedulerOptions s;
   s.block_size = options.block_size;
   s.groups.clear();
@@ -79,28 +80,31 @@ SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayo
   return s;
 }
 
-// Settles the number of blocks, and with it the longest sequence: one that was asked for must fit, the model's own limit
-// gives way.
+// Settles the number of blocks, and with it the longest sequence: one that was asked for must fit, the
+// model's own limit gives way.
 Result<> plan_cache(const EngineOptions& options, std::int64_t block_bytes, SchedulerOptions& s) {
   const KvCache shape(1, s.block_size, s.groups);
-  const std::int64_t useful = std::int64_t{shape.peak_blocks(s.max_model_len, s.max_num_batched_tokens)} * s.max_num_seqs;
+  const std::int64_t useful =
+      std::int64_t{shape.peak_blocks(s.max_model_len, s.max_num_batched_tokens)} * s.max_num_seqs;
   const std::int64_t blocks =
       options.num_blocks ? *options.num_blocks : cache_bytes(options, useful * block_bytes) / block_bytes;
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
   const int longest = longest_sequence(s);
   if (longest < 2 || (options.max_model_len && longest < s.max_model_len))
-    return invalid("kv_cache_memory_bytes", "{} KV blocks of {} bytes hold sequences of {} tokens, max_model_len is {}",
-                   s.num_blocks, block_bytes, longest, s.max_model_len);
+    return invalid("kv_cache_memory_bytes",
+                   "{} KV blocks of {} bytes hold sequences of {} tokens, max_model_len is {}", s.num_blocks,
+                   block_bytes, longest, s.max_model_len);
   if (longest < s.max_model_len)
-    log_warning("the KV cache ({} blocks) holds sequences of {} tokens: max_model_len lowered from {}", s.num_blocks,
-                longest, s.max_model_len);
+    log_warning("the KV cache ({} blocks) holds sequences of {} tokens: max_model_len lowered from {}",
+                s.num_blocks, longest, s.max_model_len);
   s.max_model_len = longest;
   return {};
 }
 
 }  // namespace
 
-Result<LoadedEngine> load_engine(const EngineOptions& options, std::function<void(std::size_t, std::size_t)> progress) {
+Result<LoadedEngine> load_engine(const EngineOptions& options,
+                                 std::function<void(std::size_t, std::size_t)> progress) {
   TRY(Backend backend, make_backend(options));
   TRY(const ModelDType dtype, model_dtype(options.dtype));
   TRY(auto model, Model::load(options.model_dir, backend,
@@ -118,8 +122,10 @@ Result<LoadedEngine> load_engine(const EngineOptions& options, std::function<voi
   loaded.weight_bytes = static_cast<std::int64_t>(model->weight_bytes());
   loaded.cache_bytes = scheduler.num_blocks * block_bytes;
 
-  const LocalExecutorOptions executor_options = {
-      scheduler.num_blocks, scheduler.max_num_batched_tokens, scheduler.max_num_seqs, {options.processed_logprobs}};
+  const LocalExecutorOptions executor_options = {scheduler.num_blocks,
+                                                 scheduler.max_num_batched_tokens,
+                                                 scheduler.max_num_seqs,
+                                                 {options.processed_logprobs}};
   TRY(auto executor, LocalExecutor::create(std::move(backend), std::move(model), layout, executor_options));
   const EngineLimits limits = {options.max_unfinished, loaded.spec.vocab, options.seed};
   TRY(loaded.engine, Engine::start(std::move(scheduler), limits, std::move(executor)));

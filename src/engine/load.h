@@ -21,8 +21,9 @@ struct LoadedEngine {
   std::int64_t cache_bytes = 0;
 };
 
-// progress(bytes read, bytes in all) may be called from any thread while the weights load. Errors: the checkpoint is wrong
-// or not supported, the device is not there, the memory does not suffice, the options contradict each other.
+// progress(bytes read, bytes in all) may be called from any thread while the weights load. Errors: the
+// checkpoint is wrong or not supported, the device is not there, the memory does not suffice, the options
+// contradict each other.
 Result<LoadedEngine> load_engine(const EngineOptions& options,
                                  std::function<void(std::size_t, std::size_t)> progress = {});
 

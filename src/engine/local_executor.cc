@@ -7,8 +7,8 @@
 namespace octavo {
 namespace {
 
-// Rows of logits computed at a time. More rows mean fewer passes over the output matrix, and more memory: a row of a
-// vocabulary of 256k entries is 1 MiB.
+// Rows of logits computed at a time. More rows mean fewer passes over the output matrix, and more memory: a
+// row of a vocabulary of 256k entries is 1 MiB.
 constexpr int kLogitRows = 256;
 
 int logit_rows(const LocalExecutorOptions& options) { return std::min(options.max_tokens, kLogitRows); }
@@ -50,7 +50,8 @@ Result<> LocalExecutor::allocate() {
   const int rows = logit_rows(options_);
   TRY(Decoder decoder, Decoder::make(*model_, layout_, backend_, {options_.max_tokens, rows}));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
-  const AttentionLimits limits = attention_limits(*model_, layout_, options_.max_tokens, options_.max_sequences);
+  const AttentionLimits limits =
+      attention_limits(*model_, layout_, options_.max_tokens, options_.max_sequences);
   for (std::size_t g = 0; g < layout_.groups.size(); ++g)
     plans_.push_back(backend_.ops.make_attention_plan(*backend_.device, limits));
 
@@ -59,7 +60,8 @@ Result<> LocalExecutor::allocate() {
   TRY(inputs_, backend_.device->allocate(bytes));
   staging_.reserve(bytes);
   TRY(logit_rows_, backend_.device->allocate(static_cast<std::size_t>(rows) * 4));
-  TRY(logits_, backend_.device->allocate(static_cast<std::size_t>(rows) * static_cast<std::size_t>(model_->spec.vocab) * 4));
+  TRY(logits_, backend_.device->allocate(static_cast<std::size_t>(rows) *
+                                         static_cast<std::size_t>(model_->spec.vocab) * 4));
   return {};
 }
 
@@ -77,7 +79,8 @@ void LocalExecutor::forward(const Batch& batch) {
         *backend_.stream, {batch.query_starts, batch.lengths, group.tables, group.table_stride}, *plans_[g]);
   }
   step.groups = groups_;
-  backend_.device->upload(*backend_.stream, inputs_.view(DType::u8, {static_cast<std::int64_t>(staging_.size())}),
+  backend_.device->upload(*backend_.stream,
+                          inputs_.view(DType::u8, {static_cast<std::int64_t>(staging_.size())}),
                           staging_.data());
   decoder_->forward(step, cache_.layers());
 }

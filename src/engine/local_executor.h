@@ -24,7 +24,8 @@ class LocalExecutor final : public Executor {
  public:
   // Allocates the KV cache and every workspace. Error: there is not enough memory.
   static Result<std::unique_ptr<LocalExecutor>> create(Backend backend, std::unique_ptr<Model> model,
-                                                       CacheLayout layout, const LocalExecutorOptions& options);
+                                                       CacheLayout layout,
+                                                       const LocalExecutorOptions& options);
 
   bool asynchronous() const override { return false; }
   void forward(const Batch& batch) override;
@@ -32,7 +33,8 @@ class LocalExecutor final : public Executor {
   Result<std::span<const SampledToken>> collect() override;
 
  private:
-  LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout, const LocalExecutorOptions& options);
+  LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
+                const LocalExecutorOptions& options);
   Result<> allocate();
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
 

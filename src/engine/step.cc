@@ -51,7 +51,8 @@ void StepLoop::choose_rows() {
     const int first_token = batch_.query_starts[i];
     Answer& answer = answers_[s.tag];
     if (answer.params().prompt_logprobs) {
-      // The logits of position p tell about the prompt's token at p + 1. After a preemption, positions come again.
+      // The logits of position p tell about the prompt's token at p + 1. After a preemption, positions come
+      // again.
       const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
       const int end = std::min(s.first + s.count, static_cast<int>(prompt.size()) - 1);
       for (int p = std::max(s.first, answer.prompt_logprobs_count); p < end; ++p)
@@ -75,7 +76,8 @@ Result<> StepLoop::commit_flying() {
   // Broken numbers end their own request, before collect() lets others share the blocks they stand in.
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].id < 0 && scheduler_.finish(owners_[i].sequence))
-      answers_.fail(owners_[i].answer, "no token could be chosen: the logits are not numbers, or all are banned", now);
+      answers_.fail(owners_[i].answer,
+                    "no token could be chosen: the logits are not numbers, or all are banned", now);
   }
   scheduler_.collect(flying_);
   flying_ = 0;

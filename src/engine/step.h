@@ -49,7 +49,7 @@ class StepLoop {
   std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
-  StepNumber flying_ = 0;         // the step that is sampled and not committed yet; 0: none
+  StepNumber flying_ = 0;  // the step that is sampled and not committed yet; 0: none
 };
 
 }  // namespace octavo

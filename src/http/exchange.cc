@@ -8,8 +8,14 @@ Exchange::Exchange(Request request, std::shared_ptr<Connection> connection, std:
     : request_(std::move(request)), connection_(std::move(connection)), serial_(serial) {}
 Exchange::~Exchange() { connection_->abandon(serial_); }
 
-void Exchange::respond(Response response) { connection_->respond(serial_, std::move(response)); }
-void Exchange::start_stream(Response response) { connection_->start_stream(serial_, std::move(response)); }
+void Exchange::respond(Response response) {
+  for (const auto& [name, value] : extra_) response.headers.add(name, value);
+  connection_->respond(serial_, std::move(response));
+}
+void Exchange::start_stream(Response response) {
+  for (const auto& [name, value] : extra_) response.headers.add(name, value);
+  connection_->start_stream(serial_, std::move(response));
+}
 bool Exchange::write(std::string_view piece) { return connection_->write(serial_, piece); }
 void Exchange::finish() { connection_->finish(serial_); }
 void Exchange::on_close(std::function<void(CloseReason)> callback) {

@@ -33,6 +33,9 @@ class Exchange {
   Request& request() { return request_; }
   const Request& request() const { return request_; }
 
+  // A field for whatever response follows, also one that is made elsewhere.
+  void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
+
   void respond(Response response);
 
   // Sends the head; response.body is the first piece (may be empty). HTTP/1.1 clients get chunks, HTTP/1.0
@@ -49,6 +52,7 @@ class Exchange {
 
  private:
   Request request_;
+  Headers extra_;
   std::shared_ptr<Connection> connection_;
   std::uint64_t serial_;  // which of the connection's requests this is
 };

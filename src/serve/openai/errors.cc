@@ -59,7 +59,8 @@ int status_of(ErrorCode code) {
 }
 
 std::string error_json(int status, std::string_view message, std::string_view param) {
-  boost::json::object error{{"message", message}, {"type", type_of(status)}, {"param", nullptr}, {"code", status}};
+  boost::json::object error{
+      {"message", message}, {"type", type_of(status)}, {"param", nullptr}, {"code", status}};
   if (!param.empty()) error["param"] = param;
   return boost::json::serialize(boost::json::object{{"error", std::move(error)}});
 }

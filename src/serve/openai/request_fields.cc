@@ -39,7 +39,8 @@ Result<json::object> parse_body(std::string_view body) {
   if (error == json::error::too_deep)
     return failure(ErrorCode::invalid_argument, "the body is nested deeper than {} levels", kJsonDepthMax);
   if (error)
-    return failure(ErrorCode::invalid_argument, "the body is not valid JSON near byte {}: {}", taken, error.message());
+    return failure(ErrorCode::invalid_argument, "the body is not valid JSON near byte {}: {}", taken,
+                   error.message());
   if (body.find_first_not_of(" \t\r\n", taken) != std::string_view::npos)
     return failure(ErrorCode::invalid_argument, "the body is not valid JSON near byte {}: extra data", taken);
   json::value value = parser.release();
@@ -85,7 +86,8 @@ Result<> Fields::number(std::string_view name, double& out) {
   if (!value) return {};
   if (!value->is_number()) return invalid(full_name(name), "must be a number, got {}", shown(*value));
   const double number = value->to_number<double>();
-  if (!std::isfinite(number)) return invalid(full_name(name), "must be a finite number, got {}", shown(*value));
+  if (!std::isfinite(number))
+    return invalid(full_name(name), "must be a finite number, got {}", shown(*value));
   out = number;
   return {};
 }
@@ -156,7 +158,8 @@ Result<> Fields::one_or_more_texts(std::string_view name, std::vector<std::strin
 
 Result<const json::object*> Fields::object(std::string_view name) {
   const json::value* value = any(name);
-  if (value && !value->is_object()) return invalid(full_name(name), "must be an object, got {}", shown(*value));
+  if (value && !value->is_object())
+    return invalid(full_name(name), "must be an object, got {}", shown(*value));
   return value ? &value->get_object() : nullptr;
 }
 

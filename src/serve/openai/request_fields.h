@@ -1,4 +1,5 @@
-// Reading a JSON request field by field: each with its type and range, each error with the field's name and limit.
+// Reading a JSON request field by field: each with its type and range, each error with the field's name and
+// limit.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -20,12 +21,13 @@ inline constexpr std::size_t kJsonDepthMax = 64;
 // Parses a body that must be one JSON object. Errors: invalid_argument, saying where it is not JSON.
 Result<boost::json::object> parse_body(std::string_view body);
 
-// Reads one object. Each reader sets `out` when the field is there and leaves it alone when it is absent or null (as
-// OpenAI's clients send for "default"); a wrong type or range is an error that names the field.
+// Reads one object. Each reader sets `out` when the field is there and leaves it alone when it is absent or
+// null (as OpenAI's clients send for "default"); a wrong type or range is an error that names the field.
 class Fields {
  public:
   // `path` goes in front of the names in errors: "stream_options." or "messages[3].".
-  explicit Fields(const boost::json::object& object, std::string path = {}) : object_(&object), path_(std::move(path)) {}
+  explicit Fields(const boost::json::object& object, std::string path = {})
+      : object_(&object), path_(std::move(path)) {}
 
   Result<> boolean(std::string_view name, bool& out);
   Result<> number(std::string_view name, double& out);  // finite
@@ -48,7 +50,8 @@ class Fields {
   // Fields that have no effect here and may say anything.
   void accept(std::initializer_list<std::string_view> names);
   // A field that Octavo does not do: it must be absent, null, or (with `harmless`) say that it is not wanted.
-  Result<> refuse(std::string_view name, std::string_view reason, const boost::json::value& harmless = nullptr);
+  Result<> refuse(std::string_view name, std::string_view reason,
+                  const boost::json::value& harmless = nullptr);
 
   // The fields that nobody has asked for.
   std::vector<std::string> unread() const;
