@@ -14,8 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!spec) return 0;
   CHECK(octavo::count_parameters(*spec).total > 0);
   CHECK(octavo::cache_layout(*spec, {}).planes > 0);
+  octavo::ThreadPool pool(1);
   for (const octavo::RopeSpec& rope : spec->ropes) {
-    CHECK(octavo::rope_tables(rope, std::min(spec->max_positions, 2)).cos.size() > 0);
+    CHECK(octavo::rope_tables(rope, std::min(spec->max_positions, 2), pool).cos.size() > 0);
   }
   return 0;
 }

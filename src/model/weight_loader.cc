@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "model/cache_layout.h"
 #include "model/rope.h"
 
 namespace octavo {
@@ -120,6 +121,8 @@ class Loader {
 
   Result<> load() {
     choose_formats();
+    const CacheLayout cache = cache_layout(model_.spec, {.dtype = model_.activation});
+    TRY_VOID(backend_.ops.supports(cache.kv, model_.spec.layers[0].attention.q_heads));
     model_.layers.resize(parameters_.layers.size());
     TRY_VOID(load_vectors());
     return load_matrices();
@@ -188,7 +191,7 @@ class Loader {
 
   void load_ropes() {
     for (const RopeSpec& spec : model_.spec.ropes) {
-      const RopeTables tables = rope_tables(spec, model_.max_model_len);
+      const RopeTables tables = rope_tables(spec, model_.max_model_len, pool_);
       const std::int64_t pairs = spec.rotary_dim / 2;
       model_.ropes.push_back({.cos = arena_.put(tables.cos, {model_.max_model_len, pairs}),
                               .sin = arena_.put(tables.sin, {model_.max_model_len, pairs}),
