@@ -41,6 +41,7 @@ class CheckpointTest : public testing::Test {
                             values.size(), begin, data.size());
     }
     header += "}";
+    header.resize((header.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
     std::uint64_t length = header.size();
     write(name, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
   }
