@@ -32,17 +32,19 @@ void put(std::byte* data, DType type, std::size_t i, float value) {
 }
 
 // The tensor in this format: itself, or, when its format or its alignment does not fit, a copy in `copy`.
-View in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& copy) {
-  View view = view_of(tensor);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % size_of(type) == 0;
-  if (view.dtype == type && aligned) return view;
-  const auto count = static_cast<std::size_t>(view.elements());
+StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& copy,
+                       ThreadPool& pool) {
+  constexpr std::int64_t kPiece = 1 << 16;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % size_of(type) == 0;
+  if (tensor.dtype == type && aligned) return tensor;
+  const std::size_t count = tensor.bytes.size() / size_of(*tensor.dtype);
   copy.resize(count * size_of(type));
-  for (std::size_t i = 0; i < count; ++i)
-    put(copy.data(), type, i, element(tensor.bytes.data(), view.dtype, i));
-  view.data = copy.data();
-  view.dtype = type;
-  return view;
+  pool.for_ranges(static_cast<std::int64_t>(count), kPiece, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      put(copy.data(), type, i, element(tensor.bytes.data(), *tensor.dtype, i));
+    }
+  });
+  return {tensor.name, name(type), type, tensor.shape, copy};
 }
 
 // Checks and prepares one matrix, then lets go of its pages.
@@ -51,9 +53,10 @@ Result<WeightPtr> prepare_matrix(const Checkpoint& checkpoint, const MatrixParam
   std::vector<std::vector<std::byte>> copies(parameter.parts.size());
   std::vector<View> views;
   for (std::size_t i = 0; i < parameter.parts.size(); ++i) {
-    const StoredTensor& tensor = *checkpoint.find(parameter.parts[i].name);
+    const StoredTensor& stored = *checkpoint.find(parameter.parts[i].name);
+    const StoredTensor tensor = in_format(stored, storage, copies[i], pool);
     TRY_VOID(check_finite(tensor, pool));
-    View view = in_format(tensor, storage, copies[i]);
+    View view = view_of(tensor);
     if (parameter.transposed) {
       std::swap(view.shape[0], view.shape[1]);
       std::swap(view.stride[0], view.stride[1]);

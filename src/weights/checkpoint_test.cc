@@ -129,7 +129,7 @@ TEST_F(CheckpointTest, NanAndInfinityAreFoundAnywhere) {
       const auto checkpoint = Checkpoint::open(directory_);
       const auto finite = check_finite(*checkpoint->find("a"), pool);
       ASSERT_FALSE(finite.has_value());
-      EXPECT_EQ(finite.error().message, "tensor a holds NaN or infinity");
+      EXPECT_EQ(finite.error().message, "tensor a holds NaN or infinity in f32");
     }
   }
 }

@@ -104,7 +104,10 @@ Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
         tensor.bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
     if (!all_finite(piece, *tensor.dtype)) finite = false;
   });
-  if (!finite) return failure(ErrorCode::corrupt, "tensor {} holds NaN or infinity", tensor.name);
+  if (!finite) {
+    return failure(ErrorCode::corrupt, "tensor {} holds NaN or infinity in {}", tensor.name,
+                   name(*tensor.dtype));
+  }
   return {};
 }
 

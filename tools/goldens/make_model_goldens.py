@@ -28,8 +28,8 @@ BASE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_l
 SMALL = dict(BASE, hidden_size=48, intermediate_size=64, num_attention_heads=3, num_key_value_heads=1)
 
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, rope_theta=10000.0)
-LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-              original_max_position_embeddings=64, rope_theta=500000.0)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=2.5,
+              original_max_position_embeddings=64, rope_theta=10000.0)
 
 
 def longrope(pairs, **more):
@@ -122,7 +122,7 @@ CASES = {
     "qwen3-legacy": ("Qwen3", dict(SMALL, head_dim=32, attention_bias=True), dict(config=legacy)),
     "gemma": ("Gemma", dict(BASE, head_dim=32), {}),
     "gemma2": ("Gemma2", dict(BASE, num_hidden_layers=4, head_dim=24, sliding_window=8, query_pre_attn_scalar=40,
-                              final_logit_softcapping=5.0, attn_logit_softcapping=4.0), {}),
+                              final_logit_softcapping=5.0, attn_logit_softcapping=4.0), dict(config=legacy)),
     "gemma3": ("Gemma3Text", dict(BASE, num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20,
                                   layer_types=["sliding_attention", "full_attention"] * 2,
                                   rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
