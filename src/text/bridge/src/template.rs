@@ -75,7 +75,9 @@ impl Template {
             ("strftime_now", Value::from_function(move |format: &str| python::strftime(format, now))),
         ];
         for (name, value) in own {
-            context.insert(name.into(), value);
+            if context.insert(name.into(), value).is_some() {
+                return Err(format!("chat_template_kwargs: {name:?} is reserved"));
+            }
         }
         Ok(context)
     }
