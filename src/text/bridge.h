@@ -34,8 +34,10 @@ struct TemplateLimits {
   std::size_t source_bytes;
   std::size_t output_bytes;
   std::size_t depth;
-  std::uint64_t fuel_base;
+  std::uint64_t fuel;
+  std::uint64_t built_bytes;
   std::uint64_t fuel_per_input_byte;
+  std::uint64_t built_bytes_per_input_byte;
 };
 
 struct RenderInput {

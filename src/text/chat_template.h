@@ -26,9 +26,13 @@ struct TemplateHandle;
 struct ChatTemplateLimits {
   std::size_t source_bytes = 1u << 20;
   std::size_t output_bytes = 32u << 20;
-  std::size_t depth = 64;                  // nested macros, loops and blocks
-  std::uint64_t fuel_base = 200'000;       // instructions for any render ..
-  std::uint64_t fuel_per_input_byte = 64;  // .. and for each byte of input
+  std::size_t depth = 64;  // nested macros, loops and blocks
+  // A render may execute so many instructions and build so many bytes of text and lists ..
+  std::uint64_t fuel = 200'000;
+  std::uint64_t built_bytes = 16u << 20;
+  // .. and so many more for each byte of its input.
+  std::uint64_t fuel_per_input_byte = 64;
+  std::uint64_t built_bytes_per_input_byte = 1024;
 };
 
 // What to render. JSON texts; an empty one is null, and `messages` must be an array of objects.

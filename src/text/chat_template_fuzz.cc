@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace octavo;
   const std::string_view source(reinterpret_cast<const char*>(data), size);
   const std::vector<SpecialToken> tokens = {{"bos_token", "<s>"}};
-  const ChatTemplateLimits limits{.output_bytes = 1u << 16, .fuel_base = 10'000};
+  const ChatTemplateLimits limits{.output_bytes = 1u << 16, .fuel = 10'000, .built_bytes = 1u << 20};
   const Result<ChatTemplate> chat = ChatTemplate::compile(source, tokens, limits);
   if (!chat) return 0;
   const Result<std::string> text = chat->render(

@@ -211,7 +211,8 @@ TEST(ChatTemplate, BoundsItsSourceAndOutput) {
   EXPECT_THAT(render(std::string(101, 'x'), "[]", "", limits).error().message,
               HasSubstr("101 bytes, the limit is 100"));
   EXPECT_EQ(render(std::string(20, 'x'), "[]", "", limits)->size(), 20u);
-  EXPECT_THAT(render(std::string(21, 'x'), "[]", "", limits).error().message, HasSubstr("too long"));
+  EXPECT_THAT(render(std::string(21, 'x'), "[]", "", limits).error().message,
+              HasSubstr("21 bytes, the limit is 20"));
 }
 
 // Fuel grows with the input: a long conversation is no attack.

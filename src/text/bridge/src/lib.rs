@@ -5,6 +5,7 @@
 //! opaque, immutable after creation and safe to use from many threads. No panic crosses the boundary. The C++
 //! declarations are in bridge.h.
 
+mod bytecode;
 mod python;
 mod template;
 mod tokenizer;

@@ -39,11 +39,39 @@ fn write_repr(value: &Value, out: &mut String) {
             out.push_str(": ");
             write_repr(&value.get_item(key).unwrap_or_default(), out);
         }),
-        ValueKind::String => {
-            let _ = write!(out, "{value:?}");
-        }
+        ValueKind::String => write_repr_string(value.as_str().unwrap_or_default(), out),
         _ => out.push_str(&str(value)),
     }
+}
+
+/// repr() of a string: in single quotes unless it has some and no double ones; what does not print is escaped.
+fn write_repr_string(text: &str, out: &mut String) {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            c if c == quote => out.extend(['\\', c]),
+            c if is_printable(c) => out.push(c),
+            c => {
+                let _ = match c as u32 {
+                    code @ 0..=0xFF => write!(out, "\\x{code:02x}"),
+                    code @ 0..=0xFFFF => write!(out, "\\u{code:04x}"),
+                    code => write!(out, "\\U{code:08x}"),
+                };
+            }
+        }
+    }
+    out.push(quote);
+}
+
+/// Rust's notion of printable, which like Python's is that of the Unicode categories. A letter in front keeps combining
+/// marks from counting as unprintable.
+fn is_printable(c: char) -> bool {
+    !String::from_iter(['a', c]).escape_debug().any(|escaped| escaped == '{') || c == '{'
 }
 
 fn write_repr_items(
@@ -111,6 +139,22 @@ pub fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value
         }
     }
     pycompat::unknown_method_callback(state, value, method, args)
+}
+
+/// How many bytes text.replace(from, to) would have.
+pub fn replaced_bytes(text: &str, from: &str, to: &str) -> usize {
+    let found = if from.is_empty() { text.chars().count() + 1 } else { text.matches(from).count() };
+    text.len().saturating_add(found.saturating_mul(to.len()))
+}
+
+/// How many bytes a method's result may have, for the methods that can return far more than they were given.
+pub fn method_result_bytes(value: &Value, method: &str, args: &[Value]) -> usize {
+    let text = |value: Option<&Value>| value.and_then(|value| value.as_str().map(String::from)).unwrap_or_default();
+    match method {
+        "replace" => replaced_bytes(&text(Some(value)), &text(args.first()), &text(args.get(1))),
+        "join" => args.first().and_then(Value::len).unwrap_or(0).saturating_mul(text(Some(value)).len()),
+        _ => 0,
+    }
 }
 
 pub struct JsonStyle {

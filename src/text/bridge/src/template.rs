@@ -2,17 +2,18 @@
 //! controls, plus `tojson`, `strftime_now`, `raise_exception` and `{% generation %}`, under limits.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
+use minijinja::machinery::{self, CompiledTemplate, TemplateConfig};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind};
+use minijinja::value::{Kwargs, StringInput, Value, ValueKind};
+use minijinja::{filters, AutoEscape, Environment, Error, ErrorKind, State};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
+use crate::bytecode::{self, Program};
 use crate::{python, Outcome};
-
-const NAME: &str = "chat_template";
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -20,15 +21,20 @@ pub struct Limits {
     source_bytes: usize,
     output_bytes: usize,
     depth: usize,
-    /// Instructions for any render, and more for each byte of input.
-    fuel_base: u64,
+    /// Instructions, and bytes built (written, joined, repeated): so many for any render ..
+    fuel: u64,
+    built_bytes: u64,
+    /// .. and so many more for each byte of input.
     fuel_per_input_byte: u64,
+    built_bytes_per_input_byte: u64,
 }
 
 pub struct Template {
-    environment: Environment<'static>,
+    program: Program,
     special_tokens: BTreeMap<String, Value>,
     limits: Limits,
+    /// What `program` borrows from: dropped after it.
+    _source: Box<str>,
 }
 
 /// What one render is about, as JSON texts; an empty one is null.
@@ -47,19 +53,33 @@ impl Template {
             return Err(format!("{} bytes, the limit is {}", source.len(), limits.source_bytes));
         }
         let special_tokens = parse("special tokens", special_tokens)?;
-        let mut environment = environment(&limits);
-        environment.add_template_owned(NAME, tolerate_generation_tags(source)).map_err(|e| describe(&e))?;
-        Ok(Template { environment, special_tokens, limits })
+        let source = tolerate_generation_tags(source).into_boxed_str();
+        // SAFETY: the text lives on the heap, unmoved and unchanged, until `program` is gone.
+        let borrowed: &'static str = unsafe { &*(&*source as *const str) };
+        let config = TemplateConfig {
+            syntax_config: SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("valid"),
+            default_auto_escape: Arc::new(|_| AutoEscape::None),
+        };
+        let compiled = CompiledTemplate::new("chat_template", borrowed, &config).map_err(|e| describe(&e))?;
+        Ok(Template { program: Program::new(&compiled), special_tokens, limits, _source: source })
     }
 
     pub fn render(&self, conversation: &Conversation) -> Outcome<String> {
-        let mut environment = self.environment.clone();
-        environment.set_fuel(Some(self.limits.fuel_base + self.limits.fuel_per_input_byte * conversation.bytes()));
-        let template = environment.get_template(NAME).map_err(|e| describe(&e))?;
-        let mut output = BoundedText { bytes: Vec::new(), limit: self.limits.output_bytes };
-        let context = self.context(conversation)?;
-        template.render_captured_to(Value::from(context), &mut output).map_err(|e| describe(&e))?;
-        String::from_utf8(output.bytes).map_err(|e| e.to_string())
+        let context = Value::from(self.context(conversation)?);
+        let input = conversation.bytes();
+        let budget = Budget::new(self.limits.built_bytes + self.limits.built_bytes_per_input_byte * input);
+        let mut environment = environment(&Arc::new(budget));
+        environment.set_fuel(Some(self.limits.fuel + self.limits.fuel_per_input_byte * input));
+        environment.set_recursion_limit(self.limits.depth);
+        let mut text = String::new();
+        let mut output = machinery::make_string_output(&mut text);
+        let (main, blocks) = (&self.program.main, &self.program.blocks);
+        machinery::eval(&environment, main, context, blocks, &mut output, AutoEscape::None)
+            .map_err(|e| describe(&e))?;
+        if text.len() > self.limits.output_bytes {
+            return Err(format!("the rendered text has {} bytes, the limit is {}", text.len(), self.limits.output_bytes));
+        }
+        Ok(text)
     }
 
     fn context(&self, conversation: &Conversation) -> Outcome<BTreeMap<String, Value>> {
@@ -108,23 +128,95 @@ fn messages(json: &str) -> Outcome<Value> {
     serde_json::to_value(messages).and_then(serde_json::from_value).map_err(|e| format!("messages: {e}"))
 }
 
-fn environment(limits: &Limits) -> Environment<'static> {
+/// How many bytes a render may still build.
+#[derive(Debug)]
+struct Budget(AtomicU64);
+
+impl Budget {
+    fn new(bytes: u64) -> Budget {
+        Budget(AtomicU64::new(bytes))
+    }
+
+    fn charge(&self, bytes: usize) -> Result<(), Error> {
+        let left = self.0.load(Ordering::Relaxed);
+        let after = left.checked_sub(bytes as u64);
+        self.0.store(after.unwrap_or(0), Ordering::Relaxed);
+        after.map(|_| ()).ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the template builds too much text"))
+    }
+
+    /// Charges for a value that was just built: its bytes, were it copied.
+    fn charge_value(&self, value: &Value) -> Result<(), Error> {
+        let object = value.as_object().and_then(|object| object.enumerator_len());
+        self.charge(value.as_str().map_or(0, str::len) + object.unwrap_or(0) * std::mem::size_of::<Value>())
+    }
+}
+
+fn environment(budget: &Arc<Budget>) -> Environment<'static> {
     let mut environment = Environment::new();
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("valid syntax"));
-    environment.set_recursion_limit(limits.depth);
-    environment.set_unknown_method_callback(python::call_method);
-    environment.set_formatter(|out, _, value| Ok(out.write_str(&python::str(value))?));
     environment.remove_global("debug");
+    for rare in ["batch", "slice", "format"] {
+        environment.remove_filter(rare);
+    }
+    let shared = budget.clone();
+    environment.set_formatter(move |out, _, value| {
+        let text = python::str(value);
+        shared.charge(text.len())?;
+        Ok(out.write_str(&text)?)
+    });
+    let shared = budget.clone();
+    environment.set_unknown_method_callback(move |state, value, method, args| {
+        shared.charge(python::method_result_bytes(value, method, args))?;
+        python::call_method(state, value, method, args)
+    });
+    let shared = budget.clone();
+    environment.add_function(bytecode::CHARGE, move |value: Value| shared.charge_value(&value).map(|_| value));
+    let shared = budget.clone();
+    environment.add_function(bytecode::CONCAT, move |a: &Value, b: &Value| {
+        let text = python::str(a) + &python::str(b);
+        shared.charge(text.len()).map(|_| text)
+    });
+    environment.add_function(bytecode::ITERATE, |value: Value| match value.kind() {
+        ValueKind::None => Err(Error::new(ErrorKind::InvalidOperation, "none is not iterable")),
+        _ => Ok(value),
+    });
     environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{message}")))
     });
     environment.add_filter("tojson", tojson);
-    environment.add_filter("string", |value: Value| python::str(&value));
+    environment.add_filter("string", |value: &Value| python::str(value));
+    let shared = budget.clone();
+    environment.add_filter("replace", move |state: &mut State, value: StringInput, from: StringInput, to: StringInput| {
+        shared.charge(python::replaced_bytes(value.as_str(), from.as_str(), to.as_str()))?;
+        filters::replace(state, value, from, to)
+    });
+    add_bounded_joins(&mut environment, budget);
     environment.add_test("sequence", |value: &Value| {
         matches!(value.kind(), ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map)
     });
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     environment
+}
+
+/// join and indent put one text between or before many.
+fn add_bounded_joins(environment: &mut Environment<'static>, budget: &Arc<Budget>) {
+    let shared = budget.clone();
+    environment.add_filter(
+        "join",
+        move |state: &mut State, value: &Value, joiner: Option<StringInput>, attribute: Option<&str>, named: Kwargs| {
+            let between = joiner.as_ref().map_or(0, |joiner| joiner.as_str().len());
+            shared.charge(value.len().unwrap_or(0).saturating_mul(between))?;
+            filters::join(state, value, joiner, attribute, named)
+        },
+    );
+    let shared = budget.clone();
+    environment.add_filter(
+        "indent",
+        move |value: StringInput, width: Option<usize>, first: Option<bool>, blank: Option<bool>, named: Kwargs| {
+            let width_max = width.or(named.peek::<Option<usize>>("width").ok().flatten()).unwrap_or(4);
+            shared.charge(value.as_str().matches('\n').count().saturating_add(1).saturating_mul(width_max))?;
+            filters::indent(value, width, first, blank, named)
+        },
+    );
 }
 
 /// transformers' tojson: json.dumps(x, ensure_ascii, indent, separators, sort_keys), without HTML escapes.
@@ -176,32 +268,11 @@ fn describe(error: &Error) -> String {
     }
     let text = match error.kind() {
         ErrorKind::OutOfFuel => "the template runs too long: out of fuel".to_string(),
-        ErrorKind::WriteFailure => "the rendered text is too long".to_string(),
         kind if detail.is_empty() => kind.to_string(),
         kind => format!("{kind}: {detail}"),
     };
     match error.line() {
         Some(line) => format!("{text} (template line {line})"),
         None => text,
-    }
-}
-
-/// A buffer that refuses to grow past its limit.
-struct BoundedText {
-    bytes: Vec<u8>,
-    limit: usize,
-}
-
-impl Write for BoundedText {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > self.limit {
-            return Err(io::Error::other("output limit"));
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
