@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+
 #include <cstdlib>
 
 #include "text/fixtures.h"
@@ -189,6 +191,23 @@ INSTANTIATE_TEST_SUITE_P(
         "{% for i in range(10000) %}" + repeated("0123456789abcdef", 1000) + "{% endfor %}",
         "{% for i in range(10000) %}{% for j in range(10000) %}{{ range(10000) | list | sort | length }}{% "
         "endfor %}{% endfor %}",
+        "{% set ns = namespace(x=[]) %}{% for i in range(10000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x "
+        "}}",
+        "{% set ns = namespace(x=[]) %}{% for i in range(10000) %}{% set n = namespace() %}{% set n.x = ns.x "
+        "%}{% set "
+        "ns.x = n %}{% endfor %}",
+        "{% set ns = namespace(x={}) %}{% for i in range(60) %}{% set ns.x = {'a': ns.x, 'b': ns.x} %}{% "
+        "endfor %}",
+        "{% set ns = namespace(x=()) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ "
+        "ns.x == 1 }}",
+        "{% set ns = namespace(x='x' * 100000) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% "
+        "endfor %}",
+        "{% set ns = namespace() %}{% set ns.x = [ns] %}{{ [ns.x] | tojson }}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = ns.x * 2 %}{% endfor %}",
+        "{{ " + repeated("[", 100) + "range(10000) | list" + repeated("]", 100) +
+            " | tojson(indent=64) | length }}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(10000) %}{% set ns.x = ns.x | zip %}{% endfor %}{{ "
+        "ns.x }}",
         "{% extends 'chat_template' %}", "{% include 'chat_template' %}", "{% import 'chat_template' as t %}",
         "{% include '/etc/passwd' %}"));
 
@@ -213,6 +232,48 @@ TEST(ChatTemplate, BoundsItsSourceAndOutput) {
   EXPECT_EQ(render(std::string(20, 'x'), "[]", "", limits)->size(), 20u);
   EXPECT_THAT(render(std::string(21, 'x'), "[]", "", limits).error().message,
               HasSubstr("21 bytes, the limit is 20"));
+}
+
+// What the parser does not bound, its stack must hold: chains of operators as long as a template may be.
+TEST(ChatTemplate, CompilesLongChains) {
+  const int bytes = static_cast<int>(ChatTemplateLimits().source_bytes) - 100;
+  for (const std::string_view link :
+       {"-", "not ", "1+", "1~", "1**", "a.", "1 if 0 else ", "1 and ", "1 in "}) {
+    const auto chat =
+        ChatTemplate::compile("{{ " + repeated(link, bytes / static_cast<int>(link.size())) + "a }}", {});
+    EXPECT_TRUE(chat.has_value() || chat.error().code == ErrorCode::invalid_argument) << link;
+  }
+  for (const std::string_view link : {".a", "|d", "()", "[0]", " is defined"}) {
+    EXPECT_TRUE(
+        ChatTemplate::compile("{{ a" + repeated(link, bytes / static_cast<int>(link.size())) + " }}", {})
+            .has_value());
+  }
+  EXPECT_TRUE(ChatTemplate::compile("{% if 0 %}" + repeated("{% elif 0 %}", bytes / 13) + "{% endif %}", {})
+                  .has_value());
+}
+
+// A server's threads may have small stacks.
+TEST(ChatTemplate, NeedsLittleStackToRender) {
+  const ChatTemplate chat =
+      ChatTemplate::compile("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", {}).value();
+  const std::string nested = repeated("[", 100) + repeated("]", 100);
+  const ChatTemplate print =
+      ChatTemplate::compile("{{ messages }}{{ messages | tojson(indent=1) }}{{ messages == messages[:] }}",
+                            {})
+          .value();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 512u << 10);
+  const auto body = [&] {
+    EXPECT_THAT(chat.render({.messages = "[]"}).error().message, HasSubstr("recursion limit"));
+    EXPECT_TRUE(print.render({.messages = "[{\"content\":" + nested + "}]"}).has_value());
+  };
+  pthread_t thread;
+  const auto start = [](void* run) -> void* { return (*static_cast<decltype(body)*>(run))(), nullptr; };
+  ASSERT_EQ(pthread_create(&thread, &attributes, start, const_cast<void*>(static_cast<const void*>(&body))),
+            0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
 }
 
 // Fuel grows with the input: a long conversation is no attack.

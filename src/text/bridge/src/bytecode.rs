@@ -1,10 +1,11 @@
 //! Between minijinja's compiler and its virtual machine: a template's instructions, with calls put in where Python differs
 //! or where a single instruction can build more than fuel accounts for.
 //!
-//!     a ~ b                  ->  "~"(a, b)             Python's str() of both
-//!     for x in y             ->  for x in "for"(y)     None is not iterable
-//!     x | f, f(x), a + b ..  ->  "charge"(..)          what was built counts against the budget
-//!     template text          ->  {{ "text" }}          so does what is written
+//!     a ~ b                            ->  CONCAT(a, b)            Python's str() of both
+//!     a[b:c:d]                         ->  SLICE(a, b, c, d)       a list of a list, made at once
+//!     for x in y                       ->  for x in ITERATE(y)     None is not iterable
+//!     [a, b], x | f, f(x), a + b ..    ->  CHARGE(..)              what was built counts against the budget
+//!     template text                    ->  {{ "template text" }}   so does what is written
 //!
 //! The names are ones that no template can spell.
 
@@ -14,6 +15,7 @@ use minijinja::machinery::{CompiledTemplate, Instruction, Instructions};
 use minijinja::Value;
 
 pub const CONCAT: &str = "~";
+pub const SLICE: &str = "[:]";
 pub const ITERATE: &str = "for ..";
 pub const CHARGE: &str = "charge ..";
 
@@ -62,8 +64,11 @@ fn expand(instruction: &Instruction<'static>) -> Vec<Instruction<'static>> {
     match instruction {
         EmitRaw(text) => vec![LoadConst(Value::from(*text)), Emit],
         StringConcat => vec![call(CONCAT, 2)],
+        Slice => vec![call(SLICE, 4), call(CHARGE, 1)],
         PushLoop(_) => vec![call(ITERATE, 1), instruction.clone()],
-        Add | Mul | Rem | Slice | ApplyFilter(..) | CallFunction(..) | CallMethod(..) | CallObject(..) => {
+        // The value lies below the namespace.
+        SetAttr(_) => vec![Swap, call(CHARGE, 1), Swap, instruction.clone()],
+        Add | Mul | Rem | BuildList(_) | BuildMap(_) | BuildTuple(_) | ApplyFilter(..) | CallFunction(..) | CallMethod(..) | CallObject(..) => {
             vec![instruction.clone(), call(CHARGE, 1)]
         }
         _ => vec![instruction.clone()],

@@ -6,11 +6,13 @@
 //! declarations are in bridge.h.
 
 mod bytecode;
+mod json;
 mod python;
 mod template;
 mod tokenizer;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
+use std::sync::Once;
 
 pub use template::{Limits, Template};
 pub use tokenizer::Tokenizer;
@@ -42,8 +44,10 @@ impl From<Vec<u8>> for Bytes {
 
 type Outcome<T> = Result<T, String>;
 
-/// Runs `body`, writes its bytes or its error message to `out`.
+/// Runs `body`, writes its bytes or its error message to `out`. A panic is an answer, so it says nothing on stderr.
 unsafe fn answer(out: *mut Bytes, body: impl FnOnce() -> Outcome<Vec<u8>>) -> Status {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| set_hook(Box::new(|_| {})));
     let (status, bytes) = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(bytes)) => (Status::Ok, bytes),
         Ok(Err(message)) => (Status::Invalid, message.into_bytes()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use minijinja::machinery::{self, CompiledTemplate, TemplateConfig};
+use minijinja::machinery::{self, CompiledTemplate, TemplateConfig, Token};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, StringInput, Value, ValueKind};
 use minijinja::{filters, AutoEscape, Environment, Error, ErrorKind, State};
@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
 use crate::bytecode::{self, Program};
+use crate::json::{self, JsonStyle};
 use crate::{python, Outcome};
 
 #[repr(C)]
@@ -60,8 +61,12 @@ impl Template {
             syntax_config: SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("valid"),
             default_auto_escape: Arc::new(|_| AutoEscape::None),
         };
-        let compiled = CompiledTemplate::new("chat_template", borrowed, &config).map_err(|e| describe(&e))?;
-        Ok(Template { program: Program::new(&compiled), special_tokens, limits, _source: source })
+        refuse_long_unary_chains(borrowed, &config.syntax_config)?;
+        let program = on_deep_stack(source.len(), || {
+            let compiled = CompiledTemplate::new("chat_template", borrowed, &config).map_err(|e| describe(&e))?;
+            Ok(Program::new(&compiled))
+        })?;
+        Ok(Template { program, special_tokens, limits, _source: source })
     }
 
     pub fn render(&self, conversation: &Conversation) -> Outcome<String> {
@@ -103,6 +108,32 @@ impl Template {
     }
 }
 
+/// minijinja's compiler takes quadratic time for "- - - - 1".
+fn refuse_long_unary_chains(source: &str, syntax: &SyntaxConfig) -> Outcome<()> {
+    const UNARY_CHAIN_MAX: usize = 64;
+    let mut chain = 0;
+    for token in machinery::tokenize(source, false, syntax.clone()) {
+        let (token, span) = token.map_err(|e| describe(&e))?;
+        let unary = matches!(token, Token::Minus | Token::Plus | Token::Ident("not"));
+        chain = if unary { chain + 1 } else { 0 };
+        if chain > UNARY_CHAIN_MAX {
+            return Err(format!("more than {UNARY_CHAIN_MAX} signs in a row (template line {})", span.start_line));
+        }
+    }
+    Ok(())
+}
+
+/// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d"), without a limit of its own: its
+/// stack must be as deep as the source is long. It is reserved, not used.
+fn on_deep_stack<T: Send>(source_bytes: usize, body: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+    const STACK_PER_SOURCE_BYTE: usize = 2048;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size((1 << 20) + source_bytes * STACK_PER_SOURCE_BYTE);
+        let running = thread.spawn_scoped(scope, body).map_err(|e| format!("no stack to compile it on: {e}"))?;
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 impl Conversation<'_> {
     fn bytes(&self) -> u64 {
         (self.messages.len() + self.tools.len() + self.documents.len() + self.kwargs.len()) as u64
@@ -128,6 +159,9 @@ fn messages(json: &str) -> Outcome<Value> {
     serde_json::to_value(messages).and_then(serde_json::from_value).map_err(|e| format!("messages: {e}"))
 }
 
+/// How deep a template may nest the lists and dicts it builds.
+const NESTING_MAX: usize = 100 + 128; // 128: that of serde_json, for what came in
+
 /// How many bytes a render may still build.
 #[derive(Debug)]
 struct Budget(AtomicU64);
@@ -141,13 +175,41 @@ impl Budget {
         let left = self.0.load(Ordering::Relaxed);
         let after = left.checked_sub(bytes as u64);
         self.0.store(after.unwrap_or(0), Ordering::Relaxed);
-        after.map(|_| ()).ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the template builds too much text"))
+        after.map(|_| ()).ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the template builds too much"))
     }
 
-    /// Charges for a value that was just built: its bytes, were it copied.
-    fn charge_value(&self, value: &Value) -> Result<(), Error> {
-        let object = value.as_object().and_then(|object| object.enumerator_len());
-        self.charge(value.as_str().map_or(0, str::len) + object.unwrap_or(0) * std::mem::size_of::<Value>())
+    fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed) as usize
+    }
+
+    /// Charges for a value that was just built: for all its parts, as often as they occur in it, so that no value is
+    /// larger to walk or to print than the budget. What would be computed lazily is computed now.
+    fn charge_value(&self, value: Value) -> Result<Value, Error> {
+        if value.kind() == ValueKind::Iterable {
+            let mut items = Vec::new();
+            for item in value.try_iter()? {
+                self.charge_parts(&item, 0)?;
+                items.push(item);
+            }
+            return Ok(Value::from(items));
+        }
+        self.charge_parts(&value, 0)?;
+        Ok(value)
+    }
+
+    fn charge_parts(&self, value: &Value, depth: usize) -> Result<(), Error> {
+        if depth > NESTING_MAX {
+            return Err(Error::new(ErrorKind::InvalidOperation, "the template nests lists too deep"));
+        }
+        self.charge(std::mem::size_of::<Value>() + value.as_str().map_or(0, str::len))?;
+        match value.kind() {
+            ValueKind::Seq => value.try_iter()?.try_for_each(|item| self.charge_parts(&item, depth + 1)),
+            ValueKind::Map => value.try_iter()?.try_for_each(|key| {
+                self.charge_parts(&key, depth + 1)?;
+                self.charge_parts(&value.get_item(&key)?, depth + 1)
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -169,7 +231,8 @@ fn environment(budget: &Arc<Budget>) -> Environment<'static> {
         python::call_method(state, value, method, args)
     });
     let shared = budget.clone();
-    environment.add_function(bytecode::CHARGE, move |value: Value| shared.charge_value(&value).map(|_| value));
+    environment.add_function(bytecode::CHARGE, move |value: Value| shared.charge_value(value));
+    environment.add_function(bytecode::SLICE, python::slice);
     let shared = budget.clone();
     environment.add_function(bytecode::CONCAT, move |a: &Value, b: &Value| {
         let text = python::str(a) + &python::str(b);
@@ -182,7 +245,13 @@ fn environment(budget: &Arc<Budget>) -> Environment<'static> {
     environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{message}")))
     });
-    environment.add_filter("tojson", tojson);
+    let shared = budget.clone();
+    environment.add_filter(
+        "tojson",
+        move |value: &Value, ascii: Option<bool>, indent: Option<Value>, separators: Option<Value>, named: Kwargs| {
+            tojson(value, ascii, indent, separators, named, shared.left())
+        },
+    );
     environment.add_filter("string", |value: &Value| python::str(value));
     let shared = budget.clone();
     environment.add_filter("replace", move |state: &mut State, value: StringInput, from: StringInput, to: StringInput| {
@@ -222,19 +291,20 @@ fn add_bounded_joins(environment: &mut Environment<'static>, budget: &Arc<Budget
 /// transformers' tojson: json.dumps(x, ensure_ascii, indent, separators, sort_keys), without HTML escapes.
 fn tojson(
     value: &Value, ensure_ascii: Option<bool>, indent: Option<Value>, separators: Option<Value>, named: Kwargs,
+    bytes_max: usize,
 ) -> Result<String, Error> {
     let separators = match separators {
         None => named.get::<Option<Value>>("separators")?,
         given => given,
     };
-    let style = python::JsonStyle::new(
+    let style = JsonStyle::new(
         ensure_ascii.or(named.get("ensure_ascii")?).unwrap_or(false),
         indent.or(named.get("indent")?).filter(|indent| !indent.is_none()),
         separators.filter(|separators| !separators.is_none()),
         named.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
     )?;
     named.assert_all_used()?;
-    python::json_dumps(value, &style)
+    json::dumps(value, &style, bytes_max)
 }
 
 /// `{% generation %}` marks the assistant's text for training masks; for rendering it is only a scope.
