@@ -24,9 +24,9 @@ struct TemplateHandle;
 }
 
 struct ChatTemplateLimits {
-  std::size_t source_bytes = 256u << 10;
+  std::size_t source_bytes = 128u << 10;
   std::size_t output_bytes = 32u << 20;
-  std::size_t depth = 500;  // nested macros, loops and blocks
+  std::size_t depth = 250;  // scopes within each other; a macro counts as four
   // A render may execute so many instructions and build so many bytes of text and lists ..
   std::uint64_t fuel = 200'000;
   std::uint64_t built_bytes = 16u << 20;

@@ -203,6 +203,8 @@ INSTANTIATE_TEST_SUITE_P(
         "{% set ns = namespace(x='x' * 100000) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% "
         "endfor %}",
         "{% set ns = namespace() %}{% set ns.x = [ns] %}{{ [ns.x] | tojson }}",
+        "{% set ns = namespace() %}{% macro m() %}{{ ns.x }}{% endmacro %}{% set ns.x = {'m': [m]} %}",
+        "{% set ns = namespace() %}{% set ns.x = namespace(y=1) %}",
         "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = ns.x * 2 %}{% endfor %}",
         "{{ " + repeated("[", 100) + "range(10000) | list" + repeated("]", 100) +
             " | tojson(indent=64) | length }}",

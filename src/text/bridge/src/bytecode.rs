@@ -5,6 +5,7 @@
 //!     a[b:c:d]                         ->  SLICE(a, b, c, d)       a list of a list, made at once
 //!     for x in y                       ->  for x in ITERATE(y)     None is not iterable
 //!     [a, b], x | f, f(x), a + b ..    ->  CHARGE(..)              what was built counts against the budget
+//!     {% set ns.a = b %}               ->  .. = STORE(b)           a namespace cannot come to hold itself
 //!     template text                    ->  {{ "template text" }}   so does what is written
 //!
 //! The names are ones that no template can spell.
@@ -18,6 +19,7 @@ pub const CONCAT: &str = "~";
 pub const SLICE: &str = "[:]";
 pub const ITERATE: &str = "for ..";
 pub const CHARGE: &str = "charge ..";
+pub const STORE: &str = "ns. ..";
 
 pub struct Program {
     pub main: Instructions<'static>,
@@ -67,8 +69,9 @@ fn expand(instruction: &Instruction<'static>) -> Vec<Instruction<'static>> {
         Slice => vec![call(SLICE, 4), call(CHARGE, 1)],
         PushLoop(_) => vec![call(ITERATE, 1), instruction.clone()],
         // The value lies below the namespace.
-        SetAttr(_) => vec![Swap, call(CHARGE, 1), Swap, instruction.clone()],
-        Add | Mul | Rem | BuildList(_) | BuildMap(_) | BuildTuple(_) | ApplyFilter(..) | CallFunction(..) | CallMethod(..) | CallObject(..) => {
+        SetAttr(_) => vec![Swap, call(STORE, 1), Swap, instruction.clone()],
+        Add | Mul | Rem | BuildList(_) | BuildMap(_) | BuildTuple(_) | ApplyFilter(..) | CallFunction(..)
+        | CallMethod(..) | CallObject(..) => {
             vec![instruction.clone(), call(CHARGE, 1)]
         }
         _ => vec![instruction.clone()],
@@ -78,8 +81,12 @@ fn expand(instruction: &Instruction<'static>) -> Vec<Instruction<'static>> {
 fn jump_target<'a>(instruction: &'a mut Instruction<'static>) -> Option<&'a mut u32> {
     use Instruction::*;
     match instruction {
-        Iterate(target) | Jump(target) | JumpIfFalse(target) | JumpIfFalseOrPop(target)
-        | JumpIfTrueOrPop(target) | BuildMacro(_, target, _) => Some(target),
+        Iterate(target)
+        | Jump(target)
+        | JumpIfFalse(target)
+        | JumpIfFalseOrPop(target)
+        | JumpIfTrueOrPop(target)
+        | BuildMacro(_, target, _) => Some(target),
         _ => None,
     }
 }

@@ -17,7 +17,10 @@ pub struct JsonStyle {
 
 impl JsonStyle {
     pub fn new(
-        ensure_ascii: bool, indent: Option<Value>, separators: Option<Value>, sort_keys: bool,
+        ensure_ascii: bool,
+        indent: Option<Value>,
+        separators: Option<Value>,
+        sort_keys: bool,
     ) -> Result<JsonStyle, Error> {
         let indent = match indent {
             None => None,
@@ -79,7 +82,9 @@ impl Writer<'_> {
     }
 
     fn items(
-        &mut self, brackets: (char, char), items: Vec<Value>,
+        &mut self,
+        brackets: (char, char),
+        items: Vec<Value>,
         write_item: impl Fn(&mut Self, &Value) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.out.push(brackets.0);

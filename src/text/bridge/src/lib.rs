@@ -5,7 +5,9 @@
 //! opaque, immutable after creation and safe to use from many threads. No panic crosses the boundary. The C++
 //! declarations are in bridge.h.
 
+mod budget;
 mod bytecode;
+mod environment;
 mod json;
 mod python;
 mod template;
@@ -80,7 +82,11 @@ pub struct Slice {
 
 impl Slice {
     unsafe fn bytes<'a>(self) -> &'a [u8] {
-        if self.len == 0 { &[] } else { std::slice::from_raw_parts(self.data, self.len) }
+        if self.len == 0 {
+            &[]
+        } else {
+            std::slice::from_raw_parts(self.data, self.len)
+        }
     }
 
     unsafe fn text<'a>(self) -> Outcome<&'a str> {
@@ -98,7 +104,10 @@ pub unsafe extern "C" fn octavo_bytes_free(bytes: Bytes) {
 /// `json`: the text of a tokenizer.json. `config`: that of its tokenizer_config.json, or empty.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_open(
-    json: Slice, config: Slice, handle: *mut *mut Tokenizer, out: *mut Bytes,
+    json: Slice,
+    config: Slice,
+    handle: *mut *mut Tokenizer,
+    out: *mut Bytes,
 ) -> Status {
     create(handle, out, || Tokenizer::open(json.bytes(), config.bytes()))
 }
@@ -111,7 +120,10 @@ pub unsafe extern "C" fn octavo_tokenizer_free(handle: *mut Tokenizer) {
 /// `out`: the ids, as native-endian u32.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_encode(
-    handle: *const Tokenizer, text: Slice, add_special_tokens: bool, out: *mut Bytes,
+    handle: *const Tokenizer,
+    text: Slice,
+    add_special_tokens: bool,
+    out: *mut Bytes,
 ) -> Status {
     answer(out, || {
         let ids = (*handle).encode(text.text()?, add_special_tokens)?;
@@ -122,7 +134,11 @@ pub unsafe extern "C" fn octavo_tokenizer_encode(
 /// `continues`: decode as the continuation of a text, not as its beginning.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_decode(
-    handle: *const Tokenizer, ids: *const u32, count: usize, skip_special_tokens: bool, continues: bool,
+    handle: *const Tokenizer,
+    ids: *const u32,
+    count: usize,
+    skip_special_tokens: bool,
+    continues: bool,
     out: *mut Bytes,
 ) -> Status {
     answer(out, || {
@@ -177,7 +193,11 @@ pub unsafe extern "C" fn octavo_tokenizer_grouping(handle: *const Tokenizer) -> 
 /// `special_tokens`: a JSON object of names and strings that every render sees.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_template_open(
-    source: Slice, special_tokens: Slice, limits: Limits, handle: *mut *mut Template, out: *mut Bytes,
+    source: Slice,
+    special_tokens: Slice,
+    limits: Limits,
+    handle: *mut *mut Template,
+    out: *mut Bytes,
 ) -> Status {
     create(handle, out, || Template::open(source.text()?, special_tokens.text()?, limits))
 }
@@ -201,7 +221,9 @@ pub struct RenderInput {
 /// `out`: the rendered text. A panic of the template engine is the template's fault, too.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_template_render(
-    handle: *const Template, input: *const RenderInput, out: *mut Bytes,
+    handle: *const Template,
+    input: *const RenderInput,
+    out: *mut Bytes,
 ) -> Status {
     let status = answer(out, || {
         let input = &*input;
@@ -215,5 +237,9 @@ pub unsafe extern "C" fn octavo_template_render(
         };
         Ok((*handle).render(&conversation)?.into_bytes())
     });
-    if status == Status::Internal { Status::Invalid } else { status }
+    if status == Status::Internal {
+        Status::Invalid
+    } else {
+        status
+    }
 }

@@ -15,7 +15,9 @@ pub fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 pub fn str(value: &Value) -> String {
     match value.kind() {
         ValueKind::Number if !value.is_integer() => float_repr(value),
-        ValueKind::Seq | ValueKind::Map if value.as_object().is_some_and(|object| object.enumerator_len().is_some()) => {
+        ValueKind::Seq | ValueKind::Map
+            if value.as_object().is_some_and(|object| object.enumerator_len().is_some()) =>
+        {
             let mut out = String::new();
             write_repr(value, &mut out);
             out
@@ -75,7 +77,10 @@ fn is_printable(c: char) -> bool {
 }
 
 fn write_repr_items(
-    brackets: (char, char), container: &Value, out: &mut String, mut write_item: impl FnMut(&Value, &mut String),
+    brackets: (char, char),
+    container: &Value,
+    out: &mut String,
+    mut write_item: impl FnMut(&Value, &mut String),
 ) {
     out.push(brackets.0);
     for (at, item) in container.try_iter().into_iter().flatten().enumerate() {
@@ -171,12 +176,8 @@ pub fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value
         match method {
             "removeprefix" => return Ok(text.strip_prefix(argument).map_or_else(whole, Value::from)),
             "removesuffix" => return Ok(text.strip_suffix(argument).map_or_else(whole, Value::from)),
-            "partition" => {
-                return parts(text.split_once(argument).map_or([text, "", ""], |(a, b)| [a, argument, b]))
-            }
-            "rpartition" => {
-                return parts(text.rsplit_once(argument).map_or(["", "", text], |(a, b)| [a, argument, b]))
-            }
+            "partition" => return parts(text.split_once(argument).map_or([text, "", ""], |(a, b)| [a, argument, b])),
+            "rpartition" => return parts(text.rsplit_once(argument).map_or(["", "", text], |(a, b)| [a, argument, b])),
             _ => {}
         }
     }

@@ -2,18 +2,17 @@
 //! controls, plus `tojson`, `strftime_now`, `raise_exception` and `{% generation %}`, under limits.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use minijinja::machinery::{self, CompiledTemplate, TemplateConfig, Token};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, StringInput, Value, ValueKind};
-use minijinja::{filters, AutoEscape, Environment, Error, ErrorKind, State};
+use minijinja::{AutoEscape, Error, ErrorKind, Value};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
-use crate::bytecode::{self, Program};
-use crate::json::{self, JsonStyle};
+use crate::budget::Budget;
+use crate::bytecode::Program;
+use crate::environment::{environment, RAISED};
 use crate::{python, Outcome};
 
 #[repr(C)]
@@ -82,7 +81,11 @@ impl Template {
         machinery::eval(&environment, main, context, blocks, &mut output, AutoEscape::None)
             .map_err(|e| describe(&e))?;
         if text.len() > self.limits.output_bytes {
-            return Err(format!("the rendered text has {} bytes, the limit is {}", text.len(), self.limits.output_bytes));
+            return Err(format!(
+                "the rendered text has {} bytes, the limit is {}",
+                text.len(),
+                self.limits.output_bytes
+            ));
         }
         Ok(text)
     }
@@ -159,154 +162,6 @@ fn messages(json: &str) -> Outcome<Value> {
     serde_json::to_value(messages).and_then(serde_json::from_value).map_err(|e| format!("messages: {e}"))
 }
 
-/// How deep a template may nest the lists and dicts it builds.
-const NESTING_MAX: usize = 100 + 128; // 128: that of serde_json, for what came in
-
-/// How many bytes a render may still build.
-#[derive(Debug)]
-struct Budget(AtomicU64);
-
-impl Budget {
-    fn new(bytes: u64) -> Budget {
-        Budget(AtomicU64::new(bytes))
-    }
-
-    fn charge(&self, bytes: usize) -> Result<(), Error> {
-        let left = self.0.load(Ordering::Relaxed);
-        let after = left.checked_sub(bytes as u64);
-        self.0.store(after.unwrap_or(0), Ordering::Relaxed);
-        after.map(|_| ()).ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the template builds too much"))
-    }
-
-    fn left(&self) -> usize {
-        self.0.load(Ordering::Relaxed) as usize
-    }
-
-    /// Charges for a value that was just built: for all its parts, as often as they occur in it, so that no value is
-    /// larger to walk or to print than the budget. What would be computed lazily is computed now.
-    fn charge_value(&self, value: Value) -> Result<Value, Error> {
-        if value.kind() == ValueKind::Iterable {
-            let mut items = Vec::new();
-            for item in value.try_iter()? {
-                self.charge_parts(&item, 0)?;
-                items.push(item);
-            }
-            return Ok(Value::from(items));
-        }
-        self.charge_parts(&value, 0)?;
-        Ok(value)
-    }
-
-    fn charge_parts(&self, value: &Value, depth: usize) -> Result<(), Error> {
-        if depth > NESTING_MAX {
-            return Err(Error::new(ErrorKind::InvalidOperation, "the template nests lists too deep"));
-        }
-        self.charge(std::mem::size_of::<Value>() + value.as_str().map_or(0, str::len))?;
-        match value.kind() {
-            ValueKind::Seq => value.try_iter()?.try_for_each(|item| self.charge_parts(&item, depth + 1)),
-            ValueKind::Map => value.try_iter()?.try_for_each(|key| {
-                self.charge_parts(&key, depth + 1)?;
-                self.charge_parts(&value.get_item(&key)?, depth + 1)
-            }),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn environment(budget: &Arc<Budget>) -> Environment<'static> {
-    let mut environment = Environment::new();
-    environment.remove_global("debug");
-    for rare in ["batch", "slice", "format"] {
-        environment.remove_filter(rare);
-    }
-    let shared = budget.clone();
-    environment.set_formatter(move |out, _, value| {
-        let text = python::str(value);
-        shared.charge(text.len())?;
-        Ok(out.write_str(&text)?)
-    });
-    let shared = budget.clone();
-    environment.set_unknown_method_callback(move |state, value, method, args| {
-        shared.charge(python::method_result_bytes(value, method, args))?;
-        python::call_method(state, value, method, args)
-    });
-    let shared = budget.clone();
-    environment.add_function(bytecode::CHARGE, move |value: Value| shared.charge_value(value));
-    environment.add_function(bytecode::SLICE, python::slice);
-    let shared = budget.clone();
-    environment.add_function(bytecode::CONCAT, move |a: &Value, b: &Value| {
-        let text = python::str(a) + &python::str(b);
-        shared.charge(text.len()).map(|_| text)
-    });
-    environment.add_function(bytecode::ITERATE, |value: Value| match value.kind() {
-        ValueKind::None => Err(Error::new(ErrorKind::InvalidOperation, "none is not iterable")),
-        _ => Ok(value),
-    });
-    environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
-        Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{message}")))
-    });
-    let shared = budget.clone();
-    environment.add_filter(
-        "tojson",
-        move |value: &Value, ascii: Option<bool>, indent: Option<Value>, separators: Option<Value>, named: Kwargs| {
-            tojson(value, ascii, indent, separators, named, shared.left())
-        },
-    );
-    environment.add_filter("string", |value: &Value| python::str(value));
-    let shared = budget.clone();
-    environment.add_filter("replace", move |state: &mut State, value: StringInput, from: StringInput, to: StringInput| {
-        shared.charge(python::replaced_bytes(value.as_str(), from.as_str(), to.as_str()))?;
-        filters::replace(state, value, from, to)
-    });
-    add_bounded_joins(&mut environment, budget);
-    environment.add_test("sequence", |value: &Value| {
-        matches!(value.kind(), ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map)
-    });
-    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
-    environment
-}
-
-/// join and indent put one text between or before many.
-fn add_bounded_joins(environment: &mut Environment<'static>, budget: &Arc<Budget>) {
-    let shared = budget.clone();
-    environment.add_filter(
-        "join",
-        move |state: &mut State, value: &Value, joiner: Option<StringInput>, attribute: Option<&str>, named: Kwargs| {
-            let between = joiner.as_ref().map_or(0, |joiner| joiner.as_str().len());
-            shared.charge(value.len().unwrap_or(0).saturating_mul(between))?;
-            filters::join(state, value, joiner, attribute, named)
-        },
-    );
-    let shared = budget.clone();
-    environment.add_filter(
-        "indent",
-        move |value: StringInput, width: Option<usize>, first: Option<bool>, blank: Option<bool>, named: Kwargs| {
-            let width_max = width.or(named.peek::<Option<usize>>("width").ok().flatten()).unwrap_or(4);
-            shared.charge(value.as_str().matches('\n').count().saturating_add(1).saturating_mul(width_max))?;
-            filters::indent(value, width, first, blank, named)
-        },
-    );
-}
-
-/// transformers' tojson: json.dumps(x, ensure_ascii, indent, separators, sort_keys), without HTML escapes.
-fn tojson(
-    value: &Value, ensure_ascii: Option<bool>, indent: Option<Value>, separators: Option<Value>, named: Kwargs,
-    bytes_max: usize,
-) -> Result<String, Error> {
-    let separators = match separators {
-        None => named.get::<Option<Value>>("separators")?,
-        given => given,
-    };
-    let style = JsonStyle::new(
-        ensure_ascii.or(named.get("ensure_ascii")?).unwrap_or(false),
-        indent.or(named.get("indent")?).filter(|indent| !indent.is_none()),
-        separators.filter(|separators| !separators.is_none()),
-        named.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
-    )?;
-    named.assert_all_used()?;
-    json::dumps(value, &style, bytes_max)
-}
-
 /// `{% generation %}` marks the assistant's text for training masks; for rendering it is only a scope.
 fn tolerate_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
@@ -327,9 +182,6 @@ fn tolerate_generation_tags(source: &str) -> String {
     out.push_str(rest);
     out
 }
-
-/// Marks an error that the template itself raised: its message is passed on bare.
-const RAISED: &str = "\u{1}";
 
 fn describe(error: &Error) -> String {
     let detail = error.detail().unwrap_or_default();
