@@ -106,6 +106,12 @@ TEST(ChatTemplate, KeepsTheOrderOfKeys) {
             R"({"z": 1, "a": {"y": 2, "b": 3}, "m": null})");
 }
 
+TEST(ChatTemplate, ReadsNumbersAsPythonDoes) {
+  EXPECT_EQ(render("{{ messages[0].a }}", R"([{"a": [1.1, 1e5, 18446744073709551616, -0.0, 2.675, 1e-5, 5e-324]}])").value(),
+            "[1.1, 100000.0, 18446744073709551616, -0.0, 2.675, 1e-05, 5e-324]");
+  EXPECT_EQ(render("{{ messages[0] | tojson }}", R"([{"a": 1, "b": 2, "a": 3}])").value(), R"({"a": 3, "b": 2})");
+}
+
 TEST(ChatTemplate, ReadsReasoningUnderEachName) {
   const std::string_view source =
       "{% for m in messages %}{{ m.reasoning_content }}/{{ m.thinking }};{% endfor %}";
@@ -122,15 +128,15 @@ TEST(ChatTemplate, DictMethodsWinOverKeysOfTheSameName) {
 
 TEST(ChatTemplate, RefusesInputThatIsNotWhatItShouldBe) {
   EXPECT_THAT(error_of("x", "{"), HasSubstr("messages: invalid JSON"));
-  EXPECT_THAT(error_of("x", "{}"), HasSubstr("messages: invalid JSON"));
-  EXPECT_THAT(error_of("x", "[1]"), HasSubstr("messages: invalid JSON"));
-  EXPECT_THAT(error_of("x", "[]", "[]"), HasSubstr("chat_template_kwargs: invalid JSON"));
+  EXPECT_THAT(error_of("x", "{}"), HasSubstr("messages: must be an array, not a map"));
+  EXPECT_THAT(error_of("x", "[{}, 1]"), HasSubstr("messages[1]: must be an object, not a number"));
+  EXPECT_THAT(error_of("x", "[]", "[]"), HasSubstr("chat_template_kwargs: must be an object"));
   EXPECT_THAT(error_of("x", "[]", R"({"messages": []})"),
               HasSubstr("chat_template_kwargs: \"messages\" is reserved"));
   EXPECT_THAT(error_of("x", "\xFF"), HasSubstr("invalid UTF-8"));
   EXPECT_FALSE(ChatTemplate::compile("\xFF", kTokens).has_value());
   const std::string deep = std::string(10'000, '[') + std::string(10'000, ']');
-  EXPECT_THAT(error_of("x", "[{\"content\":" + deep + "}]"), HasSubstr("recursion limit"));
+  EXPECT_THAT(error_of("x", "[{\"content\":" + deep + "}]"), HasSubstr("messages: invalid JSON"));
 }
 
 TEST(ChatTemplate, GenerationTagsOnlyScope) {

@@ -8,7 +8,7 @@ use minijinja::Error;
 use crate::python::invalid;
 
 /// How deep a template may nest the lists and dicts it builds.
-const NESTING_MAX: usize = 100 + 128; // 128: that of serde_json, for what came in
+const NESTING_MAX: usize = 100 + 200; // 200: jiter's limit for what comes in
 
 /// How many bytes a render may still build.
 #[derive(Debug)]

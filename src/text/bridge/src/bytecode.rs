@@ -2,6 +2,7 @@
 //! or where a single instruction can build more than fuel accounts for.
 //!
 //!     a ~ b                            ->  CONCAT(a, b)            Python's str() of both
+//!     a * b                            ->  MULTIPLY(a, b)          its size known before it is built
 //!     a[b:c:d]                         ->  SLICE(a, b, c, d)       a list of a list, made at once
 //!     for x in y                       ->  for x in ITERATE(y)     None is not iterable
 //!     [a, b], x | f, f(x), a + b ..    ->  CHARGE(..)              what was built counts against the budget
@@ -16,6 +17,7 @@ use minijinja::machinery::{CompiledTemplate, Instruction, Instructions};
 use minijinja::Value;
 
 pub const CONCAT: &str = "~";
+pub const MULTIPLY: &str = "*";
 pub const SLICE: &str = "[:]";
 pub const ITERATE: &str = "for ..";
 pub const CHARGE: &str = "charge ..";
@@ -66,11 +68,12 @@ fn expand(instruction: &Instruction<'static>) -> Vec<Instruction<'static>> {
     match instruction {
         EmitRaw(text) => vec![LoadConst(Value::from(*text)), Emit],
         StringConcat => vec![call(CONCAT, 2)],
+        Mul => vec![call(MULTIPLY, 2), call(CHARGE, 1)],
         Slice => vec![call(SLICE, 4), call(CHARGE, 1)],
         PushLoop(_) => vec![call(ITERATE, 1), instruction.clone()],
         // The value lies below the namespace.
         SetAttr(_) => vec![Swap, call(STORE, 1), Swap, instruction.clone()],
-        Add | Mul | Rem | BuildList(_) | BuildMap(_) | BuildTuple(_) | ApplyFilter(..) | CallFunction(..)
+        Add | Rem | BuildList(_) | BuildMap(_) | BuildTuple(_) | ApplyFilter(..) | CallFunction(..)
         | CallMethod(..) | CallObject(..) => {
             vec![instruction.clone(), call(CHARGE, 1)]
         }

@@ -38,6 +38,8 @@ pub fn environment(budget: &Arc<Budget>) -> Environment<'static> {
         let value = shared.charge_value(value)?;
         refuse_references(&value).map(|_| value)
     });
+    let shared = budget.clone();
+    environment.add_function(bytecode::MULTIPLY, move |a: &Value, b: &Value| python::multiply(a, b, shared.left()));
     environment.add_function(bytecode::SLICE, python::slice);
     let shared = budget.clone();
     environment.add_function(bytecode::CONCAT, move |a: &Value, b: &Value| {

@@ -1,11 +1,41 @@
-//! json.dumps, as transformers' `tojson` calls it.
+//! JSON in as json.loads reads it, and out as json.dumps writes it for transformers' `tojson`.
 
 use std::fmt::Write;
 
+use jiter::JsonValue;
 use minijinja::value::{Value, ValueKind};
 use minijinja::Error;
 
 use crate::python::{self, invalid};
+use crate::Outcome;
+
+/// json.loads(text); an empty text is None. `field` names it in the error.
+pub fn loads(field: &str, text: &str) -> Outcome<Value> {
+    if text.is_empty() {
+        return Ok(Value::from(()));
+    }
+    let parsed = JsonValue::parse(text.as_bytes(), false);
+    value_of(&parsed.map_err(|e| format!("{field}: invalid JSON: {}", e.description(text.as_bytes())))?)
+        .map_err(|e| format!("{field}: {e}"))
+}
+
+fn value_of(json: &JsonValue) -> Outcome<Value> {
+    Ok(match json {
+        JsonValue::Null => Value::from(()),
+        JsonValue::Bool(flag) => Value::from(*flag),
+        JsonValue::Int(number) => Value::from(*number),
+        JsonValue::BigInt(number) => {
+            Value::from(number.to_string().parse::<i128>().map_err(|_| "an integer has more than 127 bits")?)
+        }
+        JsonValue::Float(number) => Value::from(*number),
+        JsonValue::Str(text) => Value::from(text.as_ref()),
+        JsonValue::Array(items) => Value::from(items.iter().map(value_of).collect::<Outcome<Vec<Value>>>()?),
+        JsonValue::Object(pairs) => {
+            let pairs = pairs.iter().map(|(key, value)| Ok((key.as_ref(), value_of(value)?)));
+            Value::from_pairs(pairs.collect::<Outcome<Vec<_>>>()?)
+        }
+    })
+}
 
 pub struct JsonStyle {
     ensure_ascii: bool,

@@ -111,6 +111,39 @@ fn float_repr(value: &Value) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
+/// a * b, refused when a repeated text or list would be larger than bytes_max.
+pub fn multiply(a: &Value, b: &Value, bytes_max: usize) -> Result<Value, Error> {
+    let (repeated, times) = if b.is_integer() { (a, b) } else { (b, a) };
+    let times = times.as_i64().map(|times| usize::try_from(times).unwrap_or(0));
+    let fits = |each: usize| match times {
+        None => Err(invalid(format!("cannot multiply {} and {}", a.kind(), b.kind()))),
+        Some(times) if times.saturating_mul(each) > bytes_max => Err(invalid("the template builds too much")),
+        Some(times) => Ok(times),
+    };
+    match repeated.kind() {
+        ValueKind::String => {
+            let text = repeated.as_str().unwrap_or_default();
+            Ok(Value::from(text.repeat(fits(text.len())?)))
+        }
+        ValueKind::Seq => {
+            let items: Vec<Value> = repeated.try_iter()?.collect();
+            let times = fits(items.len().saturating_mul(std::mem::size_of::<Value>()))?;
+            let items: Vec<Value> = std::iter::repeat_n(&items, times).flatten().cloned().collect();
+            Ok(if repeated.is_tuple() { Value::from(Tuple::from(items)) } else { Value::from(items) })
+        }
+        _ => multiply_numbers(a, b),
+    }
+}
+
+fn multiply_numbers(a: &Value, b: &Value) -> Result<Value, Error> {
+    let refuse = |_| invalid(format!("cannot multiply {} and {}", a.kind(), b.kind()));
+    if a.is_integer() && b.is_integer() {
+        let (a, b) = (i128::try_from(a.clone()).map_err(refuse)?, i128::try_from(b.clone()).map_err(refuse)?);
+        return a.checked_mul(b).map(Value::from).ok_or_else(|| invalid("the product is too large"));
+    }
+    Ok(Value::from(f64::try_from(a.clone()).map_err(refuse)? * f64::try_from(b.clone()).map_err(refuse)?))
+}
+
 /// value[start:stop:step] of a string, list or tuple.
 pub fn slice(value: &Value, start: &Value, stop: &Value, step: &Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use minijinja::machinery::{self, CompiledTemplate, TemplateConfig, Token};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Error, ErrorKind, Value};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value as Json};
+use minijinja::value::{Value, ValueKind};
+use minijinja::{AutoEscape, Error, ErrorKind};
 
 use crate::budget::Budget;
 use crate::bytecode::Program;
 use crate::environment::{environment, RAISED};
-use crate::{python, Outcome};
+use crate::{json, python, Outcome};
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -52,7 +51,7 @@ impl Template {
         if source.len() > limits.source_bytes {
             return Err(format!("{} bytes, the limit is {}", source.len(), limits.source_bytes));
         }
-        let special_tokens = parse("special tokens", special_tokens)?;
+        let special_tokens = object("special tokens", special_tokens)?.into_iter().collect();
         let source = tolerate_generation_tags(source).into_boxed_str();
         // SAFETY: the text lives on the heap, unmoved and unchanged, until `program` is gone.
         let borrowed: &'static str = unsafe { &*(&*source as *const str) };
@@ -92,13 +91,12 @@ impl Template {
 
     fn context(&self, conversation: &Conversation) -> Outcome<BTreeMap<String, Value>> {
         let mut context = self.special_tokens.clone();
-        let kwargs: Option<BTreeMap<String, Value>> = parse("chat_template_kwargs", conversation.kwargs)?;
-        context.extend(kwargs.unwrap_or_default());
+        context.extend(object("chat_template_kwargs", conversation.kwargs)?);
         let now = conversation.now;
         let own: [(&str, Value); 5] = [
             ("messages", messages(conversation.messages)?),
-            ("tools", parse("tools", conversation.tools)?),
-            ("documents", parse("documents", conversation.documents)?),
+            ("tools", json::loads("tools", conversation.tools)?),
+            ("documents", json::loads("documents", conversation.documents)?),
             ("add_generation_prompt", conversation.add_generation_prompt.into()),
             ("strftime_now", Value::from_function(move |format: &str| python::strftime(format, now))),
         ];
@@ -143,23 +141,47 @@ impl Conversation<'_> {
     }
 }
 
-fn parse<T: DeserializeOwned>(field: &str, json: &str) -> Outcome<T> {
-    let json = if json.is_empty() { "null" } else { json };
-    serde_json::from_str(json).map_err(|e| format!("{field}: invalid JSON: {e}"))
+/// The pairs of a JSON object.
+fn object(field: &str, json: &str) -> Outcome<Vec<(String, Value)>> {
+    let value = json::loads(field, json)?;
+    match value.kind() {
+        ValueKind::None => Ok(Vec::new()),
+        ValueKind::Map => Ok(pairs(&value)),
+        kind => Err(format!("{field}: must be an object, not a {kind}")),
+    }
+}
+
+fn pairs(map: &Value) -> Vec<(String, Value)> {
+    let keys = map.try_iter().into_iter().flatten();
+    keys.map(|key| (key.to_string(), map.get_item(&key).unwrap_or_default())).collect()
 }
 
 /// The messages, with a message's reasoning under each name that templates read it by, as transformers has it.
 fn messages(json: &str) -> Outcome<Value> {
-    let mut messages: Vec<Map<String, Json>> = parse("messages", json)?;
-    for message in &mut messages {
-        let named = ["reasoning_content", "thinking", "reasoning"].map(|name| message.get(name));
-        let Some(reasoning) = named.into_iter().flatten().find(|value| !value.is_null()).cloned() else { continue };
-        message.insert("reasoning_content".into(), reasoning.clone());
-        if !message.contains_key("thinking") {
-            message.shift_insert(0, "thinking".into(), reasoning);
-        }
+    let messages = json::loads("messages", json)?;
+    if messages.kind() != ValueKind::Seq {
+        return Err(format!("messages: must be an array, not a {}", messages.kind()));
     }
-    serde_json::to_value(messages).and_then(serde_json::from_value).map_err(|e| format!("messages: {e}"))
+    let mut aliased = Vec::new();
+    for (at, message) in messages.try_iter().into_iter().flatten().enumerate() {
+        if message.kind() != ValueKind::Map {
+            return Err(format!("messages[{at}]: must be an object, not a {}", message.kind()));
+        }
+        aliased.push(alias_reasoning(message));
+    }
+    Ok(Value::from(aliased))
+}
+
+fn alias_reasoning(message: Value) -> Value {
+    let named = ["reasoning_content", "thinking", "reasoning"].map(|name| message.get_attr(name).unwrap_or_default());
+    let Some(reasoning) = named.into_iter().find(|value| !value.is_none() && !value.is_undefined()) else {
+        return message;
+    };
+    let thinking = message.get_attr("thinking").ok().filter(|value| !value.is_undefined());
+    let mut all = vec![("thinking".to_string(), thinking.unwrap_or_else(|| reasoning.clone()))];
+    all.extend(pairs(&message).into_iter().filter(|(name, _)| name != "thinking"));
+    all.push(("reasoning_content".into(), reasoning));
+    Value::from_pairs(all)
 }
 
 /// `{% generation %}` marks the assistant's text for training masks; for rendering it is only a scope.
