@@ -46,6 +46,7 @@ struct RenderInput {
   Slice documents;
   Slice kwargs;
   bool add_generation_prompt;
+  bool continue_final_message;
   std::int64_t now;
 };
 

@@ -39,6 +39,7 @@ Result<std::string> ChatTemplate::render(const ChatInput& input) const {
       .documents = bridge::slice(input.documents),
       .kwargs = bridge::slice(input.kwargs),
       .add_generation_prompt = input.add_generation_prompt,
+      .continue_final_message = input.continue_final_message,
       .now = now.count(),
   };
   bridge::Bytes out;

@@ -42,6 +42,7 @@ struct ChatInput {
   std::string_view documents = {};
   std::string_view kwargs = {};  // an object: chat_template_kwargs
   bool add_generation_prompt = true;
+  bool continue_final_message = false;  // leave the last message open, for the model to go on with
   std::chrono::system_clock::time_point now =
       std::chrono::system_clock::now();  // for strftime_now, in local time
 };

@@ -67,6 +67,7 @@ TEST_P(ChatTemplateGolden, RendersAsTransformersDoes) {
                      .documents = documents,
                      .kwargs = kwargs,
                      .add_generation_prompt = conversation.at("add_generation_prompt").as_bool(),
+                     .continue_final_message = conversation.contains("continue_final_message"),
                      .now = std::chrono::system_clock::from_time_t(fixture.at("now").as_int64())});
     const json::object& want = expected.at(i).as_object();
     if (want.contains("text")) {
@@ -107,9 +108,12 @@ TEST(ChatTemplate, KeepsTheOrderOfKeys) {
 }
 
 TEST(ChatTemplate, ReadsNumbersAsPythonDoes) {
-  EXPECT_EQ(render("{{ messages[0].a }}", R"([{"a": [1.1, 1e5, 18446744073709551616, -0.0, 2.675, 1e-5, 5e-324]}])").value(),
-            "[1.1, 100000.0, 18446744073709551616, -0.0, 2.675, 1e-05, 5e-324]");
-  EXPECT_EQ(render("{{ messages[0] | tojson }}", R"([{"a": 1, "b": 2, "a": 3}])").value(), R"({"a": 3, "b": 2})");
+  EXPECT_EQ(
+      render("{{ messages[0].a }}", R"([{"a": [1.1, 1e5, 18446744073709551616, -0.0, 2.675, 1e-5, 5e-324]}])")
+          .value(),
+      "[1.1, 100000.0, 18446744073709551616, -0.0, 2.675, 1e-05, 5e-324]");
+  EXPECT_EQ(render("{{ messages[0] | tojson }}", R"([{"a": 1, "b": 2, "a": 3}])").value(),
+            R"({"a": 3, "b": 2})");
 }
 
 TEST(ChatTemplate, ReadsReasoningUnderEachName) {

@@ -28,6 +28,7 @@ octavo::Result<std::string> render(const json::object& line) {
                       .documents = documents,
                       .kwargs = kwargs,
                       .add_generation_prompt = line.at("add_generation_prompt").as_bool(),
+                      .continue_final_message = line.contains("continue_final_message"),
                       .now = std::chrono::system_clock::from_time_t(line.at("now").as_int64())});
 }
 

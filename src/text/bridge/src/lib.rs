@@ -215,6 +215,7 @@ pub struct RenderInput {
     documents: Slice,
     kwargs: Slice,
     add_generation_prompt: bool,
+    continue_final_message: bool,
     now: i64,
 }
 
@@ -233,6 +234,7 @@ pub unsafe extern "C" fn octavo_template_render(
             documents: input.documents.text()?,
             kwargs: input.kwargs.text()?,
             add_generation_prompt: input.add_generation_prompt,
+            continue_final_message: input.continue_final_message,
             now: input.now,
         };
         Ok((*handle).render(&conversation)?.into_bytes())

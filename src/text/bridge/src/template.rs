@@ -43,6 +43,8 @@ pub struct Conversation<'a> {
     pub documents: &'a str,
     pub kwargs: &'a str,
     pub add_generation_prompt: bool,
+    /// Render the last message open-ended, for the model to go on with.
+    pub continue_final_message: bool,
     pub now: i64,
 }
 
@@ -68,6 +70,9 @@ impl Template {
     }
 
     pub fn render(&self, conversation: &Conversation) -> Outcome<String> {
+        if conversation.continue_final_message && conversation.add_generation_prompt {
+            return Err("continue_final_message and add_generation_prompt exclude each other".into());
+        }
         let context = Value::from(self.context(conversation)?);
         let input = conversation.bytes();
         let budget = Budget::new(self.limits.built_bytes + self.limits.built_bytes_per_input_byte * input);
@@ -79,6 +84,9 @@ impl Template {
         let (main, blocks) = (&self.program.main, &self.program.blocks);
         machinery::eval(&environment, main, context, blocks, &mut output, AutoEscape::None)
             .map_err(|e| describe(&e))?;
+        if conversation.continue_final_message {
+            text = cut_at_continuation(text)?;
+        }
         if text.len() > self.limits.output_bytes {
             return Err(format!(
                 "the rendered text has {} bytes, the limit is {}",
@@ -94,7 +102,7 @@ impl Template {
         context.extend(object("chat_template_kwargs", conversation.kwargs)?);
         let now = conversation.now;
         let own: [(&str, Value); 5] = [
-            ("messages", messages(conversation.messages)?),
+            ("messages", messages(conversation.messages, conversation.continue_final_message)?),
             ("tools", json::loads("tools", conversation.tools)?),
             ("documents", json::loads("documents", conversation.documents)?),
             ("add_generation_prompt", conversation.add_generation_prompt.into()),
@@ -157,7 +165,7 @@ fn pairs(map: &Value) -> Vec<(String, Value)> {
 }
 
 /// The messages, with a message's reasoning under each name that templates read it by, as transformers has it.
-fn messages(json: &str) -> Outcome<Value> {
+fn messages(json: &str, continue_final: bool) -> Outcome<Value> {
     let messages = json::loads("messages", json)?;
     if messages.kind() != ValueKind::Seq {
         return Err(format!("messages: must be an array, not a {}", messages.kind()));
@@ -169,7 +177,42 @@ fn messages(json: &str) -> Outcome<Value> {
         }
         aliased.push(alias_reasoning(message));
     }
+    if continue_final {
+        let last = aliased.pop().ok_or("continue_final_message: there is no message")?;
+        aliased.push(mark_continuation(&last)?);
+    }
     Ok(Value::from(aliased))
+}
+
+/// Put at the end of the text to be continued; the render ends where it appears. The space shows whether the template trims.
+const CONTINUATION: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+/// The message with the mark behind its content, or behind the last text part of it.
+fn mark_continuation(message: &Value) -> Outcome<Value> {
+    let with = |map: &Value, key: &str, value: Value| {
+        Value::from_pairs(pairs(map).into_iter().chain([(key.to_string(), value)]))
+    };
+    let marked = |text: &Value| text.as_str().map(|text| Value::from(format!("{text}{CONTINUATION}")));
+    let content = message.get_attr("content").unwrap_or_default();
+    if let Some(text) = marked(&content) {
+        return Ok(with(message, "content", text));
+    }
+    let mut parts: Vec<Value> = content.try_iter().into_iter().flatten().collect();
+    for part in parts.iter_mut().rev() {
+        if let Some(text) = part.get_attr("text").ok().as_ref().and_then(marked) {
+            *part = with(part, "text", text);
+            return Ok(with(message, "content", Value::from(parts)));
+        }
+    }
+    Err("continue_final_message: the last message has no text to continue".into())
+}
+
+fn cut_at_continuation(mut text: String) -> Outcome<String> {
+    let found = text.rfind(CONTINUATION.trim_end());
+    let at = found.ok_or("continue_final_message: the template does not write the last message out")?;
+    let spaced = text[at..].starts_with(CONTINUATION);
+    text.truncate(if spaced { at } else { text[..at].trim_end().len() });
+    Ok(text)
 }
 
 fn alias_reasoning(message: Value) -> Value {
