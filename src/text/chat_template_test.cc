@@ -176,7 +176,9 @@ INSTANTIATE_TEST_SUITE_P(
         "{% for x in [[1]] recursive %}{{ loop([x]) }}{% endfor %}", "{{ " + kNested + " }}",
         "{{ " + repeated("[", 100'000) + " }}", "{{ " + repeated("not ", 100'000) + "1 }}",
         "{{ " + repeated("-", 100'000) + "1 }}", repeated("{% if 1 %}", 100'000), "{{ 'x' * 1000000000 }}",
-        "{{ 'x' * 100000000 }}", "{{ [1] * 1000000000 }}", "{{ 2 ** 100000000 }}",
+        "{{ 'x' * 100000000 }}", repeated("{% set x = 'x' * 10000 * 1000 %}", 1000),
+        "{{ [1, 2] * 100000000 }}", "{% set n = 100000000 %}{{ 'x' * n }}", "{{ [1] * 1000000000 }}",
+        "{{ 2 ** 100000000 }}",
         "{% set ns = namespace(x='xxxxxxxxxxxxxxxx') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x "
         "%}{% endfor %}",
         "{% set ns = namespace(x='xxxxxxxxxxxxxxxx') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x "

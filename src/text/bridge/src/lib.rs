@@ -9,6 +9,7 @@ mod budget;
 mod bytecode;
 mod environment;
 mod json;
+mod precheck;
 mod python;
 mod template;
 mod tokenizer;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use minijinja::machinery::{self, CompiledTemplate, TemplateConfig, Token};
+use minijinja::machinery::{self, CompiledTemplate, TemplateConfig};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Value, ValueKind};
 use minijinja::{AutoEscape, Error, ErrorKind};
@@ -12,7 +12,7 @@ use minijinja::{AutoEscape, Error, ErrorKind};
 use crate::budget::Budget;
 use crate::bytecode::Program;
 use crate::environment::{environment, RAISED};
-use crate::{json, python, Outcome};
+use crate::{json, precheck, python, Outcome};
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ impl Template {
             syntax_config: SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("valid"),
             default_auto_escape: Arc::new(|_| AutoEscape::None),
         };
-        refuse_long_unary_chains(borrowed, &config.syntax_config)?;
+        precheck::check(borrowed, &config.syntax_config)?;
         let program = on_deep_stack(source.len(), || {
             let compiled = CompiledTemplate::new("chat_template", borrowed, &config).map_err(|e| describe(&e))?;
             Ok(Program::new(&compiled))
@@ -115,21 +115,6 @@ impl Template {
         }
         Ok(context)
     }
-}
-
-/// minijinja's compiler takes quadratic time for "- - - - 1".
-fn refuse_long_unary_chains(source: &str, syntax: &SyntaxConfig) -> Outcome<()> {
-    const UNARY_CHAIN_MAX: usize = 64;
-    let mut chain = 0;
-    for token in machinery::tokenize(source, false, syntax.clone()) {
-        let (token, span) = token.map_err(|e| describe(&e))?;
-        let unary = matches!(token, Token::Minus | Token::Plus | Token::Ident("not"));
-        chain = if unary { chain + 1 } else { 0 };
-        if chain > UNARY_CHAIN_MAX {
-            return Err(format!("more than {UNARY_CHAIN_MAX} signs in a row (template line {})", span.start_line));
-        }
-    }
-    Ok(())
 }
 
 /// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d"), without a limit of its own: its
@@ -248,7 +233,7 @@ fn tolerate_generation_tags(source: &str) -> String {
     out
 }
 
-fn describe(error: &Error) -> String {
+pub fn describe(error: &Error) -> String {
     let detail = error.detail().unwrap_or_default();
     if let Some(message) = detail.strip_prefix(RAISED) {
         return message.to_string();
