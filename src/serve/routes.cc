@@ -73,7 +73,8 @@ void warn_unknown(Service& service, const std::vector<std::string>& names) {
   constexpr std::size_t kNameBytesMax = 64;
   for (const std::string& name : names) {
     const std::lock_guard lock(service.unknown_fields_mutex);
-    if (name.size() > kNameBytesMax || service.unknown_fields.size() >= kRememberedMax) continue;
+    const bool plain = std::ranges::all_of(name, [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+    if (!plain || name.size() > kNameBytesMax || service.unknown_fields.size() >= kRememberedMax) continue;
     if (service.unknown_fields.insert(name).second)
       log_warning("request field \"{}\" is unknown and ignored", name);
   }
