@@ -111,12 +111,12 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
   text += fmt::format("  block           {} tokens, {} layers, {:.1f} KiB\n", layout.kv.block_size,
                       layout.planes, static_cast<double>(layout.block_bytes(ops)) / 1024);
   double longest = 0;
-  for (const CacheGroup& group : layout.groups) {
+  for (const LayerGroup& group : layout.groups) {
     const int tokens = group.window > 0 ? std::min(group.window, spec.max_positions) : spec.max_positions;
     longest += static_cast<double>((tokens + layout.kv.block_size - 1) / layout.kv.block_size) *
                static_cast<double>(layout.block_bytes(ops));
   }
-  const auto windows = std::ranges::count_if(layout.groups, [](const CacheGroup& g) { return g.window > 0; });
+  const auto windows = std::ranges::count_if(layout.groups, [](const LayerGroup& g) { return g.window > 0; });
   text += fmt::format("  groups          {} full, {} with a window\n", std::ssize(layout.groups) - windows,
                       windows);
   text += fmt::format("  one sequence    {:.1f} MiB at {} tokens\n", longest / kMiB, spec.max_positions);
