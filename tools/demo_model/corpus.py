@@ -309,7 +309,7 @@ class Drawer:
         return self.mixed_document(turns=24)
 
 
-SHORT_DOMAINS = {"story": 20, "qa": 24, "json": 12, "sum": 24, "tool": 9, "copy": 30, "echo": 30, "recall": 10, "mixed": 8}
+SHORT_DOMAINS = {"story": 18, "qa": 30, "json": 12, "sum": 45, "tool": 10, "copy": 25, "echo": 10, "recall": 14, "mixed": 8}
 LONG_DOMAINS = {"haystack": 3, "long_recall": 3, "long_copy": 4, "long_chat": 4, "story": 6, "qa": 5, "sum": 5,
                 "tool": 3, "copy": 3, "json": 2}  # fmt: skip
 
