@@ -78,7 +78,8 @@ Result<GenerationPlan> plan_body(const Service& service, const boost::json::obje
     return prepare_chat(service, std::move(request));
   }
   TRY(openai::CompletionRequest request, openai::parse_completion_request(body, service.options.rules));
-  if (request.prompts.size() != 1) return invalid("prompt", "one prompt at a time, got {}", request.prompts.size());
+  if (request.prompts.size() != 1)
+    return invalid("prompt", "one prompt at a time, got {}", request.prompts.size());
   return prepare_completion(service, std::move(request));
 }
 

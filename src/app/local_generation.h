@@ -39,7 +39,8 @@ class Arrivals {
 class LocalGeneration {
  public:
   // Submits the plan's only prompt. The plan and the service outlive this.
-  static Result<LocalGeneration> start(Service& service, const GenerationPlan& plan, std::size_t job, Arrivals& arrivals);
+  static Result<LocalGeneration> start(Service& service, const GenerationPlan& plan, std::size_t job,
+                                       Arrivals& arrivals);
 
   // The next piece of the answer that the output belongs to.
   openai::AnswerPart take(Output&& output);
@@ -60,8 +61,8 @@ class LocalGeneration {
   int cached_tokens_ = 0;
 };
 
-// The plan for a body of /v1/chat/completions (it has "messages") or /v1/completions. Error: the body is invalid, or asks
-// for several prompts at once.
+// The plan for a body of /v1/chat/completions (it has "messages") or /v1/completions. Error: the body is
+// invalid, or asks for several prompts at once.
 Result<GenerationPlan> plan_body(const Service& service, const boost::json::object& body);
 
 }  // namespace octavo

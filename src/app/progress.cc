@@ -18,7 +18,11 @@ constexpr int kCells = 30;
 }  // namespace
 
 ProgressBar::ProgressBar(std::string label, std::string unit, double scale)
-    : label_(std::move(label)), unit_(std::move(unit)), scale_(scale), visible_(isatty(STDERR_FILENO) == 1), started_us_(now_us()) {}
+    : label_(std::move(label)),
+      unit_(std::move(unit)),
+      scale_(scale),
+      visible_(isatty(STDERR_FILENO) == 1),
+      started_us_(now_us()) {}
 
 void ProgressBar::show(std::size_t done, std::size_t all) {
   if (!visible_ || all == 0) return;
@@ -30,8 +34,8 @@ void ProgressBar::show(std::size_t done, std::size_t all) {
   const auto amount = static_cast<double>(done) / scale_;
   const int filled = static_cast<int>(kCells * static_cast<double>(done) / static_cast<double>(all));
   const double rate = amount / (static_cast<double>(now - started_us_) * 1e-6);
-  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {:.2f}/{:.2f} {} ({:.2f}/s)", label_, "", filled, "", kCells - filled,
-             amount, static_cast<double>(all) / scale_, unit_, rate);
+  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {:.2f}/{:.2f} {} ({:.2f}/s)", label_, "", filled, "",
+             kCells - filled, amount, static_cast<double>(all) / scale_, unit_, rate);
   std::fflush(stderr);
 }
 

@@ -1,4 +1,5 @@
-// A progress bar on standard error, for people only: nothing is shown when it is not a terminal, or all is over quickly.
+// A progress bar on standard error, for people only: nothing is shown when it is not a terminal, or all is
+// over quickly.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,8 @@ Result<std::optional<ChatTemplate>> compile(std::string_view source, const Token
 Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
   const TokenizerConfig& config = runtime.tokenizer->config();
   if (!options.chat_template_file.empty()) {
-    TRY(const std::string source, read_text_file(options.chat_template_file, ChatTemplateLimits{}.source_bytes));
+    TRY(const std::string source,
+        read_text_file(options.chat_template_file, ChatTemplateLimits{}.source_bytes));
     TRY(runtime.chat_template, compile(source, config));
     return {};
   }
@@ -43,8 +44,9 @@ openai::GenerationDefaults defaults_of(const GenerationConfig& config) {
 // A model whose logits are fewer than its tokens could be asked about ids that do not exist.
 Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
   if (tokenizer.vocab_size() <= vocab_size) return {};
-  return field_failure("tokenizer", ErrorCode::corrupt, "the tokenizer has {} tokens, the model's vocabulary {}",
-                       tokenizer.vocab_size(), vocab_size);
+  return field_failure("tokenizer", ErrorCode::corrupt,
+                       "the tokenizer has {} tokens, the model's vocabulary {}", tokenizer.vocab_size(),
+                       vocab_size);
 }
 
 }  // namespace
@@ -61,7 +63,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY(const GenerationConfig generation, load_generation_config(dir));
 
   ProgressBar bar("loading " + dir, "GB", 1e9);
-  TRY(runtime->loaded, load_engine(options.engine, [&](std::size_t done, std::size_t all) { bar.show(done, all); }));
+  TRY(runtime->loaded,
+      load_engine(options.engine, [&](std::size_t done, std::size_t all) { bar.show(done, all); }));
   bar.finish();
   const LoadedEngine& loaded = runtime->loaded;
   TRY_VOID(check_vocabulary(*runtime->tokenizer, loaded.spec.vocab));

@@ -23,7 +23,8 @@ struct RuntimeOptions {
   ServeOptions serve;                           // rules and eos_ids are filled in
 };
 
-// The parts refer to each other: members are destroyed last to first, the engine while the service still stands.
+// The parts refer to each other: members are destroyed last to first, the engine while the service still
+// stands.
 struct Runtime {
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
@@ -34,7 +35,8 @@ struct Runtime {
   ~Runtime() { loaded.engine.reset(); }
 };
 
-// Loads everything, with a progress bar when someone watches and it takes long. With no model named, the demo model.
+// Loads everything, with a progress bar when someone watches and it takes long. With no model named, the demo
+// model.
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options);
 
 }  // namespace octavo

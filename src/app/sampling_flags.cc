@@ -32,7 +32,8 @@ constexpr Flag kIntegers[] = {
 void add_sampling_flags(CLI::App& command, boost::json::object& body) {
   for (const Flag& flag : kNumbers) {
     command
-        .add_option_function<double>(flag.name, [&body, flag](double value) { body[flag.field] = value; }, flag.help)
+        .add_option_function<double>(
+            flag.name, [&body, flag](double value) { body[flag.field] = value; }, flag.help)
         ->group("Sampling");
   }
   for (const Flag& flag : kIntegers) {
@@ -44,11 +45,14 @@ void add_sampling_flags(CLI::App& command, boost::json::object& body) {
   command
       .add_option_function<std::vector<std::string>>(
           "--stop",
-          [&body](const std::vector<std::string>& stops) { body["stop"] = boost::json::array(stops.begin(), stops.end()); },
+          [&body](const std::vector<std::string>& stops) {
+            body["stop"] = boost::json::array(stops.begin(), stops.end());
+          },
           "Text that ends an answer; may be given several times")
       ->group("Sampling");
   command
-      .add_flag_callback("--ignore-eos", [&body] { body["ignore_eos"] = true; }, "Go on after end-of-text tokens")
+      .add_flag_callback(
+          "--ignore-eos", [&body] { body["ignore_eos"] = true; }, "Go on after end-of-text tokens")
       ->group("Sampling");
 }
 

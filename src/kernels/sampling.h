@@ -21,7 +21,9 @@ inline std::uint64_t mass(float d) {
   constexpr float kLog2E = 1.44269504f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  d = d > -28.5f ? d : -28.5f;
+  // Not below -28.5, whose mass is 0. Negative floats grow in size with their bits, and a minimum of integers
+  // vectorises where a choice between floats becomes a branch.
+  d = std::bit_cast<float>(std::min(std::bit_cast<std::uint32_t>(d), std::bit_cast<std::uint32_t>(-28.5f)));
   const float shifted = d * kLog2E + kRound;
   const float whole = shifted - kRound;
   const float r = (d - whole * kLn2High) - whole * kLn2Low;

@@ -1,10 +1,10 @@
-// Microseconds a row of a step: rows x vocabulary x what is asked for; and packing alone.
+// Time a step and a row: rows x vocabulary x what is asked for; and packing alone.
 #include <benchmark/benchmark.h>
 
 #include <random>
 
+#include "kernels/backends.h"
 #include "sample/sampler.h"
-#include "sample/test_backend.h"
 
 namespace octavo {
 namespace {
@@ -26,7 +26,7 @@ void sample(benchmark::State& state) {
   const auto rows = static_cast<std::size_t>(state.range(0));
   const int vocab = static_cast<int>(state.range(1));
   const SamplingParams params = params_of(static_cast<Kind>(state.range(2)));
-  Backend backend = test_backend(4);
+  Backend backend = make_cpu_backend({.threads = static_cast<int>(state.range(3)), .isa = {}}).value();
   Sampler sampler(backend, {});
 
   std::mt19937 rng(1);
@@ -49,15 +49,15 @@ void sample(benchmark::State& state) {
     benchmark::DoNotOptimize(sampler.collect().data());
   }
   state.SetLabel(kNames[state.range(2)]);
-  state.counters["us/row"] =
-      benchmark::Counter(static_cast<double>(rows) * 1e-6,
-                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  const auto time_each = benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert;
+  state.counters["row"] = benchmark::Counter(static_cast<double>(rows), time_each);
 }
 BENCHMARK(sample)
-    ->ArgNames({"rows", "vocab", ""})
+    ->ArgNames({"rows", "vocab", "", "threads"})
     ->ArgsProduct({{1, 16, 256},
                    {32000, 128000, 256000},
-                   {greedy, plain, top_k_top_p, top_p, logprobs_20, penalties}})
+                   {greedy, plain, top_k_top_p, top_p, logprobs_20, penalties},
+                   {1, 4}})
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
@@ -65,7 +65,7 @@ BENCHMARK(sample)
 void pack_256_rows(benchmark::State& state) {
   constexpr std::size_t kRows = 256;
   SamplingParams params;
-  Backend backend = test_backend(1);
+  Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   Sampler sampler(backend, {});
   std::vector<float> logits(kRows * 2);
   const SequenceSampling sequence(params, {}, {}, 1, 2);

@@ -78,6 +78,9 @@ Result<> Sampler::launch(const View& logits, std::span<const SampleRow> rows) {
 void Sampler::lay_out(std::span<const SampleRow> rows, std::size_t vocab) {
   std::size_t history = 0, biases = 0, masks = 0, reported = 0, columns = 0;
   for (const SampleRow& row : rows) {
+    CHECK(row.sequence->vocab_size() == static_cast<int>(vocab) && row.forced < row.sequence->vocab_size(),
+          "a row of {} logits for a vocabulary of {}, forced token {}", vocab, row.sequence->vocab_size(),
+          row.forced);
     if (penalised(row)) history += row.sequence->history().ids().size();
     biases += biases_max(row);
     masks += masked(row) ? 1 : 0;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "sample/test_backend.h"
+#include "kernels/backends.h"
 
 namespace octavo {
 namespace {
@@ -40,7 +40,7 @@ class SamplerTest : public testing::Test {
     return static_cast<double>(id) / kVocab - std::log(sum);
   }
 
-  Backend backend_ = test_backend(2);
+  Backend backend_ = make_cpu_backend({.threads = 2, .isa = {}}).value();
 };
 
 TEST_F(SamplerTest, NoRows) { EXPECT_TRUE(run({}, {}).empty()); }

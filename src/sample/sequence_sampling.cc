@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/check.h"
 #include "base/random.h"
 
 namespace octavo {
@@ -20,6 +21,8 @@ SequenceSampling::SequenceSampling(const SamplingParams& params, std::span<const
       vocab_size_(vocab_size),
       penalises_(params.repetition_penalty != 1 || params.frequency_penalty != 0 ||
                  params.presence_penalty != 0) {
+  for (const TokenId id : params.logprob_token_ids)
+    CHECK(in_vocabulary(id), "token {} to report on, vocabulary of {}", id, vocab_size);
   // Only the repetition penalty looks at the prompt.
   if (params.repetition_penalty != 1) {
     for (const TokenId id : prompt)

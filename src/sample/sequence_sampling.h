@@ -17,7 +17,8 @@ std::uint64_t answer_seed(const SamplingParams& params, int index, std::uint64_t
 
 class SequenceSampling {
  public:
-  // `params` must outlive this. Ids outside the vocabulary, which no logit stands for, are ignored.
+  // `params`, validated, must outlive this. Prompt, eos and bad-word ids outside the vocabulary, which no
+  // logit stands for, are ignored.
   SequenceSampling(const SamplingParams& params, std::span<const TokenId> prompt,
                    std::span<const TokenId> eos_ids, std::uint64_t seed, int vocab_size);
 
@@ -26,6 +27,7 @@ class SequenceSampling {
 
   const SamplingParams& params() const { return params_; }
   std::uint64_t seed() const { return seed_; }
+  int vocab_size() const { return vocab_size_; }
   // Empty if there are no penalties.
   const TokenHistory& history() const { return history_; }
   // Bit by token id, set = allowed; empty: all are.

@@ -207,7 +207,9 @@ class RowSampler {
       return id;
     }
     const std::uint64_t target = sampling::mass_to_keep(row_.top_p, softmax_.total);
-    for (std::size_t count = 64; list_first(logits_, count, least_), weigh() < target;) count *= 8;
+    const std::size_t blocks = work_.maxima.size();
+    for (std::size_t count = 64; list_first(logits_, count, least_), weigh() < target;)
+      count = count < blocks ? std::min(8 * count, blocks) : blocks + 1;
     keep_top_p(target);
     return draw_listed();
   }
@@ -340,6 +342,7 @@ void sample(Stream& stream, const SampleArgs& args) {
   const auto workspace = [&](int rank) {
     return Workspace(cpu_stream(stream).scratch(rank, Workspace::bytes(vocab)), vocab);
   };
+  for (int rank = 0; rank < pool.size(); ++rank) workspace(rank);  // so that one call warms up all threads
   if (rows < pool.size()) {
     Workspace work = workspace(0);
     for (std::int64_t r = 0; r < rows; ++r) RowSampler(args, r, work, &pool).run();

@@ -4,9 +4,16 @@
 #include <bit>
 #include <limits>
 
-// Sanitizers run before the loader may resolve a clone.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(__clang__)
+// One clone for each instruction set, chosen by the loader; not under sanitizers, which are not yet set up by
+// then.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OCTAVO_SANITIZED 1
+#elif defined(__has_feature)
+#define OCTAVO_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define OCTAVO_SANITIZED 0
+#endif
+#if defined(__x86_64__) && !OCTAVO_SANITIZED
 #define OCTAVO_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define OCTAVO_CLONES
@@ -17,6 +24,8 @@ namespace {
 
 // Floats as integers of the same order, NaN at both ends: integer maxima vectorise, those of floats do not.
 inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
+
+constexpr float kNoMass = -100;  // an exponent whose mass is 0
 
 }  // namespace
 
@@ -43,11 +52,14 @@ std::uint64_t block_masses(const float* logits, std::int64_t count, const sampli
   std::uint64_t total = 0;
   for (std::int64_t begin = 0; begin < count; begin += kSampleBlock) {
     const std::int64_t end = std::min(begin + kSampleBlock, count);
-    std::uint64_t sum = 0;
+    // Two loops, because a sum under a condition would not vectorise.
+    float exponents[kSampleBlock];
     for (std::int64_t i = begin; i < end; ++i) {
       const float d = s.exponent(logits[i]);
-      sum += d >= least ? sampling::mass(d) : 0;
+      exponents[i - begin] = d >= least ? d : kNoMass;
     }
+    std::uint64_t sum = 0;
+    for (std::int64_t i = 0; i < end - begin; ++i) sum += sampling::mass(exponents[i]);
     masses[begin / kSampleBlock] = sum;
     total += sum;
   }
