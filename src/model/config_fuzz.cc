@@ -1,4 +1,5 @@
 // Any text is a network or an error; a network can be laid out and counted.
+#include <cmath>
 #include <string_view>
 
 #include "base/check.h"
@@ -14,8 +15,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!spec) return 0;
   CHECK(octavo::count_parameters(*spec).total > 0);
   CHECK(octavo::cache_layout(*spec, {}).planes > 0);
+  octavo::ThreadPool pool(1);
   for (const octavo::RopeSpec& rope : spec->ropes) {
-    CHECK(octavo::rope_tables(rope, std::min(spec->max_positions, 2)).cos.size() > 0);
+    for (const float x : octavo::rope_tables(rope, std::min(spec->max_positions, 4), pool).cos) {
+      CHECK(std::isfinite(x));
+    }
   }
   return 0;
 }

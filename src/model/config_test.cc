@@ -112,6 +112,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"rope_scaling", R"({"type":"dynamic","factor":"2"})", "rope_scaling.factor must be a number"},
         Bad{"rope_scaling", R"({"rope_type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4})",
             "low_freq_factor 4 must be below"},
+        Bad{"rope_scaling",
+            R"({"type":"yarn","factor":2,"rope_theta":1,"original_max_position_embeddings":4096})",
+            "give frequencies beyond"},
         Bad{"rope_scaling", R"({"type":"longrope","short_factor":[1,2],"long_factor":[1,2]})",
             "rope_scaling.short_factor must be a list of 8 numbers"}));
 

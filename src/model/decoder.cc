@@ -4,6 +4,40 @@
 
 namespace octavo {
 
+namespace {
+
+// Elements that a token needs in each workspace.
+struct Widths {
+  std::int64_t dim = 0;
+  std::int64_t second = 0;  // for the mlp of parallel layers; 0 when there are none
+  std::int64_t qkv = 0;
+  std::int64_t q = 0;
+  std::int64_t up = 0;
+  std::int64_t hidden = 0;
+};
+
+Widths widths_of(const ModelSpec& spec) {
+  Widths w{.dim = spec.dim};
+  for (const LayerSpec& layer : spec.layers) {
+    w.qkv = std::max<std::int64_t>(w.qkv, layer.attention.qkv_dim());
+    w.q = std::max<std::int64_t>(w.q, layer.attention.q_dim());
+    w.up = std::max<std::int64_t>(w.up, layer.mlp.gated ? 2 * layer.mlp.hidden : layer.mlp.hidden);
+    w.hidden = std::max<std::int64_t>(w.hidden, layer.mlp.hidden);
+    if (layer.residual != Residual::serial) w.second = spec.dim;
+  }
+  return w;
+}
+
+}  // namespace
+
+std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits) {
+  const Widths w = widths_of(spec);
+  const auto element = static_cast<std::int64_t>(size_of(activation));
+  const std::int64_t token =
+      w.dim * 4 + (2 * w.dim + 2 * w.second + w.qkv + 2 * w.q + w.up + w.hidden) * element;
+  return limits.max_tokens * token + limits.max_logit_rows * w.dim * (4 + element);
+}
+
 Result<Decoder> Decoder::make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits) {
   Decoder decoder(model, layout, backend);
@@ -13,31 +47,23 @@ Result<Decoder> Decoder::make(const Model& model, const CacheLayout& layout, Bac
 
 Result<> Decoder::allocate(const DecoderLimits& limits) {
   const std::int64_t n = limits.max_tokens;
-  const std::int64_t dim = model_.spec.dim;
   const DType act = model_.activation;
-  std::int64_t up = 0;
-  std::int64_t hidden = 0;
-  bool parallel = false;
-  for (const LayerSpec& layer : model_.spec.layers) {
-    up = std::max<std::int64_t>(up, layer.mlp.gated ? 2 * layer.mlp.hidden : layer.mlp.hidden);
-    hidden = std::max<std::int64_t>(hidden, layer.mlp.hidden);
-    parallel |= layer.residual != Residual::serial;
-  }
+  const Widths w = widths_of(model_.spec);
   const Attention& a = model_.spec.layers[0].attention;
-  TRY_VOID(allocate(residual_, DType::f32, {n, dim}));
-  TRY_VOID(allocate(x_, act, {n, dim}));
-  TRY_VOID(allocate(delta_, act, {n, dim}));
-  if (parallel) {
-    TRY_VOID(allocate(second_x_, act, {n, dim}));
-    TRY_VOID(allocate(second_delta_, act, {n, dim}));
+  TRY_VOID(allocate(residual_, DType::f32, {n, w.dim}));
+  TRY_VOID(allocate(x_, act, {n, w.dim}));
+  TRY_VOID(allocate(delta_, act, {n, w.dim}));
+  if (w.second > 0) {
+    TRY_VOID(allocate(second_x_, act, {n, w.second}));
+    TRY_VOID(allocate(second_delta_, act, {n, w.second}));
   }
-  TRY_VOID(allocate(qkv_, act, {n, a.qkv_dim()}));
+  TRY_VOID(allocate(qkv_, act, {n, w.qkv}));
   TRY_VOID(allocate(q_, act, {n, a.q_heads, a.head_dim}));
-  TRY_VOID(allocate(attended_, act, {n, a.q_dim()}));
-  TRY_VOID(allocate(up_, act, {n, up}));
-  TRY_VOID(allocate(hidden_, act, {n, hidden}));
-  TRY_VOID(allocate(logit_residual_, DType::f32, {limits.max_logit_rows, dim}));
-  return allocate(logit_x_, act, {limits.max_logit_rows, dim});
+  TRY_VOID(allocate(attended_, act, {n, w.q}));
+  TRY_VOID(allocate(up_, act, {n, w.up}));
+  TRY_VOID(allocate(hidden_, act, {n, w.hidden}));
+  TRY_VOID(allocate(logit_residual_, DType::f32, {limits.max_logit_rows, w.dim}));
+  return allocate(logit_x_, act, {limits.max_logit_rows, w.dim});
 }
 
 Result<> Decoder::allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape) {
@@ -45,15 +71,6 @@ Result<> Decoder::allocate(Workspace& workspace, DType type, std::initializer_li
   TRY(workspace.buffer, backend_.device->allocate(static_cast<std::size_t>(wanted.bytes())));
   workspace.all = workspace.buffer.view(type, shape);
   return {};
-}
-
-std::size_t Decoder::workspace_bytes() const {
-  std::size_t sum = 0;
-  for (const Workspace* w : {&residual_, &x_, &delta_, &second_x_, &second_delta_, &qkv_, &q_, &attended_,
-                             &up_, &hidden_, &logit_residual_, &logit_x_}) {
-    sum += w->buffer.bytes();
-  }
-  return sum;
 }
 
 void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {

@@ -26,6 +26,9 @@ struct DecoderLimits {
   int max_logit_rows = 0;  // of one call of logits()
 };
 
+// Bytes of a decoder's workspaces.
+std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits);
+
 // Holds the workspaces, all allocated here; a step allocates nothing. Refers to model, layout and backend,
 // which must live longer.
 class Decoder {
@@ -38,8 +41,6 @@ class Decoder {
 
   // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab].
   void logits(const View& rows, const View& out);
-
-  std::size_t workspace_bytes() const;
 
  private:
   // What one half of a layer has put out and the residual has not yet taken in.

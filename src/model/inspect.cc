@@ -4,6 +4,7 @@
 #include <map>
 
 #include "model/cache_layout.h"
+#include "model/decoder.h"
 #include "model/model.h"
 #include "model/parameters.h"
 #include "weights/checkpoint.h"
@@ -89,17 +90,18 @@ std::string cost_line(std::string_view what, const PassCost& cost, std::int64_t 
                      cost.bytes / n / 1e6, cost.operations / n / 1e9, cost.operations / cost.bytes);
 }
 
-std::string roofline_text(const ModelSpec& spec, std::size_t element) {
+std::string roofline_text(const ModelSpec& spec, DType weights, DType cache) {
+  const auto cost = [&](std::int64_t tokens, std::int64_t context) {
+    return pass_cost(spec, tokens, context, size_of(weights), size_of(cache));
+  };
   std::string text = "roofline (least traffic and work)\n";
   const std::int64_t longest = spec.max_positions;
   for (const std::int64_t context : {std::int64_t{1}, std::min<std::int64_t>(4096, longest), longest}) {
-    text += cost_line(fmt::format("decode at context {}", context),
-                      pass_cost(spec, 1, context, element, element), 1);
+    text += cost_line(fmt::format("decode at context {}", context), cost(1, context), 1);
   }
   for (const std::int64_t tokens :
        {std::min<std::int64_t>(512, longest), std::min<std::int64_t>(4096, longest)}) {
-    text += cost_line(fmt::format("prefill of {}", tokens), pass_cost(spec, tokens, tokens, element, element),
-                      tokens);
+    text += cost_line(fmt::format("prefill of {}", tokens), cost(tokens, tokens), tokens);
   }
   return text;
 }
@@ -110,17 +112,36 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
                                  name(dtype), layout.bytes_per_token(ops) / 1024);
   text += fmt::format("  block           {} tokens, {} layers, {:.1f} KiB\n", layout.kv.block_size,
                       layout.planes, static_cast<double>(layout.block_bytes(ops)) / 1024);
-  double longest = 0;
+  const auto windows = std::ranges::count_if(layout.groups, [](const LayerGroup& g) { return g.window > 0; });
+  return text + fmt::format("  groups          {} full, {} with a window\n",
+                            std::ssize(layout.groups) - windows, windows);
+}
+
+// Bytes of the cache that one sequence of the greatest length holds.
+double longest_sequence_bytes(const ModelSpec& spec, const CacheLayout& layout, const Ops& ops) {
+  double bytes = 0;
   for (const LayerGroup& group : layout.groups) {
     const int tokens = group.window > 0 ? std::min(group.window, spec.max_positions) : spec.max_positions;
-    longest += static_cast<double>((tokens + layout.kv.block_size - 1) / layout.kv.block_size) *
-               static_cast<double>(layout.block_bytes(ops));
+    bytes += static_cast<double>((tokens + layout.kv.block_size - 1) / layout.kv.block_size) *
+             static_cast<double>(layout.block_bytes(ops));
   }
-  const auto windows = std::ranges::count_if(layout.groups, [](const LayerGroup& g) { return g.window > 0; });
-  text += fmt::format("  groups          {} full, {} with a window\n", std::ssize(layout.groups) - windows,
-                      windows);
-  text += fmt::format("  one sequence    {:.1f} MiB at {} tokens\n", longest / kMiB, spec.max_positions);
-  return text;
+  return bytes;
+}
+
+std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weight_bytes, DType activation) {
+  constexpr DecoderLimits kLimits{.max_tokens = 2048, .max_logit_rows = 256};
+  std::int64_t angles = 0;
+  for (const RopeSpec& rope : spec.ropes) angles += std::int64_t{spec.max_positions} * rope.rotary_dim;
+  const auto line = [](std::string_view what, double bytes) {
+    return fmt::format("  {:<16}{:.1f} MiB\n", what, bytes / kMiB);
+  };
+  std::string text = fmt::format("memory plan ({} tokens a step, a sequence of {})\n", kLimits.max_tokens,
+                                 spec.max_positions);
+  text += line("weights", static_cast<double>(weight_bytes));
+  text += line("rotary tables", 4.0 * static_cast<double>(angles));
+  text += line("workspaces", static_cast<double>(workspace_bytes(spec, activation, kLimits)));
+  return text +
+         line("KV cache", longest_sequence_bytes(spec, cache_layout(spec, {.dtype = activation}), ops));
 }
 
 }  // namespace
@@ -167,7 +188,7 @@ Result<std::string> inspect(const std::string& directory, const Ops& ops) {
   TRY(const Checkpoint checkpoint, Checkpoint::open(directory));
   TRY(const Parameters parameters, checked_parameters(spec, checkpoint));
   const DType dtype = *checkpoint.find(parameters.layers[0].qkv.weight.parts[0].name)->dtype;
-  const DType cache_dtype = dtype == DType::bf16 ? DType::bf16 : DType::f32;
+  const DType activation = dtype == DType::bf16 ? DType::bf16 : DType::f32;
   const ParameterCount count = count_parameters(spec);
 
   std::string text = fmt::format("{}\n", spec.architecture);
@@ -176,13 +197,12 @@ Result<std::string> inspect(const std::string& directory, const Ops& ops) {
   text += layers_text(spec);
   for (const RopeSpec& rope : spec.ropes) text += rope_text(rope);
   text += fmt::format("  longest         {} tokens\n", spec.max_positions);
-  text += fmt::format("parameters\n  total           {:.1f} M\n  per token       {:.1f} M in matrices\n",
-                      static_cast<double>(count.total) / 1e6, static_cast<double>(count.matrices) / 1e6);
-  text += fmt::format("  weights         {:.1f} MiB in {}\n", static_cast<double>(checkpoint.bytes()) / kMiB,
-                      name(dtype));
-  text += cache_text(spec, ops, cache_dtype);
-  text += roofline_text(spec, size_of(dtype));
-  return text;
+  text += fmt::format("parameters ({})\n  total           {:.1f} M\n  per token       {:.1f} M in matrices\n",
+                      name(dtype), static_cast<double>(count.total) / 1e6,
+                      static_cast<double>(count.matrices) / 1e6);
+  text += memory_text(spec, ops, checkpoint.bytes(), activation);
+  text += cache_text(spec, ops, activation);
+  return text + roofline_text(spec, dtype, activation);
 }
 
 }  // namespace octavo

@@ -1,6 +1,5 @@
 #include "model/model.h"
 
-#include "model/cache_layout.h"
 #include "model/config.h"
 #include "model/families/families.h"
 #include "model/parameters.h"
@@ -33,8 +32,6 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, Backend
   TRY(const Checkpoint checkpoint, Checkpoint::open(directory));
   TRY(const Parameters parameters, checked_parameters(model->spec, checkpoint));
   TRY_VOID(load_weights(checkpoint, parameters, backend, options, *model));
-  const CacheLayout cache = cache_layout(model->spec, {.dtype = model->activation});
-  TRY_VOID(backend.ops.supports(cache.kv, model->spec.layers[0].attention.q_heads));
   return model;
 }
 

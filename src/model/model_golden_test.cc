@@ -21,6 +21,11 @@ struct NamedBackend {
 std::vector<NamedBackend> backends() {
   std::vector<NamedBackend> list;
   list.push_back({"reference", make_reference_backend()});
+  for (const auto& [name, isa] :
+       {std::pair{"cpu avx2", CpuIsa::avx2}, std::pair{"cpu avx512", CpuIsa::avx512},
+        std::pair{"cpu avx512_bf16", CpuIsa::avx512_bf16}, std::pair{"cpu neon", CpuIsa::neon}}) {
+    if (auto cpu = make_cpu_backend({.threads = 2, .isa = isa})) list.push_back({name, std::move(*cpu)});
+  }
   return list;
 }
 
@@ -50,7 +55,7 @@ TEST_P(ModelGolden, LogitsAreThoseOfTransformers) {
     const int all = static_cast<int>(golden.ids.size());
     const auto whole = logits_of(*model, backend, golden, {all});
     const float difference = golden::max_difference(whole, golden.logits);
-    fmt::print("max |logit difference| {:<22} {:<12} {:.1e}\n", golden.name, name, difference);
+    fmt::print("max |logit difference| {:<22} {:<15} {:.1e}\n", golden.name, name, difference);
     EXPECT_LE(difference, 1e-4F);
 
     // However the prompt is cut and the cache is laid out, the very same numbers.
@@ -73,7 +78,7 @@ TEST_P(ModelGolden, Bf16IsAsGoodAsTransformers) {
     EXPECT_EQ(model->activation, DType::bf16);
     const auto logits = logits_of(*model, backend, golden, {static_cast<int>(golden.ids.size())});
     const double ours = golden::mean_kl(golden.logits, logits, model->spec.vocab);
-    fmt::print("bf16 KL to f32 {:<22} {:<12} {:.1e}, transformers {:.1e}\n", golden.name, name, ours, theirs);
+    fmt::print("bf16 KL to f32 {:<22} {:<15} {:.1e}, transformers {:.1e}\n", golden.name, name, ours, theirs);
     EXPECT_LE(ours, 1.5 * theirs);
     EXPECT_EQ(logits, logits_of(*model, backend, golden, {1, 7}));
   }

@@ -131,6 +131,18 @@ TEST_F(ModelLoad, ConvertsToTheFormatAskedFor) {
   EXPECT_EQ(bytes_as(ModelDType::float16), 128u * 48 * 2);
 }
 
+TEST_F(ModelLoad, BeyondTheFormatAskedFor) {
+  std::string bytes = read_file(directory_ / "model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), 8);
+  const float large = 1e6F;  // finite in f32 and bf16, infinite in f16
+  std::memcpy(bytes.data() + 8 + header, &large, 4);
+  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  EXPECT_EQ(error(), "loaded");
+  EXPECT_EQ(error({.dtype = ModelDType::bfloat16}), "loaded");
+  EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("holds NaN or infinity in f16"));
+}
+
 TEST_F(ModelLoad, InspectTellsWhatThereIs) {
   const auto text = inspect(directory_, backend_.ops);
   ASSERT_TRUE(text.has_value()) << text.error().message;

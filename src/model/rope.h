@@ -19,6 +19,7 @@
 
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "model/spec.h"
 
 namespace octavo {
@@ -32,6 +33,6 @@ struct RopeTables {
   std::vector<float> cos;
   std::vector<float> sin;
 };
-RopeTables rope_tables(const RopeSpec& rope, int positions);
+RopeTables rope_tables(const RopeSpec& rope, int positions, ThreadPool& pool);
 
 }  // namespace octavo

@@ -1,10 +1,9 @@
 #include "model/weight_loader.h"
 
-#include <algorithm>
 #include <cstring>
-#include <mutex>
 
 #include "base/thread_pool.h"
+#include "model/cache_layout.h"
 #include "model/rope.h"
 
 namespace octavo {
@@ -33,39 +32,31 @@ void put(std::byte* data, DType type, std::size_t i, float value) {
 }
 
 // The tensor in this format: itself, or, when its format or its alignment does not fit, a copy in `copy`.
-View in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& copy) {
-  View view = view_of(tensor);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % size_of(type) == 0;
-  if (view.dtype == type && aligned) return view;
-  const auto count = static_cast<std::size_t>(view.elements());
+StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& copy,
+                       ThreadPool& pool) {
+  constexpr std::int64_t kPiece = 1 << 16;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % size_of(type) == 0;
+  if (tensor.dtype == type && aligned) return tensor;
+  const std::size_t count = tensor.bytes.size() / size_of(*tensor.dtype);
   copy.resize(count * size_of(type));
-  for (std::size_t i = 0; i < count; ++i)
-    put(copy.data(), type, i, element(tensor.bytes.data(), view.dtype, i));
-  view.data = copy.data();
-  view.dtype = type;
-  return view;
-}
-
-// The format in which a matrix is kept: the one asked for, else that of its tensors, the widest when they
-// differ.
-DType storage_of(const MatrixParameter& parameter, const Checkpoint& checkpoint, ModelDType wanted) {
-  if (wanted == ModelDType::bfloat16) return DType::bf16;
-  if (wanted == ModelDType::float16) return DType::f16;
-  const DType first = *checkpoint.find(parameter.parts[0].name)->dtype;
-  const bool agree = std::ranges::all_of(
-      parameter.parts, [&](const Slot& slot) { return checkpoint.find(slot.name)->dtype == first; });
-  return agree ? first : DType::f32;
+  pool.for_ranges(static_cast<std::int64_t>(count), kPiece, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      put(copy.data(), type, i, element(tensor.bytes.data(), *tensor.dtype, i));
+    }
+  });
+  return {tensor.name, name(type), type, tensor.shape, copy};
 }
 
 // Checks and prepares one matrix, then lets go of its pages.
-Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter, DType storage,
-                              DType activation, Backend& backend) {
+Result<WeightPtr> prepare_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
+                                 DType storage, DType activation, Backend& backend, ThreadPool& pool) {
   std::vector<std::vector<std::byte>> copies(parameter.parts.size());
   std::vector<View> views;
   for (std::size_t i = 0; i < parameter.parts.size(); ++i) {
-    const StoredTensor& tensor = *checkpoint.find(parameter.parts[i].name);
-    TRY_VOID(check_finite(tensor));
-    View view = in_format(tensor, storage, copies[i]);
+    const StoredTensor& stored = *checkpoint.find(parameter.parts[i].name);
+    const StoredTensor tensor = in_format(stored, storage, copies[i], pool);
+    TRY_VOID(check_finite(tensor, pool));
+    View view = view_of(tensor);
     if (parameter.transposed) {
       std::swap(view.shape[0], view.shape[1]);
       std::swap(view.stride[0], view.stride[1]);
@@ -81,11 +72,12 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   return weight;
 }
 
-Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const VectorParameter& parameter) {
+Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const VectorParameter& parameter,
+                                       ThreadPool& pool) {
   std::vector<float> stored;
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
-    TRY_VOID(check_finite(tensor));
+    TRY_VOID(check_finite(tensor, pool));
     for (std::size_t i = 0; i < static_cast<std::size_t>(slot.shape[0]); ++i) {
       stored.push_back(element(tensor.bytes.data(), *tensor.dtype, i) + parameter.offset);
     }
@@ -127,25 +119,25 @@ class Loader {
         backend_(backend),
         options_(options),
         model_(model),
-        arena_(backend, model.vectors) {}
+        arena_(backend, model.vectors),
+        pool_(options.threads > 0 ? options.threads : usable_processors()) {}
 
   Result<> load() {
-    choose_activation();
+    choose_formats();
+    const CacheLayout cache = cache_layout(model_.spec, {.dtype = model_.activation});
+    TRY_VOID(backend_.ops.supports(cache.kv, model_.spec.layers[0].attention.q_heads));
     model_.layers.resize(parameters_.layers.size());
     TRY_VOID(load_vectors());
-    collect_matrices();
     return load_matrices();
   }
 
  private:
-  struct Job {
-    const MatrixParameter* parameter;
-    WeightPtr* weight;
-  };
-
-  void choose_activation() {
-    const DType storage = storage_of(parameters_.layers[0].qkv.weight, checkpoint_, options_.dtype);
-    const bool brain = storage == DType::bf16 && options_.dtype != ModelDType::float32;
+  // All matrices are kept in one format: the one asked for, else that of the first layer's.
+  void choose_formats() {
+    storage_ = *checkpoint_.find(parameters_.layers[0].qkv.weight.parts[0].name)->dtype;
+    if (options_.dtype == ModelDType::bfloat16) storage_ = DType::bf16;
+    if (options_.dtype == ModelDType::float16) storage_ = DType::f16;
+    const bool brain = storage_ == DType::bf16 && options_.dtype != ModelDType::float32;
     model_.activation = brain ? DType::bf16 : DType::f32;
   }
 
@@ -187,7 +179,7 @@ class Loader {
     norm.kind = parameter.spec.kind;
     norm.eps = parameter.spec.eps;
     if (norm.kind == NormKind::none) return {};
-    TRY(const std::vector<float> weight, load_vector(checkpoint_, parameter.weight));
+    TRY(const std::vector<float> weight, load_vector(checkpoint_, parameter.weight, pool_));
     const std::int64_t size = parameter.weight.size;
     norm.weight = row > 0 ? arena_.put(weight, {size / row, row}) : arena_.put(weight, {size});
     return load_bias(parameter.bias, norm.bias);
@@ -195,14 +187,14 @@ class Loader {
 
   Result<> load_bias(const VectorParameter& parameter, View& bias) {
     if (parameter.parts.empty()) return {};
-    TRY(const std::vector<float> values, load_vector(checkpoint_, parameter));
+    TRY(const std::vector<float> values, load_vector(checkpoint_, parameter, pool_));
     bias = arena_.put(values, {parameter.size});
     return {};
   }
 
   void load_ropes() {
     for (const RopeSpec& spec : model_.spec.ropes) {
-      const RopeTables tables = rope_tables(spec, model_.max_model_len);
+      const RopeTables tables = rope_tables(spec, model_.max_model_len, pool_);
       const std::int64_t pairs = spec.rotary_dim / 2;
       model_.ropes.push_back({.cos = arena_.put(tables.cos, {model_.max_model_len, pairs}),
                               .sin = arena_.put(tables.sin, {model_.max_model_len, pairs}),
@@ -211,50 +203,27 @@ class Loader {
     }
   }
 
-  // The largest come first, so that the threads finish together.
-  void collect_matrices() {
-    add_matrix(parameters_.embedding, model_.embedding);
-    add_matrix(parameters_.positions, model_.positions);
-    add_matrix(parameters_.lm_head, model_.own_lm_head);
+  Result<> load_matrices() {
+    TRY_VOID(load_matrix(parameters_.embedding, model_.embedding));
+    TRY_VOID(load_matrix(parameters_.positions, model_.positions));
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       const LayerParameters& p = parameters_.layers[i];
       LayerWeights& w = model_.layers[i];
-      add_matrix(p.qkv.weight, w.qkv.weight);
-      add_matrix(p.out.weight, w.out.weight);
-      add_matrix(p.up.weight, w.up.weight);
-      add_matrix(p.down.weight, w.down.weight);
+      TRY_VOID(load_matrix(p.qkv.weight, w.qkv.weight));
+      TRY_VOID(load_matrix(p.out.weight, w.out.weight));
+      TRY_VOID(load_matrix(p.up.weight, w.up.weight));
+      TRY_VOID(load_matrix(p.down.weight, w.down.weight));
     }
-    std::ranges::sort(jobs_, std::ranges::greater{},
-                      [](const Job& job) { return job.parameter->rows * job.parameter->cols; });
+    return load_matrix(parameters_.lm_head, model_.own_lm_head);
   }
 
-  void add_matrix(const MatrixParameter& parameter, WeightPtr& weight) {
-    if (!parameter.parts.empty()) jobs_.push_back({&parameter, &weight});
-  }
-
-  Result<> load_matrices() {
-    std::vector<Result<>> results(jobs_.size());
-    std::mutex progress_mutex;
-    std::size_t done = 0;
-    ThreadPool pool(options_.threads > 0 ? options_.threads : usable_processors());
-    pool.for_ranges(static_cast<std::int64_t>(jobs_.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-        results[i] = load_one(jobs_[i]);
-        if (!options_.progress) continue;
-        const std::lock_guard lock(progress_mutex);
-        for (const Slot& slot : jobs_[i].parameter->parts) done += checkpoint_.find(slot.name)->bytes.size();
-        options_.progress(done, checkpoint_.bytes());
-      }
-    });
-    for (const Result<>& result : results) {
-      if (!result) return result;
-    }
-    return {};
-  }
-
-  Result<> load_one(const Job& job) {
-    const DType storage = storage_of(*job.parameter, checkpoint_, options_.dtype);
-    TRY(*job.weight, load_matrix(checkpoint_, *job.parameter, storage, model_.activation, backend_));
+  Result<> load_matrix(const MatrixParameter& parameter, WeightPtr& weight) {
+    if (parameter.parts.empty()) return {};
+    TRY(weight, prepare_matrix(checkpoint_, parameter, storage_, model_.activation, backend_, pool_));
+    CHECK(weight->activation() == model_.activation, "{} made of {}", name(weight->activation()),
+          name(storage_));
+    for (const Slot& slot : parameter.parts) bytes_done_ += checkpoint_.find(slot.name)->bytes.size();
+    if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
     return {};
   }
 
@@ -264,7 +233,9 @@ class Loader {
   const LoadOptions& options_;
   Model& model_;
   VectorArena arena_;
-  std::vector<Job> jobs_;
+  ThreadPool pool_;
+  DType storage_ = DType::f32;
+  std::size_t bytes_done_ = 0;
 };
 
 }  // namespace

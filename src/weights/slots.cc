@@ -1,6 +1,7 @@
 #include "weights/slots.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <set>
 
@@ -34,11 +35,13 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   return {};
 }
 
+// Elements looked at in one go: they stay in the first-level cache.
+constexpr std::size_t kBlock = 4096;
+
 // A float is not finite when all bits of its exponent are set. `Bits` is the unsigned type of its size. The
-// largest exponent of a block is kept in one lane-wise maximum, so that the compiler can use vectors.
+// largest exponent of a block is one lane-wise maximum, so that the compiler can use vectors.
 template <class Bits>
 bool all_finite(std::span<const std::byte> bytes, Bits exponent_mask) {
-  constexpr std::size_t kBlock = 4096;
   const std::size_t count = bytes.size() / sizeof(Bits);
   Bits block[kBlock];
   for (std::size_t begin = 0; begin < count; begin += kBlock) {
@@ -53,6 +56,12 @@ bool all_finite(std::span<const std::byte> bytes, Bits exponent_mask) {
     if (largest == exponent_mask) return false;
   }
   return true;
+}
+
+bool all_finite(std::span<const std::byte> bytes, DType type) {
+  if (type == DType::f32) return all_finite<std::uint32_t>(bytes, 0x7f800000);
+  if (type == DType::bf16) return all_finite<std::uint16_t>(bytes, 0x7f80);
+  return all_finite<std::uint16_t>(bytes, 0x7c00);
 }
 
 }  // namespace
@@ -87,11 +96,18 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
   return {};
 }
 
-Result<> check_finite(const StoredTensor& tensor) {
-  const bool finite = tensor.dtype == DType::f32    ? all_finite<std::uint32_t>(tensor.bytes, 0x7f800000)
-                      : tensor.dtype == DType::bf16 ? all_finite<std::uint16_t>(tensor.bytes, 0x7f80)
-                                                    : all_finite<std::uint16_t>(tensor.bytes, 0x7c00);
-  if (!finite) return failure(ErrorCode::corrupt, "tensor {} holds NaN or infinity", tensor.name);
+Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // bytes; a multiple of every element's size
+  std::atomic<bool> finite = true;
+  pool.for_ranges(std::ssize(tensor.bytes), kPiece, [&](std::int64_t begin, std::int64_t end) {
+    const auto piece =
+        tensor.bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    if (!all_finite(piece, *tensor.dtype)) finite = false;
+  });
+  if (!finite) {
+    return failure(ErrorCode::corrupt, "tensor {} holds NaN or infinity in {}", tensor.name,
+                   name(*tensor.dtype));
+  }
   return {};
 }
 

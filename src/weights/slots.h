@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "weights/checkpoint.h"
 
 namespace octavo {
@@ -23,7 +24,7 @@ struct Slot {
 Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
                      std::span<const std::string> ignorable);
 
-// Errors: corrupt, naming the tensor, when it holds a NaN or an infinity.
-Result<> check_finite(const StoredTensor& tensor);
+// Errors: corrupt, naming the tensor, when it holds a NaN or an infinity. Its format is f32, f16 or bf16.
+Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool);
 
 }  // namespace octavo

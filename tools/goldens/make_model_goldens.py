@@ -18,7 +18,7 @@ import sys
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 VOCAB = 128
 TOKENS = 40
@@ -28,8 +28,8 @@ BASE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_l
 SMALL = dict(BASE, hidden_size=48, intermediate_size=64, num_attention_heads=3, num_key_value_heads=1)
 
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, rope_theta=10000.0)
-LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-              original_max_position_embeddings=64, rope_theta=500000.0)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=2.5,
+              original_max_position_embeddings=64, rope_theta=10000.0)
 
 
 def longrope(pairs, **more):
@@ -64,13 +64,45 @@ def legacy_gpt_neox(config):
     return config
 
 
+def nested(config):
+    """As in a multi-modal checkpoint."""
+    inner = legacy(config)
+    inner.pop("architectures")
+    return dict(architectures=["Gemma3ForConditionalGeneration"], model_type="gemma3", text_config=inner,
+                torch_dtype=inner.pop("torch_dtype"), vision_config={})
+
+
+def multimodal_tensors(tensors):
+    tensors = {"language_model." + name: t for name, t in tensors.items()}
+    tensors["vision_tower.embeddings.weight"] = torch.zeros(4, 4)
+    tensors["multi_modal_projector.weight"] = torch.zeros(4, 4)
+    return tensors
+
+
+def with_output_matrix(tensors):
+    """Some writers store a tied matrix under both names."""
+    return dict(tensors, **{"lm_head.weight": tensors["model.embed_tokens.weight"].clone()})
+
+
+def first_gpt2_tensors(tensors):
+    """The names of the first GPT-2 checkpoints, with the causal mask among the weights."""
+    tensors = {name.removeprefix("transformer."): t for name, t in tensors.items()}
+    return dict(tensors, **{"h.0.attn.bias": torch.ones(1, 1, 64, 64), "h.0.attn.masked_bias": torch.tensor(-1e4)})
+
+
+def first_gpt_neox_tensors(tensors):
+    prefix = "gpt_neox.layers.1.attention."
+    return dict(tensors, **{prefix + "bias": torch.ones(1, 1, 8, 8, dtype=torch.bool),
+                            prefix + "masked_bias": torch.tensor(-1e9), prefix + "rotary_emb.inv_freq": torch.ones(4)})
+
+
 # name: (config class, model class, configuration, options)
 CASES = {
     "llama": ("Llama", dict(BASE, num_key_value_heads=4), {}),
     "llama-f32": ("Llama", SMALL, dict(store=torch.float32)),
     "llama-f16": ("Llama", SMALL, dict(store=torch.float16)),
     "llama-bias": ("Llama", dict(SMALL, attention_bias=True, mlp_bias=True, head_dim=24), dict(shards="20KB")),
-    "llama-llama3": ("Llama", dict(BASE, tie_word_embeddings=True, rope_parameters=LLAMA3), {}),
+    "llama-llama3": ("Llama", dict(BASE, tie_word_embeddings=True, rope_parameters=LLAMA3), dict(tensors=with_output_matrix)),
     "llama-linear": ("Llama", dict(SMALL, rope_parameters=dict(rope_type="linear", factor=2.5, rope_theta=1e4)),
                      dict(config=legacy)),
     "llama-dynamic": ("Llama", dict(SMALL, max_position_embeddings=16,
@@ -90,16 +122,16 @@ CASES = {
     "qwen3-legacy": ("Qwen3", dict(SMALL, head_dim=32, attention_bias=True), dict(config=legacy)),
     "gemma": ("Gemma", dict(BASE, head_dim=32), {}),
     "gemma2": ("Gemma2", dict(BASE, num_hidden_layers=4, head_dim=24, sliding_window=8, query_pre_attn_scalar=40,
-                              final_logit_softcapping=5.0, attn_logit_softcapping=4.0), {}),
+                              final_logit_softcapping=5.0, attn_logit_softcapping=4.0), dict(config=legacy)),
     "gemma3": ("Gemma3Text", dict(BASE, num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20,
                                   layer_types=["sliding_attention", "full_attention"] * 2,
                                   rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
                                                        sliding_attention=dict(rope_type="default", rope_theta=1e4))), {}),
-    "gemma3-legacy": ("Gemma3Text", dict(SMALL, num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20,
+    "gemma3-multimodal": ("Gemma3Text", dict(SMALL, num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20,
                                          layer_types=["sliding_attention", "full_attention"] * 2,
                                          rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
                                                               sliding_attention=dict(rope_type="default", rope_theta=1e4))),
-                      dict(config=legacy)),
+                      dict(config=nested, tensors=multimodal_tensors)),
     "phi3": ("Phi3", dict(BASE, sliding_window=9), {}),
     "phi3-longrope-short": ("Phi3", dict(SMALL, head_dim=16, original_max_position_embeddings=64, tie_word_embeddings=True,
                                          rope_parameters=longrope(6, partial_rotary_factor=0.75)),
@@ -119,11 +151,11 @@ CASES = {
                           eos_token_id=2), dict(model="GPT2LMHeadModel")),
     "gpt2-by-layer": ("GPT2", dict(vocab_size=VOCAB, n_embd=48, n_layer=3, n_head=3, n_positions=64, n_inner=80,
                                    scale_attn_by_inverse_layer_idx=True, bos_token_id=1, eos_token_id=2),
-                      dict(model="GPT2LMHeadModel")),
+                      dict(model="GPT2LMHeadModel", tensors=first_gpt2_tensors)),
     "gpt_neox": ("GPTNeoX", dict(BASE, rope_parameters=dict(rope_type="default", rope_theta=1e4,
                                                             partial_rotary_factor=0.25)), {}),
     "gpt_neox-serial": ("GPTNeoX", dict(SMALL, use_parallel_residual=False, attention_bias=False, rope_parameters=dict(
-        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox)),
+        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox, tensors=first_gpt_neox_tensors)),
 }
 
 
@@ -182,6 +214,9 @@ def make(name, out):
         golden["max_model_len"] = torch.tensor([options["max_model_len"]], dtype=torch.int32)
     save_file(golden, os.path.join(directory, "golden.safetensors"))
 
+    if "tensors" in options:
+        weights = os.path.join(directory, "model.safetensors")
+        save_file(options["tensors"](load_file(weights)), weights)
     path = os.path.join(directory, "config.json")
     with open(path) as f:
         saved = json.load(f)

@@ -173,9 +173,10 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
 }
 
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding) {
-  if (!config.has("sliding_window")) return {};
-  TRY(const int window, config.integer("sliding_window", kPositions));
   TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  const bool any_slides = std::ranges::count(types, "sliding_attention") > 0;
+  if (!config.has("sliding_window") && !any_slides) return {};
+  TRY(const int window, config.integer("sliding_window", kPositions));
   if (!types.empty() && types.size() != spec.layers.size()) {
     return invalid("layer_types", "config.json: layer_types has {} entries, there are {} layers",
                    types.size(), spec.layers.size());

@@ -33,6 +33,12 @@ Result<ModelSpec> describe_later_gemma(const Config& config) {
 
 Result<ModelSpec> describe_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, kGemma));
+  TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
+  if (both_ways) {
+    return field_failure(
+        "use_bidirectional_attention", ErrorCode::unsupported,
+        "config.json: use_bidirectional_attention is true; only causal attention is supported");
+  }
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) layer.attention.qkv_bias = layer.attention.out_bias = bias;
   spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));

@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "model/families/families.h"
+#include "model/rope.h"
 
 namespace octavo {
 namespace {
@@ -29,6 +30,17 @@ constexpr std::array kFamilies = {
 };
 static_assert(std::ranges::is_sorted(kFamilies, {}, &Family::architecture));
 
+// Each number of a rotary embedding may be in its range and yet all of them make no sense together.
+Result<> check_ropes(const ModelSpec& spec) {
+  for (const RopeSpec& rope : spec.ropes) {
+    const std::vector<float> frequencies = rope_frequencies(rope, spec.max_positions);
+    if (std::ranges::all_of(frequencies, [](float f) { return f >= 0 && f < 1e6F; })) continue;
+    return invalid("rope_scaling",
+                   "config.json: rope_scaling and rope_theta give frequencies beyond [0, 1e6)");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const Family> families() { return kFamilies; }
@@ -46,6 +58,7 @@ Result<ModelSpec> describe(const Config& config) {
   }
   TRY(ModelSpec spec, found->describe(config));
   spec.architecture = names[0];
+  TRY_VOID(check_ropes(spec));
   return spec;
 }
 
