@@ -11,6 +11,7 @@ TEST(Target, TakesTheFormsOfTheStandard) {
   EXPECT_EQ(path("/"), "/");
   EXPECT_EQ(path("/v1/models/"), "/v1/models/");
   EXPECT_EQ(path("/%76%31/models"), "/v1/models");
+  EXPECT_EQ(path("/v1/models/org%2Fname"), "/v1/models/org/name");
   EXPECT_EQ(path("http://host:80/v1/models?x=1"), "/v1/models");
   EXPECT_EQ(path("https://host"), "/");
   EXPECT_EQ(path("*"), "*");
