@@ -431,6 +431,14 @@ TEST_F(ServeTest, ToolsAreRenderedIntoThePrompt) {
   EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\n[1 tools]assistant: "));
 }
 
+TEST_F(ServeTest, AFinalMessageIsContinued) {
+  serve_text("x");
+  reply("/v1/chat/completions",
+        R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"be"}],
+      "add_generation_prompt":false,"continue_final_message":true})");
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: a\nassistant: be"));
+}
+
 TEST_F(ServeTest, StoppingEndsWhatRuns) {
   serve([](const Request&, int) { return Script{.tokens = bytes_of("x"), .hang = true}; });
   http::Client c = client();
