@@ -63,8 +63,6 @@ Result<Target> parse_target(std::string_view target) {
 
   const std::size_t mark = std::min(target.find('?'), target.size());
   const std::string_view encoded = target.substr(0, mark);
-  if (encoded.find("%2f") != std::string_view::npos || encoded.find("%2F") != std::string_view::npos)
-    return invalid("target", "the path must not hold an encoded slash");
   std::optional<std::string> path = percent_decoded(encoded, false);
   if (!path) return invalid("target", "the path holds a broken percent escape");
   if (std::ranges::any_of(*path, forbidden_in_path))

@@ -140,11 +140,13 @@ Result<std::vector<TokenId>> chat_tokens(const Service& service, const openai::C
                                          bool add_special_tokens, std::size_t bytes_max) {
   const ChatTemplate* chat_template = prompt.tools.empty() ? service.chat_template : service.tool_template;
   if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
-  TRY(const std::string text, chat_template->render({.messages = prompt.messages,
-                                                     .tools = prompt.tools,
-                                                     .documents = prompt.documents,
-                                                     .kwargs = prompt.kwargs,
-                                                     .add_generation_prompt = prompt.add_generation_prompt}));
+  TRY(const std::string text,
+      chat_template->render({.messages = prompt.messages,
+                             .tools = prompt.tools,
+                             .documents = prompt.documents,
+                             .kwargs = prompt.kwargs,
+                             .add_generation_prompt = prompt.add_generation_prompt,
+                             .continue_final_message = prompt.continue_final_message}));
   auto ids = service.tokenizer.encode(text, add_special_tokens, bytes_max);
   if (!ids) ids.error().field = "messages";
   return ids;

@@ -48,7 +48,7 @@ class ServeTest : public ::testing::Test {
              const std::function<void(ServeOptions&, http::ServerOptions&)>& change = {}, int step_us = 0) {
     engine_ = std::make_unique<FakeEngine>(std::move(script), step_us);
     ServeOptions options;
-    options.rules.model_names = {"demo", "alias"};
+    options.rules.model_names = {"demo", "org/alias"};
     options.rules.limits.vocab_size = kTestVocabulary;
     options.rules.max_model_len = 200;
     options.eos_ids = {kEndToken};
@@ -354,7 +354,7 @@ TEST_F(ServeTest, SmallRoutes) {
   const json::value models = json::parse(c.get("/v1/models")->body);
   EXPECT_EQ(models.at("data").as_array().size(), 2U);
   EXPECT_EQ(models.at("data").as_array().at(0).at("id"), "demo");
-  EXPECT_EQ(c.get("/v1/models/alias")->status, 200);
+  EXPECT_EQ(c.get("/v1/models/org%2Falias")->status, 200);
   EXPECT_EQ(c.get("/v1/models/none")->status, 404);
   EXPECT_EQ(c.post_json("/tokenize", R"({"prompt":"hi","return_token_strs":true})")->body,
             R"({"count":2,"max_model_len":200,"tokens":[104,105],"token_strs":["h","i"]})");
@@ -429,6 +429,14 @@ TEST_F(ServeTest, ToolsAreRenderedIntoThePrompt) {
   serve_text("x");
   reply("/v1/chat/completions", kChat + R"(,"tools":[{"type":"function","function":{"name":"f"}}]})");
   EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\n[1 tools]assistant: "));
+}
+
+TEST_F(ServeTest, AFinalMessageIsContinued) {
+  serve_text("x");
+  reply("/v1/chat/completions",
+        R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"be"}],
+      "add_generation_prompt":false,"continue_final_message":true})");
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: a\nassistant: be"));
 }
 
 TEST_F(ServeTest, StoppingEndsWhatRuns) {

@@ -45,6 +45,9 @@ def server():
             break
         except OSError:
             time.sleep(0.1)
+    else:
+        process.kill()
+        raise AssertionError("the server was not ready within a minute")
     yield base
     process.terminate()
     assert process.wait(timeout=30) == 0

@@ -157,7 +157,6 @@ Result<> read_logprobs(Fields& fields, GenerationRequest& out) {
 
 Result<> refuse_chat_only(Fields& f) {
   TRY_VOID(f.refuse("chat_template", "templates of requests are not trusted by this server"));
-  TRY_VOID(f.refuse("continue_final_message", "is not supported", false));
   TRY_VOID(f.refuse("echo", "is not supported for chat", false));
   TRY_VOID(f.refuse("return_prompt_text", "is not supported", false));
   TRY_VOID(f.refuse("audio", "audio is not supported"));
@@ -180,6 +179,9 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields) {
   TRY(const json::array* documents, fields.array("documents"));
   if (documents && !documents->empty()) prompt.documents = json::serialize(*documents);
   TRY_VOID(fields.boolean("add_generation_prompt", prompt.add_generation_prompt));
+  TRY_VOID(fields.boolean("continue_final_message", prompt.continue_final_message));
+  if (prompt.continue_final_message && prompt.add_generation_prompt)
+    return invalid("continue_final_message", "needs add_generation_prompt = false");
   TRY(const json::object* given, fields.object("chat_template_kwargs"));
   json::object kwargs = given ? *given : json::object();
   std::string effort;

@@ -20,6 +20,7 @@ struct ChatPrompt {
   std::string documents;  // "" when there are none
   std::string kwargs;     // "" when there are none
   bool add_generation_prompt = true;
+  bool continue_final_message = false;  // excludes add_generation_prompt
 };
 
 struct ChatRequest {
@@ -29,7 +30,8 @@ struct ChatRequest {
 
 Result<ChatRequest> parse_chat_request(const boost::json::object& body, const RequestRules& rules);
 
-// messages, tools, documents, chat_template_kwargs, add_generation_prompt: also of /tokenize.
+// messages, tools, documents, chat_template_kwargs, add_generation_prompt, continue_final_message: also of
+// /tokenize.
 Result<ChatPrompt> read_chat_prompt(Fields& fields);
 
 }  // namespace octavo::openai
