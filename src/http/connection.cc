@@ -7,7 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <iterator>
-#include <vector>
+#include <utility>
 
 #include "base/clock.h"
 #include "http/target.h"
@@ -81,6 +81,7 @@ void Connection::stop_when_idle() {
 void Connection::close(CloseReason reason) {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
+  body_share_ = {};
   error_code ignored;
   socket_.close(ignored);
   std::function<void(CloseReason)> callback;
@@ -129,6 +130,7 @@ void Connection::parse() {
   if (phase_ == Phase::idle) {
     while (unread_.starts_with("\r\n")) unread_.erase(0, 2);
     if (unread_.empty()) return wait_readable();
+    form_ = {};
     parser_ = std::make_unique<Parser>();
     parser_->header_limit(context_->options.header_bytes_max);
     parser_->body_limit(context_->options.body_bytes_max);
@@ -141,6 +143,7 @@ void Connection::parse() {
       return refuse(refusal_status(error),
                     fmt::format("malformed or oversized request: {}", error.message()));
     if (phase_ == Phase::header && parser_->is_header_done() && !accept_header()) return;
+    if (phase_ == Phase::body && !hold_body()) return;
     if (parser_->is_done()) return dispatch();
     if (error || unread_.empty()) break;
   }
@@ -171,6 +174,13 @@ bool Connection::accept_header() {
       message.count(beast_http::field::content_length) > 1)
     return refused(400, "repeated Transfer-Encoding or Content-Length");
 
+  if (!read_head() || !hold_body()) return false;
+  if (options.admit && !parser_->is_done()) {
+    if (auto response = options.admit(request_)) {
+      refuse(*std::move(response));
+      return false;
+    }
+  }
   parser_->eager(true);
   enter(Phase::body, options.body_ms_max);
   const auto expect = message.find(beast_http::field::expect);
@@ -182,57 +192,73 @@ bool Connection::accept_header() {
   return true;
 }
 
-void Connection::dispatch() {
-  auto message = parser_->release();
-  parser_.reset();
-  release_if_large(unread_);
-  Request request;
-  request.method = std::string(message.method_string());
-  request.headers = copied(message.base());
-  request.body = std::move(message.body());
+// Fills request_ and form_ from the header.
+bool Connection::read_head() {
+  const auto& message = parser_->get();
+  request_ = {};
+  request_.method = std::string(message.method_string());
+  request_.headers = copied(message.base());
   error_code ignored;
   const auto peer = socket_.remote_endpoint(ignored);
-  if (!ignored) request.peer = peer.address().to_string();
-
-  const auto& cors = context_->options.cors;
+  if (!ignored) request_.peer = peer.address().to_string();
+  const bool cors = context_->options.cors.has_value();
   form_ = AnswerForm{.keep_alive = message.keep_alive() && !stopping_,
-                     .head_only = request.method == "HEAD",
+                     .head_only = request_.method == "HEAD",
                      .chunks = message.version() == 11,
-                     .origin = cors ? std::string(request.headers.find("Origin").value_or("")) : ""};
+                     .origin = cors ? std::string(request_.headers.find("Origin").value_or("")) : ""};
   Result<Target> target = parse_target(std::string_view(message.target().data(), message.target().size()));
-  if (!target) return refuse(400, target.error().message);
-  request.path = std::move(target->path);
-  request.query = std::move(target->query);
-
-  std::uint64_t serial = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    serial = ++serial_;
-    answer_ = Answer::none;
-    close_after_answer_ = !form_.keep_alive;
+  if (!target) {
+    refuse(400, target.error().message);
+    return false;
   }
-  enter(Phase::answering, 0);
+  request_.path = std::move(target->path);
+  request_.query = std::move(target->query);
+  return true;
+}
+
+// Counts what has arrived, not what is announced: an announcement costs its sender nothing.
+bool Connection::hold_body() {
+  if (phase_ == Phase::header) body_share_ = BodyShare(context_->bodies);
+  if (body_share_.grow_to(parser_->get().body().size())) return true;
+  refuse(503, "too many request bodies are waiting");
+  return false;
+}
+
+void Connection::dispatch() {
+  request_.body = std::move(parser_->get().body());
+  parser_.reset();
+  release_if_large(unread_);
+  const std::uint64_t serial = begin_answer();
   wait_readable();
-  const auto preflight = cors ? preflight_answer(request, *cors) : std::nullopt;
-  if (preflight) return respond(serial, *preflight);
-  context_->handler(std::make_shared<Exchange>(std::move(request), shared_from_this(), serial));
+  auto exchange = std::make_shared<Exchange>(std::exchange(request_, {}), std::exchange(body_share_, {}),
+                                             shared_from_this(), serial);
+  const auto& cors = context_->options.cors;
+  if (const auto preflight = cors ? preflight_answer(exchange->request(), *cors) : std::nullopt)
+    return exchange->respond(*preflight);
+  context_->handler(std::move(exchange));
+}
+
+// From now on the answer of this request, and of no earlier one, may be written.
+std::uint64_t Connection::begin_answer() {
+  enter(Phase::answering, 0);
+  const std::lock_guard lock(mutex_);
+  answer_ = Answer::none;
+  close_after_answer_ = !form_.keep_alive;
+  return ++serial_;
 }
 
 void Connection::refuse(int status, const std::string& message) {
   const auto& make = context_->options.refusal;
+  refuse(make ? make(status, message)
+              : Response{.status = status, .content_type = "text/plain", .body = message + "\n"});
+}
+
+void Connection::refuse(Response response) {
   parser_.reset();
+  request_ = {};
+  body_share_ = {};
   form_.keep_alive = false;
-  form_.head_only = false;
-  std::uint64_t serial = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    serial = ++serial_;
-    answer_ = Answer::none;
-    close_after_answer_ = true;
-  }
-  enter(Phase::answering, 0);
-  respond(serial, make ? make(status, message)
-                       : Response{.status = status, .content_type = "text/plain", .body = message + "\n"});
+  respond(begin_answer(), std::move(response));
 }
 
 // Closing at once, with input unread, would reset the connection and could destroy the answer on its way.

@@ -8,7 +8,6 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,6 +19,7 @@
 #include "http/answer_head.h"
 #include "http/event_loop.h"
 #include "http/exchange.h"
+#include "http/growing_body.h"
 #include "http/server.h"
 
 namespace octavo::http {
@@ -50,15 +50,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   enum class Phase : std::uint8_t { idle, header, body, answering, lingering, closed };
   enum class Answer : std::uint8_t { none, streaming, complete };
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+  using Parser = boost::beast::http::request_parser<GrowingBody>;
 
   void enter(Phase phase, int timeout_ms);
   void wait_readable();
   void on_readable();
   void parse();
   bool accept_header();
+  bool read_head();
+  bool hold_body();
   void dispatch();
   void refuse(int status, const std::string& message);
+  void refuse(Response response);
+  std::uint64_t begin_answer();
   void linger();
 
   bool may_answer(std::uint64_t serial, Answer state) const;
@@ -81,6 +85,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::int64_t write_deadline_us_ = 0;  // 0: none
   std::string unread_;                  // bytes received and not yet parsed
   std::unique_ptr<Parser> parser_;
+  Request request_;  // without its body, while that is read
+  BodyShare body_share_;
   std::string sending_;
   std::size_t sent_ = 0;
   std::size_t lingered_bytes_ = 0;

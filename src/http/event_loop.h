@@ -10,6 +10,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "http/body_budget.h"
 #include "http/server.h"
 
 namespace octavo::http {
@@ -20,6 +21,7 @@ class Connection;
 struct ServerContext {
   ServerOptions options;
   Handler handler;
+  std::shared_ptr<BodyBudget> bodies;
 };
 
 class EventLoop : public std::enable_shared_from_this<EventLoop> {

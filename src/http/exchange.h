@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "http/body_budget.h"
 #include "http/message.h"
 
 namespace octavo::http {
@@ -24,14 +25,16 @@ enum class CloseReason : std::uint8_t {
 // dropped unfinished closes the connection, so that the client does not take it for complete.
 class Exchange {
  public:
-  Exchange(Request request, std::shared_ptr<Connection> connection, std::uint64_t serial);
+  Exchange(Request request, BodyShare body_share, std::shared_ptr<Connection> connection,
+           std::uint64_t serial);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Only the thread that handles the request may use this; moving the body out is welcome.
-  Request& request() { return request_; }
   const Request& request() const { return request_; }
+  // Moves the body out: from now on the owner answers for its memory, not the server's budget. Only for the
+  // thread that handles the request.
+  std::string take_body();
 
   // A field for whatever response follows, also one that is made elsewhere.
   void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
@@ -52,6 +55,7 @@ class Exchange {
 
  private:
   Request request_;
+  BodyShare body_share_;
   Headers extra_;
   std::shared_ptr<Connection> connection_;
   std::uint64_t serial_;  // which of the connection's requests this is

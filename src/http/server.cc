@@ -90,7 +90,9 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler han
   CHECK(options.threads >= 1, "a server needs a thread, got {}", options.threads);
   auto state = std::make_unique<State>();
   const int threads = options.threads;
-  state->context = std::make_shared<const ServerContext>(std::move(options), std::move(handler));
+  auto bodies = std::make_shared<BodyBudget>(options.bodies_bytes_max);
+  state->context = std::make_shared<const ServerContext>(
+      ServerContext{std::move(options), std::move(handler), std::move(bodies)});
   for (int i = 0; i < threads; ++i) state->loops.push_back(std::make_shared<EventLoop>(state->context));
   TRY_VOID(state->listen());
   state->accept_pause.emplace(state->loops.front()->io());

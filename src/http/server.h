@@ -28,10 +28,11 @@ struct ServerOptions {
   int threads = 1;
 
   // Limits. Reaching one is answered with the status beside it.
-  std::uint32_t header_bytes_max = 64 << 10;                   // 431
-  std::size_t headers_max = 100;                               // 431
-  std::uint64_t body_bytes_max = 64 << 20;                     // 413
-  std::size_t connections_max = 16384;                         // 503
+  std::uint32_t header_bytes_max = 64 << 10;   // 431
+  std::size_t headers_max = 100;               // 431
+  std::uint64_t body_bytes_max = 64 << 20;     // 413
+  std::uint64_t bodies_bytes_max = 512 << 20;  // of all bodies that the handler has not taken: 503
+  std::size_t connections_max = 16384;         // 503
   std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;  // unsent bytes of one stream; beyond: closed
 
   int header_ms_max = 10'000;  // from a request's first byte to the end of its header: 408
@@ -40,6 +41,9 @@ struct ServerOptions {
   int write_ms_max = 60'000;   // without any byte taken by the client: closed
 
   std::optional<CorsOptions> cors{};
+  // Asked when a request with a body has sent its header (request.body is empty): a response refuses it
+  // before the body is read, and closes the connection.
+  std::function<std::optional<Response>(const Request&)> admit{};
   // The body of refusals that the server makes itself (400, 408, 413, 431, 503). Default: the message as
   // plain text.
   std::function<Response(int status, const std::string& message)> refusal{};

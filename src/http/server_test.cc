@@ -224,6 +224,42 @@ TEST_F(ServerTest, AMillionOneByteChunksTakeNoMoreThanTheirBytes) {
   EXPECT_THAT(c.receive_raw().value(), HasSubstr("1000000"));
 }
 
+TEST_F(ServerTest, BoundsAllBodiesTogether) {
+  std::promise<std::shared_ptr<Exchange>> arrived;
+  auto held = arrived.get_future();
+  serve(
+      [&](std::shared_ptr<Exchange> e) {
+        if (e->request().path == "/hold") return arrived.set_value(std::move(e));
+        const std::size_t size = e->take_body().size();
+        e->respond({.body = std::to_string(size)});
+      },
+      {.bodies_bytes_max = 1000});
+  Client holder = client();
+  ASSERT_TRUE(
+      holder.send_raw("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: 600\r\n\r\n" + std::string(600, 'x'))
+          .has_value());
+  ASSERT_TRUE(ready(held));
+  auto exchange = held.get();
+  EXPECT_EQ(client().post_json("/", std::string(401, 'x'))->status, 503);
+  EXPECT_THAT(raw("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n191\r\n" +
+                  std::string(401, 'x') + "\r\n0\r\n\r\n"),
+              StartsWith("HTTP/1.1 503"));
+  EXPECT_EQ(client().post_json("/", std::string(400, 'x'))->body, "400");
+  EXPECT_EQ(exchange->take_body().size(), 600u);
+  EXPECT_EQ(client().post_json("/", std::string(1000, 'x'))->body, "1000");
+  exchange->respond({});
+}
+
+TEST_F(ServerTest, CanRefuseBeforeTheBodyIsRead) {
+  serve(echo, {.admit = [](const Request& r) -> std::optional<Response> {
+          if (r.path != "/closed") return std::nullopt;
+          return Response{.status = 401};
+        }});
+  EXPECT_THAT(raw("POST /closed HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"),
+              StartsWith("HTTP/1.1 401"));
+  EXPECT_EQ(client().post_json("/open", "x")->status, 200);
+}
+
 TEST_F(ServerTest, AnswersExpectContinue) {
   serve(echo);
   Client c = client();

@@ -113,7 +113,8 @@ void check(const AttentionArgs& args) {
   CHECK(heads % spec.kv_heads == 0, "{} query heads, {} key heads", heads, spec.kv_heads);
   expect_activation("attention q", args.q, {n, heads, spec.head_dim});
   expect("attention out", args.out, args.q.dtype, {n, heads * spec.head_dim});
-  CHECK(args.window >= 0 && args.soft_cap >= 0);
+  CHECK(args.scale > 0 && args.window >= 0 && args.soft_cap >= 0, "scale {}, window {}, soft cap {}",
+        args.scale, args.window, args.soft_cap);
 }
 
 template <>

@@ -103,7 +103,7 @@ struct AttentionArgs {
   View q;  // act [n, q_heads, head_dim]
   KvLayer cache;
   const AttentionPlan& plan;
-  float scale = 1;
+  float scale = 1;     // > 0
   int window = 0;      // > 0: a query sees the last `window` tokens, itself included
   float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
   View out;            // act [n, q_heads * head_dim]

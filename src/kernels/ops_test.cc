@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, CpuOps,
 TEST_P(CpuOps, Matmul) {
   TestRandom random(1);
   for (int round = 0; round < 150; ++round) {
-    const std::int64_t m = random.integer(1, 40);
+    const std::int64_t m = random.integer(1, random.coin() ? 2 : 40);
     const std::int64_t cols = random.integer(1, random.coin() ? 40 : 2600);
     const std::int64_t split = random.integer(1, 70);
     const std::int64_t rows = split + random.integer(1, 70);
@@ -163,6 +163,26 @@ TEST_P(CpuOps, GatherRowsAndScaleLogits) {
     };
     ASSERT_LE(difference(run(*cpu), run(reference), 5e-6, 1e-6), 1);
   }
+}
+
+TEST(CpuBackend, SaysWhatItCannotDo) {
+#if defined(__x86_64__)
+  const auto neon = make_cpu_backend({.threads = 1, .isa = CpuIsa::neon});
+  ASSERT_FALSE(neon.has_value());
+  EXPECT_EQ(neon.error().code, ErrorCode::unsupported);
+#endif
+  const auto negative = make_cpu_backend({.threads = -1, .isa = {}});
+  ASSERT_FALSE(negative.has_value());
+  EXPECT_EQ(negative.error().field, "threads");
+  const Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 12}, 4).error().field, "head_dim");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 512}, 4).error().field, "head_dim");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16, .block_size = 8}, 4).error().field,
+            "block_size");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16}, 5).error().field, "num_key_value_heads");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16, .dtype = DType::i8}, 4).error().field,
+            "kv_cache_dtype");
+  EXPECT_TRUE(cpu.ops.supports({.kv_heads = 2, .head_dim = 256}, 16).has_value());
 }
 
 }  // namespace

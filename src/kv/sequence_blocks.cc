@@ -19,6 +19,12 @@ SequenceBlocks::SequenceBlocks(KvCache& cache, int max_tokens)
   for (Group& group : groups_) group.table.reserve(static_cast<std::size_t>(cache.blocks_for(max_tokens)));
 }
 
+std::size_t SequenceBlocks::bytes() const {
+  std::size_t sum = 0;
+  for (const Group& group : groups_) sum += sizeof(Group) + group.table.capacity() * sizeof(BlockId);
+  return sum;
+}
+
 void SequenceBlocks::adopt(const PrefixMatch& match) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     Group& group = groups_[g];

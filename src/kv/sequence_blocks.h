@@ -19,6 +19,8 @@ class SequenceBlocks {
   // table(g)[p / block_size] holds position p; kNoBlock where the group's window has passed.
   std::span<const BlockId> table(int group) const { return groups_[static_cast<std::size_t>(group)].table; }
 
+  std::size_t bytes() const;  // of the tables
+
   // Starts the empty sequence with a prefix that find_prefix found just now.
   void adopt(const PrefixMatch& match);
 

@@ -23,13 +23,12 @@ void Scheduler::plan(StepPlan& plan) {
   plan.preempted.clear();
 
   budget_ = options_.max_num_batched_tokens;
-  claimed_ = 0;
   promised_ = 0;
   for (const Slot slot : running_) promised_ += promise(at(slot));
 
   plan_decodes(plan);
   plan_prefills(plan);
-  if (plan.preempted.empty() && claimed_ == 0) plan_waiting(plan);
+  if (plan.preempted.empty()) plan_waiting(plan);
   if (plan.empty()) return;
 
   plan.step = ++last_step_;
@@ -57,7 +56,7 @@ int Scheduler::spare() const {
   int lent = 0;
   for (int g = 0; g < cache_.group_count(); ++g)
     if (cache_.group(g).window != 0) lent += cache_.pool.extra_references(g);
-  return cache_.pool.free() - promised_ - lent - claimed_;
+  return cache_.pool.free() - promised_ - lent;
 }
 
 // One token for everyone who waits for just that. They go before long prefills, whoever is older, so that no
@@ -87,9 +86,7 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   // What is deferred is as good as free, but one step later.
   while (beyond_promise > spare() + static_cast<int>(deferred_.size()) && preempt_below(place, plan)) {
   }
-  if (beyond_promise <= spare()) return true;
-  claimed_ += beyond_promise;
-  return false;
+  return beyond_promise <= spare();
 }
 
 // Takes the blocks of the last running sequence after `place` that may lose them. Not yet part of this plan:

@@ -78,15 +78,15 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
   const int limit = options_.max_model_len;
   if (prompt == 0) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
   if (prompt >= limit)
-    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}", prompt, limit,
-                   limit - 1);
+    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}", prompt,
+                   limit, limit - 1);
   if (max_total_tokens <= prompt || max_total_tokens > limit)
-    return invalid("max_tokens", "{} tokens of prompt and answer, must be from {} to {}", max_total_tokens, prompt + 1,
-                   limit);
+    return invalid("max_tokens", "{} tokens of prompt and answer, must be from {} to {}", max_total_tokens,
+                   prompt + 1, limit);
   // The last token is never computed.
   if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
-    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}", max_total_tokens,
-                   blocks, cache_.pool.total());
+    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}",
+                   max_total_tokens, blocks, cache_.pool.total());
   return {};
 }
 
@@ -117,6 +117,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
     hasher_.extend(s.tokens, s.salt, s.keys);
   }
+  sequence_bytes_ += s.bytes();
   enqueue(place);
   return id(place);
 }
@@ -190,6 +191,7 @@ bool Scheduler::finish(SequenceId sequence) {
   if (s == nullptr) return false;
   std::erase(s->state == Sequence::State::running ? running_ : waiting_, slot(sequence));
   give_up_blocks(*s);
+  sequence_bytes_ -= s->bytes();
   const std::uint32_t tenancy = s->tenancy;
   *s = Sequence{};  // its memory, too
   s->tenancy = tenancy;
@@ -205,6 +207,7 @@ SchedulerStats Scheduler::stats() const {
           .blocks_used = pool.used(),
           .blocks_cached = pool.cached(),
           .blocks_free = pool.free() - pool.cached(),
+          .sequence_bytes = sequence_bytes_,
           .preemptions = preemptions_,
           .prefix_queries = prefix_queries_,
           .prefix_hits = prefix_hits_};

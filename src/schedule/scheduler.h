@@ -29,9 +29,10 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;    // in use, or kept for a step in flight
-  int blocks_cached = 0;  // free, content kept
-  int blocks_free = 0;    // free, blank
+  int blocks_used = 0;              // in use, or kept for a step in flight
+  int blocks_cached = 0;            // free, content kept
+  int blocks_free = 0;              // free, blank
+  std::int64_t sequence_bytes = 0;  // tokens, keys and tables of all sequences
   std::int64_t preemptions = 0;
   std::int64_t prefix_queries = 0;  // tokens looked up at first admissions
   std::int64_t prefix_hits = 0;     // tokens found
@@ -41,9 +42,9 @@ class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
 
-  // Whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): a prompt that is empty
-  // or leaves no room for an answer, a length that max_model_len or the whole pool can never hold. Depends on the
-  // options alone: any thread may ask.
+  // Whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): a prompt that
+  // is empty or leaves no room for an answer, a length that max_model_len or the whole pool can never hold.
+  // Depends on the options alone: any thread may ask.
   Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
 
   // Queues a sequence. Errors: it does not fit; all max_sequences places are taken (resource_exhausted).
@@ -154,7 +155,7 @@ class Scheduler {
   std::uint64_t cohort_end_ = 0;  // longest_prefix: turns up to here are reordered among themselves
   int budget_ = 0;                // tokens left in the step being planned
   int promised_ = 0;              // blocks that running sequences may still take whatever the others do
-  int claimed_ = 0;               // blocks that stalled sequences of the step being planned wait for
+  std::int64_t sequence_bytes_ = 0;
   std::int64_t preemptions_ = 0;
   std::int64_t prefix_queries_ = 0;
   std::int64_t prefix_hits_ = 0;

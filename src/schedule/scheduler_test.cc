@@ -205,24 +205,69 @@ TEST(Scheduler, SharersGoOnWhenTheOneTheyWaitForIsAborted) {
   engine.run_until_idle();
 }
 
-TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
+TEST(Scheduler, ComputesASharedPrefixOnceWithinOnePlan) {
+  Engine engine(small());
+  const SequenceId first = engine.add(count_from(0, 20), 5), second = engine.add(count_from(0, 20), 5);
+  EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{first, 20}}));
+  EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{first, 1}, {second, 4}}));
+}
+
+TEST(Scheduler, WholePromptsWaitForRoomInTheBudget) {
   SchedulerOptions o = small();
-  o.num_blocks = 10;
+  o.enable_chunked_prefill = false;
+  o.max_num_batched_tokens = 200;
   Engine engine(o);
-  const SequenceId old = engine.add(count_from(0, 16), 20);
-  const SequenceId young = engine.add(count_from(100, 16), 20);
-  const SequenceId last = engine.add(count_from(200, 16), 20);
-  engine.run();
-  EXPECT_EQ(engine.scheduler->stats().running, 2);
-  while (engine.scheduler->stats().preemptions == 0) engine.run();
-  EXPECT_EQ(engine.scheduler->find(young)->preemptions, 1);
-  EXPECT_EQ(engine.scheduler->find(young)->state, Sequence::State::waiting);
-  EXPECT_EQ(engine.scheduler->find(old)->state, Sequence::State::running);
-  while (engine.scheduler->contains(old)) engine.run();
-  engine.run();
-  EXPECT_EQ(engine.scheduler->find(young)->state, Sequence::State::running)
-      << "before the one that waits longer";
-  EXPECT_TRUE(engine.scheduler->contains(last));
+  const SequenceId first = engine.add(count_from(0, 150), 5), second = engine.add(count_from(500, 150), 5);
+  EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{first, 150}}));
+  EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{first, 1}, {second, 150}}));
+}
+
+TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
+  for (const Policy policy : {Policy::fcfs, Policy::longest_prefix}) {
+    SchedulerOptions o = small();
+    o.policy = policy;
+    o.num_blocks = 10;
+    Engine engine(o);
+    const SequenceId old = engine.add(count_from(0, 16), 20);
+    const SequenceId young = engine.add(count_from(100, 16), 20);
+    const SequenceId last = engine.add(count_from(200, 16), 20);
+    engine.run();
+    EXPECT_EQ(engine.scheduler->stats().running, 2);
+    engine.run();
+    engine.add(count_from(300, 16), 20);  // later than the last sorting of the queue
+    while (engine.scheduler->stats().preemptions == 0) engine.run();
+    EXPECT_EQ(engine.scheduler->find(young)->preemptions, 1);
+    EXPECT_EQ(engine.scheduler->find(young)->state, Sequence::State::waiting);
+    EXPECT_EQ(engine.scheduler->find(old)->state, Sequence::State::running);
+    while (engine.scheduler->find(young)->state == Sequence::State::waiting) {
+      EXPECT_EQ(engine.scheduler->find(last)->state, Sequence::State::waiting) << "it is younger";
+      engine.run();
+    }
+    engine.run_until_idle();
+    EXPECT_EQ(engine.scheduler->stats().prefix_queries, 4 * 16) << "each is looked up once";
+  }
+}
+
+// What a victim in flight gives up comes one step later: nobody else is preempted for it meanwhile.
+TEST(Scheduler, CountsOnBlocksThatAreOnTheirWay) {
+  SchedulerOptions o = small();
+  o.num_blocks = 9;
+  Engine engine(o);
+  std::vector<SequenceId> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(engine.add(count_from(100 * i, 8), 8));  // two blocks each
+  StepPlan first, second;
+  engine.scheduler->plan(first);
+  ASSERT_EQ(first.sequences.size(), 4u);
+  engine.scheduler->plan(second);  // all want a third block, one is there
+  EXPECT_THAT(second.preempted, ElementsAre(ids[3]));
+  ASSERT_EQ(second.sequences.size(), 1u);
+  EXPECT_EQ(second.sequences[0].sequence, ids[0]);
+  engine.complete(first);
+  engine.scheduler->plan(first);
+  EXPECT_THAT(first.preempted, IsEmpty());
+  EXPECT_EQ(first.sequences.size(), 3u);
+  engine.complete(second);
+  engine.complete(first);
   engine.run_until_idle();
 }
 

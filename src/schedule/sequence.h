@@ -59,6 +59,11 @@ struct Sequence {
   SequenceBlocks blocks;
 
   int length() const { return static_cast<int>(tokens.size()) + sampling; }
+  // Memory, all of it taken when the sequence is added.
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(tokens.capacity() * sizeof(TokenId) + keys.capacity() * sizeof(Hash128) +
+                                     blocks.bytes());
+  }
   BlockHistory history() const { return {tokens, keys, salt}; }
 };
 

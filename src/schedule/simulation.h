@@ -245,6 +245,7 @@ class Simulation {
     client.planned_tokens += p.count;
     CHECK(p.count > 0 && p.first + p.count < client.max_total);
     CHECK(static_cast<int>(p.tokens.size()) + p.last_pending == p.count);
+    CHECK(p.samples || scheduler_->options().enable_chunked_prefill);
     for (std::size_t i = 0; i < p.tokens.size(); ++i)
       CHECK(p.tokens[i] == client.tokens[static_cast<std::size_t>(p.first) + i]);
     Row row{it->second, p.first, p.count, p.samples, {}};

@@ -25,8 +25,12 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(std::shared_ptr<Service> ser
   http.refusal = [](int status, const std::string& message) {
     return openai::error_response(status, message);
   };
-  auto handler = [service, keys = ApiKeys(service->options.api_keys)](
-                     std::shared_ptr<http::Exchange> exchange) { route(service, keys, std::move(exchange)); };
+  const auto keys = std::make_shared<const ApiKeys>(service->options.api_keys);
+  // Nobody without a key gets to send a body.
+  http.admit = [keys](const http::Request& request) { return unauthorized(*keys, request); };
+  auto handler = [service, keys](std::shared_ptr<http::Exchange> exchange) {
+    route(service, *keys, std::move(exchange));
+  };
   TRY(auto server, http::Server::start(std::move(http), std::move(handler)));
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(service), std::move(server)));
 }

@@ -12,7 +12,8 @@ namespace octavo {
 
 class ApiServer {
  public:
-  // Serves from now on. `http.refusal` is set here. Errors: io, when the address cannot be bound.
+  // Serves from now on. `http.refusal` and `http.admit` are set here. Errors: io, when the address cannot be
+  // bound.
   static Result<std::unique_ptr<ApiServer>> start(std::shared_ptr<Service> service, http::ServerOptions http);
   ~ApiServer();
 

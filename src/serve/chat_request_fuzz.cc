@@ -26,8 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto completion = openai::parse_completion_request(*body, rules)) {
     CHECK(!completion->prompts.empty());
-    CHECK(completion->generation.sampling.n * completion->prompts.size() <=
-          static_cast<std::size_t>(rules.limits.max_n));
+    const auto answers =
+        static_cast<std::size_t>(completion->generation.sampling.n) * completion->prompts.size();
+    CHECK(answers <= static_cast<std::size_t>(rules.limits.max_n));
   }
   return 0;
 }

@@ -73,7 +73,8 @@ void warn_unknown(Service& service, const std::vector<std::string>& names) {
   constexpr std::size_t kNameBytesMax = 64;
   for (const std::string& name : names) {
     const std::lock_guard lock(service.unknown_fields_mutex);
-    if (name.size() > kNameBytesMax || service.unknown_fields.size() >= kRememberedMax) continue;
+    const bool plain = std::ranges::all_of(name, [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+    if (!plain || name.size() > kNameBytesMax || service.unknown_fields.size() >= kRememberedMax) continue;
     if (service.unknown_fields.insert(name).second)
       log_warning("request field \"{}\" is unknown and ignored", name);
   }
@@ -81,8 +82,7 @@ void warn_unknown(Service& service, const std::vector<std::string>& names) {
 
 template <class Parse, class Prepare>
 Result<> generate(const ServicePtr& service, const ExchangePtr& exchange, Parse parse, Prepare prepare) {
-  TRY(json::object body, openai::parse_body(exchange->request().body));
-  std::string().swap(exchange->request().body);
+  TRY(json::object body, openai::parse_body(exchange->take_body()));
   TRY(auto request, parse(body, service->options.rules));
   body.clear();
   warn_unknown(*service, request.generation.unknown_fields);
@@ -104,7 +104,7 @@ Result<> completions(const ServicePtr& service, const ExchangePtr& exchange) {
 }
 
 Result<> tokenize(const ServicePtr& service, const ExchangePtr& exchange) {
-  TRY(const json::object body, openai::parse_body(exchange->request().body));
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
   openai::Fields fields(body);
   TRY_VOID(openai::check_model(fields, service->options.rules));
   const bool chat = fields.any("messages") != nullptr;
@@ -135,7 +135,7 @@ Result<> tokenize(const ServicePtr& service, const ExchangePtr& exchange) {
 }
 
 Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
-  TRY(const json::object body, openai::parse_body(exchange->request().body));
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
   openai::Fields fields(body);
   TRY_VOID(openai::check_model(fields, service->options.rules));
   std::vector<TokenId> ids;
@@ -203,6 +203,12 @@ void refuse_method(const Route& route, http::Exchange& exchange) {
 
 }  // namespace
 
+std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request) {
+  if (keys.open() || keys.allows(request.headers.find("Authorization").value_or(""))) return std::nullopt;
+  if (request.path == kPublicPath) return std::nullopt;
+  return openai::error_response(401, "a valid API key is needed: Authorization: Bearer KEY");
+}
+
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
            std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
@@ -210,11 +216,7 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
     if (const auto id = request.headers.find("X-Request-Id"))
       exchange->add_header("X-Request-Id", std::string(*id));
 
-  const bool allowed = keys.open() || keys.allows(request.headers.find("Authorization").value_or(""));
-  if (!allowed && request.path != kPublicPath)
-    return exchange->respond(
-        openai::error_response(401, "a valid API key is needed: Authorization: Bearer KEY"));
-
+  if (auto refusal = unauthorized(keys, request)) return exchange->respond(*std::move(refusal));
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (reads && request.path.starts_with(kModelPrefix))
     return exchange->respond(model(*service, std::string_view(request.path).substr(kModelPrefix.size())));

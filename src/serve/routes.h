@@ -2,12 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "http/exchange.h"
 #include "serve/api_key.h"
 #include "serve/service.h"
 
 namespace octavo {
+
+// The 401 for a request without a right key, unless no key is set or the route is public.
+std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
 
 // Answers the exchange, at once or later from the service's threads. Without a right key only /health is
 // answered.

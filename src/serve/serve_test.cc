@@ -1,10 +1,10 @@
 // The whole server in one process: sockets, routes, text, with a scripted engine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <malloc.h>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <thread>
@@ -440,13 +440,6 @@ TEST_F(ServeTest, StoppingEndsWhatRuns) {
   EXPECT_EQ(engine_->running(), 0);
 }
 
-std::size_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::size_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * 4096;
-}
-
 TEST_F(ServeTest, IdleStreamsAreSmall) {
   constexpr int kStreams = 400;
   serve([](const Request&, int) { return Script{.tokens = bytes_of("x"), .hang = true}; });
@@ -457,12 +450,12 @@ TEST_F(ServeTest, IdleStreamsAreSmall) {
   };
   std::vector<http::Client> clients;
   for (int i = 0; i < 50; ++i) open(clients);
-  const std::size_t before = resident_bytes();
+  const std::size_t before = mallinfo2().uordblks;
   for (int i = 0; i < kStreams; ++i) open(clients);
   EXPECT_TRUE(eventually([&] { return engine_->running() == kStreams + 50; }));
   std::this_thread::sleep_for(50ms);
-  const std::size_t each = (resident_bytes() - before) / kStreams;
-  fmt::print("{} bytes for each idle stream, the test's client and fake engine included\n", each);
+  const std::size_t each = (mallinfo2().uordblks - before) / kStreams;
+  fmt::print("{} heap bytes for each idle stream, the test's client and fake engine included\n", each);
   RecordProperty("bytes_per_stream", static_cast<int>(each));
 }
 

@@ -34,8 +34,10 @@ struct TemplateLimits {
   std::size_t source_bytes;
   std::size_t output_bytes;
   std::size_t depth;
-  std::uint64_t fuel_base;
+  std::uint64_t fuel;
+  std::uint64_t built_bytes;
   std::uint64_t fuel_per_input_byte;
+  std::uint64_t built_bytes_per_input_byte;
 };
 
 struct RenderInput {
@@ -44,6 +46,7 @@ struct RenderInput {
   Slice documents;
   Slice kwargs;
   bool add_generation_prompt;
+  bool continue_final_message;
   std::int64_t now;
 };
 

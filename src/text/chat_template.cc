@@ -16,8 +16,13 @@ Result<ChatTemplate> ChatTemplate::compile(std::string_view source,
   boost::json::object tokens;
   for (const SpecialToken& token : special_tokens) tokens[token.name] = token.text;
   const std::string tokens_json = boost::json::serialize(tokens);
-  const bridge::TemplateLimits bounds{limits.source_bytes, limits.output_bytes, limits.depth,
-                                      limits.fuel_base, limits.fuel_per_input_byte};
+  const bridge::TemplateLimits bounds{.source_bytes = limits.source_bytes,
+                                      .output_bytes = limits.output_bytes,
+                                      .depth = limits.depth,
+                                      .fuel = limits.fuel,
+                                      .built_bytes = limits.built_bytes,
+                                      .fuel_per_input_byte = limits.fuel_per_input_byte,
+                                      .built_bytes_per_input_byte = limits.built_bytes_per_input_byte};
   bridge::TemplateHandle* handle = nullptr;
   bridge::Bytes out;
   const auto status =
@@ -34,6 +39,7 @@ Result<std::string> ChatTemplate::render(const ChatInput& input) const {
       .documents = bridge::slice(input.documents),
       .kwargs = bridge::slice(input.kwargs),
       .add_generation_prompt = input.add_generation_prompt,
+      .continue_final_message = input.continue_final_message,
       .now = now.count(),
   };
   bridge::Bytes out;

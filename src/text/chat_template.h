@@ -24,11 +24,15 @@ struct TemplateHandle;
 }
 
 struct ChatTemplateLimits {
-  std::size_t source_bytes = 1u << 20;
+  std::size_t source_bytes = 128u << 10;
   std::size_t output_bytes = 32u << 20;
-  std::size_t depth = 64;                  // nested macros, loops and blocks
-  std::uint64_t fuel_base = 200'000;       // instructions for any render ..
-  std::uint64_t fuel_per_input_byte = 64;  // .. and for each byte of input
+  std::size_t depth = 250;  // scopes within each other; a macro counts as four
+  // A render may execute so many instructions and build so many bytes of text and lists ..
+  std::uint64_t fuel = 200'000;
+  std::uint64_t built_bytes = 16u << 20;
+  // .. and so many more for each byte of its input.
+  std::uint64_t fuel_per_input_byte = 64;
+  std::uint64_t built_bytes_per_input_byte = 1024;
 };
 
 // What to render. JSON texts; an empty one is null, and `messages` must be an array of objects.
@@ -38,6 +42,7 @@ struct ChatInput {
   std::string_view documents = {};
   std::string_view kwargs = {};  // an object: chat_template_kwargs
   bool add_generation_prompt = true;
+  bool continue_final_message = false;  // leave the last message open, for the model to go on with
   std::chrono::system_clock::time_point now =
       std::chrono::system_clock::now();  // for strftime_now, in local time
 };

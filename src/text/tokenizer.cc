@@ -1,7 +1,6 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "text/bridge.h"
 #include "text/utf8.h"
@@ -42,7 +41,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
       bridge::octavo_tokenizer_encode(handle_.get(), bridge::slice(text), add_special_tokens, &out);
   TRY(const std::string bytes, bridge::take(status, out, "prompt"));
   std::vector<std::int32_t> ids(bytes.size() / sizeof(std::int32_t));
-  std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(std::int32_t));
+  std::ranges::copy(bytes, reinterpret_cast<char*>(ids.data()));
   return ids;
 }
 

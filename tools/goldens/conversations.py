@@ -96,5 +96,10 @@ CONVERSATIONS = [
      "tools": TOOLS, "add_generation_prompt": True, "kwargs": {"date_string": "01 Feb 2025", "tools_in_user_message": False}},
     {"messages": [_user("Arguments as text"), _assistant("", tool_calls=[_call("add_up", '{"items": [1]}', "call00003")])],
      "tools": [_SUM], "add_generation_prompt": False},
+    {"messages": [_user("Go on"), _assistant(" The answer is ")], "add_generation_prompt": False,
+     "continue_final_message": True},
+    {"messages": [_user("Go on"), _assistant([{"type": "text", "text": "It"}, {"type": "text", "text": "is"}])],
+     "add_generation_prompt": False, "continue_final_message": True},
+    {"messages": [_user("Go on"), _assistant(None)], "add_generation_prompt": False, "continue_final_message": True},
 ]
 SPECIAL_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}

@@ -26,6 +26,7 @@ def render(case):
         rendered, _ = chat_template_utils.render_jinja_template(
             conversations=[case["messages"]], tools=case.get("tools"), documents=case.get("documents"),
             chat_template=case["template"], add_generation_prompt=case["add_generation_prompt"],
+            continue_final_message=case.get("continue_final_message", False),
             **{**case["special_tokens"], **case.get("kwargs", {})})
         return {"text": rendered[0]}
     except Exception as error:  # a template may raise anything

@@ -93,11 +93,11 @@ struct SoftmaxRow {
   float soft_cap;
   void* p;  // [first, last), f32 or bf16
   Format p_format;
-  float maximum;  // result
+  float maximum;  // result, of log2(e) * score
   float sum;      // result
 };
 
-// A row's running softmax: values already weighted, relative to exp(maximum).
+// A row's running softmax: values already weighted, relative to 2^maximum.
 struct AttentionState {
   float* values;
   float maximum;

@@ -18,7 +18,9 @@ namespace {
 constexpr std::int64_t kUnitRows = 192;       // rows of x of a unit of work
 constexpr std::int64_t kUnitColumns = 256;    // outputs of a unit
 constexpr std::int64_t kStretchBytes = 2048;  // of one row of W
-constexpr std::int64_t kUnitsPerThread = 4;   // units of work, so that threads finish together
+constexpr std::int64_t kUnitsPerThread =
+    16;  // so that no thread is left with much to do when the others are done
+constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay waking the other threads
 
 // x as the tiles want it: numbers or pairs of 4 bytes, in tiles of `tile_rows` rows.
 struct TiledX {
@@ -97,7 +99,8 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
     return tiled;
   }
   tiled.tile_stride = tiled.tile_rows * product.units * 4;
-  pool.for_ranges(tiled.tiles(), 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = rows * product.units < kWorthSharing / 16 ? tiled.tiles() : 1;
+  pool.for_ranges(tiled.tiles(), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t tile = begin; tile < end; ++tile)
       interleave(product, first_row + tile * tiled.tile_rows, tiled.rows_of(tile),
                  scratch + tile * tiled.tile_stride);
@@ -174,7 +177,9 @@ void matmul(Stream& stream, const MatmulArgs& args) {
     const std::int64_t panels_per_unit =
         std::clamp<std::int64_t>(layout.panels() * row_blocks / wanted, 1, kUnitColumns / layout.width);
     const std::int64_t panel_blocks = (layout.panels() + panels_per_unit - 1) / panels_per_unit;
-    pool.for_ranges(row_blocks * panel_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t units = row_blocks * panel_blocks;
+    const std::int64_t grain = x.rows * layout.rows * layout.cols < kWorthSharing ? units : 1;
+    pool.for_ranges(units, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t unit = begin; unit < end; ++unit) {
         const std::int64_t tile = unit % row_blocks * tiles_per_unit;
         const std::int64_t panel = unit / row_blocks * panels_per_unit;

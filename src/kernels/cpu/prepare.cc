@@ -10,7 +10,7 @@ namespace octavo::cpu {
 namespace {
 
 // Rows [first, last) of the matrix, all in one panel, into that panel. T is as wide as an element.
-template <class T>
+template <class T, std::int64_t kUnit>
 void pack_rows(const View& part, std::int64_t part_first, std::int64_t first, std::int64_t last,
                const PanelLayout& layout, std::byte* data) {
   constexpr std::int64_t kColumns = 64;  // the lines of a panel's rows that stay in the first-level cache
@@ -19,14 +19,26 @@ void pack_rows(const View& part, std::int64_t part_first, std::int64_t first, st
     for (std::int64_t row = first; row < last; ++row) {
       const T* from = part.row<T>(row - part_first);
       std::byte* to = data + layout.offset(row, column);
-      for (std::int64_t k = column; k < end; k += layout.unit) {
-        for (std::int64_t u = 0; u < layout.unit && k + u < end; ++u)
+      std::int64_t k = column;
+      if (part.stride[1] == 1)
+        for (; k + kUnit <= end; k += kUnit, to += layout.step_bytes())
+          std::memcpy(to, from + k, kUnit * sizeof(T));
+      for (; k < end; k += kUnit, to += layout.step_bytes())
+        for (std::int64_t u = 0; u < std::min(kUnit, end - k); ++u)
           std::memcpy(to + u * static_cast<std::int64_t>(sizeof(T)), from + (k + u) * part.stride[1],
                       sizeof(T));
-        to += layout.step_bytes();
-      }
     }
   }
+}
+
+void pack_part(const View& part, std::int64_t part_first, std::int64_t panel, const PanelLayout& layout,
+               std::byte* data) {
+  const std::int64_t first = std::max(part_first, panel * layout.width);
+  const std::int64_t last = std::min(part_first + part.size(0), (panel + 1) * layout.width);
+  if (layout.element_bytes == 4)
+    return pack_rows<std::uint32_t, 1>(part, part_first, first, last, layout, data);
+  if (layout.unit == 1) return pack_rows<std::uint16_t, 1>(part, part_first, first, last, layout, data);
+  pack_rows<std::uint16_t, 2>(part, part_first, first, last, layout, data);
 }
 
 }  // namespace
@@ -66,10 +78,7 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
     for (std::int64_t panel = begin; panel < end; ++panel) {
       std::int64_t part_first = 0;
       for (const View& part : source.parts) {
-        const std::int64_t first = std::max(part_first, panel * layout.width);
-        const std::int64_t last = std::min(part_first + part.size(0), (panel + 1) * layout.width);
-        if (layout.element_bytes == 4) pack_rows<std::uint32_t>(part, part_first, first, last, layout, bytes);
-        if (layout.element_bytes == 2) pack_rows<std::uint16_t>(part, part_first, first, last, layout, bytes);
+        pack_part(part, part_first, panel, layout, bytes);
         part_first += part.size(0);
       }
     }

@@ -58,10 +58,12 @@ struct Avx2 {
     return _mm256_or_ps(_mm256_and_ps(_mm256_set1_ps(-0.0f), sign), magnitude);
   }
   static F round(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  // 2^n of integral n in [-127, 128]; the ends give 0 and infinity.
-  static F pow2(F n) {
+  // x * 2^n for x in [0.7, 1.5] and integral n from kVanishing, where it gives 0, to 128, where it gives
+  // infinity.
+  static constexpr float kVanishing = -127;
+  static F times_pow2(F x, F n) {
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+    return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
   }
   static Mask less(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
   static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes begin <= i < end

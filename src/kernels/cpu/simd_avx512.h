@@ -57,11 +57,10 @@ struct Avx512 {
     return _mm512_or_ps(_mm512_and_ps(_mm512_set1_ps(-0.0f), sign), magnitude);
   }
   static F round(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  // 2^n of integral n in [-127, 128]; the ends give 0 and infinity.
-  static F pow2(F n) {
-    const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
-  }
+  // x * 2^n for x in [0.7, 1.5] and integral n from kVanishing, where it gives 0, to 128, where it gives
+  // infinity.
+  static constexpr float kVanishing = -200;
+  static F times_pow2(F x, F n) { return _mm512_scalef_ps(x, n); }
   static Mask less(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
   static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes begin <= i < end
     return static_cast<Mask>(lanes_below(end) & ~lanes_below(begin));

@@ -55,11 +55,11 @@ void store(void* p, Format format, std::int64_t i, std::int64_t n, F<S> x) {
   __builtin_memcpy(to, padded, static_cast<std::size_t>((n - i) * bytes_of(format)));
 }
 
-// e^x; 0 below -88, infinity above 88.7, NaN for NaN, exactly 1 for 0. Range reduction and polynomial as in
-// Cephes (Moshier, 1989); error below 2 units in the last place.
+// e^x; below 2e-38 under -88, infinity above 88.7, NaN for NaN, exactly 1 for 0. Range reduction and
+// polynomial as in Cephes (Moshier, 1989); error below 2 units in the last place.
 template <class S>
 F<S> exp(F<S> x) {
-  x = S::max(S::set(-88.0f), S::min(S::set(89.0f), x));
+  x = S::max(S::set(S::kVanishing * 0.69f), S::min(S::set(88.8f), x));
   const F<S> n = S::round(S::mul(x, S::set(1.44269504f)));
   F<S> r = S::fma(n, S::set(-0.693359375f), x);
   r = S::fma(n, S::set(2.12194440e-4f), r);
@@ -70,7 +70,24 @@ F<S> exp(F<S> x) {
   p = S::fma(p, r, S::set(1.6666665459e-1f));
   p = S::fma(p, r, S::set(5.0000001201e-1f));
   p = S::fma(p, S::mul(r, r), S::add(r, S::set(1)));
-  return S::mul(p, S::pow2(n));
+  return S::times_pow2(p, n);
+}
+
+// 2^x; exactly 0 where x is minus infinity, exactly 1 for 0, NaN for NaN. x below 127. Polynomial as in
+// Cephes.
+template <class S>
+F<S> exp2(F<S> x) {
+  x = S::max(S::set(S::kVanishing), x);
+  const F<S> n = S::round(x);
+  const F<S> r = S::sub(x, n);
+  F<S> p = S::set(1.535336188319500e-4f);
+  p = S::fma(p, r, S::set(1.339887440266574e-3f));
+  p = S::fma(p, r, S::set(9.618437357674640e-3f));
+  p = S::fma(p, r, S::set(5.550332471162809e-2f));
+  p = S::fma(p, r, S::set(2.402264791363012e-1f));
+  p = S::fma(p, r, S::set(6.931472028550421e-1f));
+  p = S::fma(p, r, S::set(1));
+  return S::times_pow2(p, n);
 }
 
 // Near 0 the odd polynomial of Cephes, elsewhere 1 - 2 / (e^2|x| + 1).

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/host_device.h"
 #include "kernels/reference/element.h"
@@ -135,16 +136,19 @@ void attention(Stream&, const AttentionArgs& args) {
   // One query of one head over tokens [begin, end) of sequence s.
   const auto attend = [&](std::int64_t s, std::int64_t query, std::int64_t head, std::int64_t begin,
                           std::int64_t end) {
-    const auto cached = [&](KeyOrValue which, std::int64_t token, std::int64_t d) {
+    // The keys or values of one token: where they lie, and from which element on.
+    const auto cached = [&](KeyOrValue which, std::int64_t token) {
       const auto entry = static_cast<std::size_t>(s * plan.table_stride + token / spec.block_size);
-      return load(block_address(args.cache, plan.block_tables[entry]), spec.dtype,
-                  element_of(spec, which, head / group, token % spec.block_size) + d);
+      return std::pair(block_address(args.cache, plan.block_tables[entry]),
+                       element_of(spec, which, head / group, token % spec.block_size));
     };
     std::vector<double> scores;
     double largest = -std::numeric_limits<double>::infinity();
     for (std::int64_t t = begin; t < end; ++t) {
+      const auto [block, first] = cached(kKey, t);
       double score = 0;
-      for (std::int64_t d = 0; d < dim; ++d) score += at(args.q, {query, head, d}) * cached(kKey, t, d);
+      for (std::int64_t d = 0; d < dim; ++d)
+        score += at(args.q, {query, head, d}) * load(block, spec.dtype, first + d);
       score *= args.scale;
       if (args.soft_cap > 0) score = args.soft_cap * std::tanh(score / args.soft_cap);
       largest = std::max(largest, score);
@@ -152,12 +156,15 @@ void attention(Stream&, const AttentionArgs& args) {
     }
     double sum = 0;
     for (double& score : scores) sum += score = std::exp(score - largest);
-    for (std::int64_t d = 0; d < dim; ++d) {
-      double mixed = 0;
-      for (std::int64_t t = begin; t < end; ++t)
-        mixed += scores[static_cast<std::size_t>(t - begin)] * cached(kValue, t, d);
-      put(args.out, {query, head * dim + d}, mixed / sum);
+    std::vector<double> mixed(static_cast<std::size_t>(dim));
+    for (std::int64_t t = begin; t < end; ++t) {
+      const auto [block, first] = cached(kValue, t);
+      for (std::int64_t d = 0; d < dim; ++d)
+        mixed[static_cast<std::size_t>(d)] +=
+            scores[static_cast<std::size_t>(t - begin)] * load(block, spec.dtype, first + d);
     }
+    for (std::int64_t d = 0; d < dim; ++d)
+      put(args.out, {query, head * dim + d}, mixed[static_cast<std::size_t>(d)] / sum);
   };
 
   for (std::size_t s = 0; s < plan.lengths.size(); ++s) {

@@ -5,11 +5,17 @@
 //! opaque, immutable after creation and safe to use from many threads. No panic crosses the boundary. The C++
 //! declarations are in bridge.h.
 
+mod budget;
+mod bytecode;
+mod environment;
+mod json;
+mod precheck;
 mod python;
 mod template;
 mod tokenizer;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
+use std::sync::Once;
 
 pub use template::{Limits, Template};
 pub use tokenizer::Tokenizer;
@@ -41,8 +47,10 @@ impl From<Vec<u8>> for Bytes {
 
 type Outcome<T> = Result<T, String>;
 
-/// Runs `body`, writes its bytes or its error message to `out`.
+/// Runs `body`, writes its bytes or its error message to `out`. A panic is an answer, so it says nothing on stderr.
 unsafe fn answer(out: *mut Bytes, body: impl FnOnce() -> Outcome<Vec<u8>>) -> Status {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| set_hook(Box::new(|_| {})));
     let (status, bytes) = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(bytes)) => (Status::Ok, bytes),
         Ok(Err(message)) => (Status::Invalid, message.into_bytes()),
@@ -75,7 +83,11 @@ pub struct Slice {
 
 impl Slice {
     unsafe fn bytes<'a>(self) -> &'a [u8] {
-        if self.len == 0 { &[] } else { std::slice::from_raw_parts(self.data, self.len) }
+        if self.len == 0 {
+            &[]
+        } else {
+            std::slice::from_raw_parts(self.data, self.len)
+        }
     }
 
     unsafe fn text<'a>(self) -> Outcome<&'a str> {
@@ -93,7 +105,10 @@ pub unsafe extern "C" fn octavo_bytes_free(bytes: Bytes) {
 /// `json`: the text of a tokenizer.json. `config`: that of its tokenizer_config.json, or empty.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_open(
-    json: Slice, config: Slice, handle: *mut *mut Tokenizer, out: *mut Bytes,
+    json: Slice,
+    config: Slice,
+    handle: *mut *mut Tokenizer,
+    out: *mut Bytes,
 ) -> Status {
     create(handle, out, || Tokenizer::open(json.bytes(), config.bytes()))
 }
@@ -106,7 +121,10 @@ pub unsafe extern "C" fn octavo_tokenizer_free(handle: *mut Tokenizer) {
 /// `out`: the ids, as native-endian u32.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_encode(
-    handle: *const Tokenizer, text: Slice, add_special_tokens: bool, out: *mut Bytes,
+    handle: *const Tokenizer,
+    text: Slice,
+    add_special_tokens: bool,
+    out: *mut Bytes,
 ) -> Status {
     answer(out, || {
         let ids = (*handle).encode(text.text()?, add_special_tokens)?;
@@ -117,7 +135,11 @@ pub unsafe extern "C" fn octavo_tokenizer_encode(
 /// `continues`: decode as the continuation of a text, not as its beginning.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_decode(
-    handle: *const Tokenizer, ids: *const u32, count: usize, skip_special_tokens: bool, continues: bool,
+    handle: *const Tokenizer,
+    ids: *const u32,
+    count: usize,
+    skip_special_tokens: bool,
+    continues: bool,
     out: *mut Bytes,
 ) -> Status {
     answer(out, || {
@@ -172,7 +194,11 @@ pub unsafe extern "C" fn octavo_tokenizer_grouping(handle: *const Tokenizer) -> 
 /// `special_tokens`: a JSON object of names and strings that every render sees.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_template_open(
-    source: Slice, special_tokens: Slice, limits: Limits, handle: *mut *mut Template, out: *mut Bytes,
+    source: Slice,
+    special_tokens: Slice,
+    limits: Limits,
+    handle: *mut *mut Template,
+    out: *mut Bytes,
 ) -> Status {
     create(handle, out, || Template::open(source.text()?, special_tokens.text()?, limits))
 }
@@ -190,13 +216,16 @@ pub struct RenderInput {
     documents: Slice,
     kwargs: Slice,
     add_generation_prompt: bool,
+    continue_final_message: bool,
     now: i64,
 }
 
 /// `out`: the rendered text. A panic of the template engine is the template's fault, too.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_template_render(
-    handle: *const Template, input: *const RenderInput, out: *mut Bytes,
+    handle: *const Template,
+    input: *const RenderInput,
+    out: *mut Bytes,
 ) -> Status {
     let status = answer(out, || {
         let input = &*input;
@@ -206,9 +235,14 @@ pub unsafe extern "C" fn octavo_template_render(
             documents: input.documents.text()?,
             kwargs: input.kwargs.text()?,
             add_generation_prompt: input.add_generation_prompt,
+            continue_final_message: input.continue_final_message,
             now: input.now,
         };
         Ok((*handle).render(&conversation)?.into_bytes())
     });
-    if status == Status::Internal { Status::Invalid } else { status }
+    if status == Status::Internal {
+        Status::Invalid
+    } else {
+        status
+    }
 }

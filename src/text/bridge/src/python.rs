@@ -1,13 +1,13 @@
-//! What a chat template expects of Python: str(), json.dumps, strftime and the methods of str, list and dict.
+//! What a chat template expects of Python: str(), slices, strftime and the methods of str, list and dict.
 
 use std::ffi::CString;
 use std::fmt::Write;
 
-use minijinja::value::{Value, ValueKind};
+use minijinja::value::{Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
 
-fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+pub fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
@@ -15,7 +15,9 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 pub fn str(value: &Value) -> String {
     match value.kind() {
         ValueKind::Number if !value.is_integer() => float_repr(value),
-        ValueKind::Seq | ValueKind::Map if value.as_object().is_some_and(|object| object.enumerator_len().is_some()) => {
+        ValueKind::Seq | ValueKind::Map
+            if value.as_object().is_some_and(|object| object.enumerator_len().is_some()) =>
+        {
             let mut out = String::new();
             write_repr(value, &mut out);
             out
@@ -39,15 +41,46 @@ fn write_repr(value: &Value, out: &mut String) {
             out.push_str(": ");
             write_repr(&value.get_item(key).unwrap_or_default(), out);
         }),
-        ValueKind::String => {
-            let _ = write!(out, "{value:?}");
-        }
+        ValueKind::String => write_repr_string(value.as_str().unwrap_or_default(), out),
         _ => out.push_str(&str(value)),
     }
 }
 
+/// repr() of a string: in single quotes unless it has some and no double ones; what does not print is escaped.
+fn write_repr_string(text: &str, out: &mut String) {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            c if c == quote => out.extend(['\\', c]),
+            c if is_printable(c) => out.push(c),
+            c => {
+                let _ = match c as u32 {
+                    code @ 0..=0xFF => write!(out, "\\x{code:02x}"),
+                    code @ 0..=0xFFFF => write!(out, "\\u{code:04x}"),
+                    code => write!(out, "\\U{code:08x}"),
+                };
+            }
+        }
+    }
+    out.push(quote);
+}
+
+/// Rust's notion of printable, which like Python's is that of the Unicode categories. A letter in front keeps combining
+/// marks from counting as unprintable.
+fn is_printable(c: char) -> bool {
+    !String::from_iter(['a', c]).escape_debug().any(|escaped| escaped == '{') || c == '{'
+}
+
 fn write_repr_items(
-    brackets: (char, char), container: &Value, out: &mut String, mut write_item: impl FnMut(&Value, &mut String),
+    brackets: (char, char),
+    container: &Value,
+    out: &mut String,
+    mut write_item: impl FnMut(&Value, &mut String),
 ) {
     out.push(brackets.0);
     for (at, item) in container.try_iter().into_iter().flatten().enumerate() {
@@ -78,6 +111,81 @@ fn float_repr(value: &Value) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
+/// a * b, refused when a repeated text or list would be larger than bytes_max.
+pub fn multiply(a: &Value, b: &Value, bytes_max: usize) -> Result<Value, Error> {
+    let (repeated, times) = if b.is_integer() { (a, b) } else { (b, a) };
+    let times = times.as_i64().map(|times| usize::try_from(times).unwrap_or(0));
+    let fits = |each: usize| match times {
+        None => Err(invalid(format!("cannot multiply {} and {}", a.kind(), b.kind()))),
+        Some(times) if times.saturating_mul(each) > bytes_max => Err(invalid("the template builds too much")),
+        Some(times) => Ok(times),
+    };
+    match repeated.kind() {
+        ValueKind::String => {
+            let text = repeated.as_str().unwrap_or_default();
+            Ok(Value::from(text.repeat(fits(text.len())?)))
+        }
+        ValueKind::Seq => {
+            let items: Vec<Value> = repeated.try_iter()?.collect();
+            let times = fits(items.len().saturating_mul(std::mem::size_of::<Value>()))?;
+            let items: Vec<Value> = std::iter::repeat_n(&items, times).flatten().cloned().collect();
+            Ok(if repeated.is_tuple() { Value::from(Tuple::from(items)) } else { Value::from(items) })
+        }
+        _ => multiply_numbers(a, b),
+    }
+}
+
+fn multiply_numbers(a: &Value, b: &Value) -> Result<Value, Error> {
+    let refuse = |_| invalid(format!("cannot multiply {} and {}", a.kind(), b.kind()));
+    if a.is_integer() && b.is_integer() {
+        let (a, b) = (i128::try_from(a.clone()).map_err(refuse)?, i128::try_from(b.clone()).map_err(refuse)?);
+        return a.checked_mul(b).map(Value::from).ok_or_else(|| invalid("the product is too large"));
+    }
+    Ok(Value::from(f64::try_from(a.clone()).map_err(refuse)? * f64::try_from(b.clone()).map_err(refuse)?))
+}
+
+/// value[start:stop:step] of a string, list or tuple.
+pub fn slice(value: &Value, start: &Value, stop: &Value, step: &Value) -> Result<Value, Error> {
+    if let Some(text) = value.as_str() {
+        let chars: Vec<char> = text.chars().collect();
+        let picked = slice_indices(chars.len(), start, stop, step)?;
+        return Ok(Value::from(picked.into_iter().map(|at| chars[at]).collect::<String>()));
+    }
+    if value.kind() != ValueKind::Seq {
+        return Err(invalid(format!("{} cannot be sliced", value.kind())));
+    }
+    let items: Vec<Value> = value.try_iter()?.collect();
+    let picked = slice_indices(items.len(), start, stop, step)?;
+    let items: Vec<Value> = picked.into_iter().map(|at| items[at].clone()).collect();
+    Ok(if value.is_tuple() { Value::from(Tuple::from(items)) } else { Value::from(items) })
+}
+
+/// The indices that range(*slice(start, stop, step).indices(len)) has.
+fn slice_indices(len: usize, start: &Value, stop: &Value, step: &Value) -> Result<Vec<usize>, Error> {
+    let bound = |value: &Value| match value.as_i64() {
+        None if value.is_none() => Ok(None),
+        None => Err(invalid("slice indices must be integers or none")),
+        Some(at) => Ok(Some(at)),
+    };
+    let step = bound(step)?.unwrap_or(1);
+    if step == 0 {
+        return Err(invalid("slice step cannot be zero"));
+    }
+    let len = len as i64;
+    // Backwards, the bounds are one lower: from the last index down to and with the first.
+    let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
+    let clip = |at: i64| (if at < 0 { at.saturating_add(len) } else { at }).clamp(low, high);
+    let start = bound(start)?.map_or(if step > 0 { low } else { high }, clip);
+    let stop = bound(stop)?.map_or(if step > 0 { high } else { low }, clip);
+    let mut picked = Vec::new();
+    let mut at = start;
+    while if step > 0 { at < stop } else { at > stop } {
+        picked.push(at as usize);
+        at = at.saturating_add(step);
+    }
+    Ok(picked)
+}
+
 /// datetime.now().strftime(format), with `now` in seconds since the epoch, in local time.
 pub fn strftime(format: &str, now: i64) -> Result<String, Error> {
     // A naive datetime has no zone and these renders no fraction: Python settles both before it calls strftime(3).
@@ -101,150 +209,26 @@ pub fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value
         match method {
             "removeprefix" => return Ok(text.strip_prefix(argument).map_or_else(whole, Value::from)),
             "removesuffix" => return Ok(text.strip_suffix(argument).map_or_else(whole, Value::from)),
-            "partition" => {
-                return parts(text.split_once(argument).map_or([text, "", ""], |(a, b)| [a, argument, b]))
-            }
-            "rpartition" => {
-                return parts(text.rsplit_once(argument).map_or(["", "", text], |(a, b)| [a, argument, b]))
-            }
+            "partition" => return parts(text.split_once(argument).map_or([text, "", ""], |(a, b)| [a, argument, b])),
+            "rpartition" => return parts(text.rsplit_once(argument).map_or(["", "", text], |(a, b)| [a, argument, b])),
             _ => {}
         }
     }
     pycompat::unknown_method_callback(state, value, method, args)
 }
 
-pub struct JsonStyle {
-    ensure_ascii: bool,
-    indent: Option<String>,
-    item_separator: String,
-    key_separator: String,
-    sort_keys: bool,
+/// How many bytes text.replace(from, to) would have.
+pub fn replaced_bytes(text: &str, from: &str, to: &str) -> usize {
+    let found = if from.is_empty() { text.chars().count() + 1 } else { text.matches(from).count() };
+    text.len().saturating_add(found.saturating_mul(to.len()))
 }
 
-impl JsonStyle {
-    pub fn new(
-        ensure_ascii: bool, indent: Option<Value>, separators: Option<Value>, sort_keys: bool,
-    ) -> Result<JsonStyle, Error> {
-        let indent = match indent {
-            None => None,
-            Some(indent) if indent.as_str().is_some() => indent.as_str().map(String::from),
-            Some(indent) => {
-                let width = indent.as_i64().ok_or_else(|| invalid("tojson: indent must be a number or a string"))?;
-                Some(" ".repeat(width.clamp(0, 64) as usize))
-            }
-        };
-        let separator = |at: usize, default: &str| match &separators {
-            None => Ok(default.to_string()),
-            Some(given) => match given.get_item_by_index(at)?.as_str() {
-                Some(text) => Ok(text.to_string()),
-                None => Err(invalid("tojson: separators must be two strings")),
-            },
-        };
-        let item_separator = separator(0, if indent.is_some() { "," } else { ", " })?;
-        let key_separator = separator(1, ": ")?;
-        Ok(JsonStyle { ensure_ascii, indent, item_separator, key_separator, sort_keys })
+/// How many bytes a method's result may have, for the methods that can return far more than they were given.
+pub fn method_result_bytes(value: &Value, method: &str, args: &[Value]) -> usize {
+    let text = |value: Option<&Value>| value.and_then(|value| value.as_str().map(String::from)).unwrap_or_default();
+    match method {
+        "replace" => replaced_bytes(&text(Some(value)), &text(args.first()), &text(args.get(1))),
+        "join" => args.first().and_then(Value::len).unwrap_or(0).saturating_mul(text(Some(value)).len()),
+        _ => 0,
     }
-}
-
-/// json.dumps(value)
-pub fn json_dumps(value: &Value, style: &JsonStyle) -> Result<String, Error> {
-    let mut out = String::new();
-    write_json(value, style, 0, &mut out)?;
-    Ok(out)
-}
-
-fn write_json(value: &Value, style: &JsonStyle, depth: usize, out: &mut String) -> Result<(), Error> {
-    match value.kind() {
-        ValueKind::None => out.push_str("null"),
-        ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-        ValueKind::Number => out.push_str(&json_number(value)),
-        ValueKind::String => write_json_string(value.as_str().unwrap_or_default(), style, out),
-        ValueKind::Seq | ValueKind::Iterable => {
-            let items: Vec<Value> = value.try_iter()?.collect();
-            write_items(('[', ']'), items.iter(), style, depth, out, |item, out| {
-                write_json(item, style, depth + 1, out)
-            })?;
-        }
-        ValueKind::Map => {
-            let mut keys: Vec<Value> = value.try_iter()?.collect();
-            if style.sort_keys {
-                keys.sort();
-            }
-            write_items(('{', '}'), keys.iter(), style, depth, out, |key, out| {
-                write_json_string(&json_key(key)?, style, out);
-                out.push_str(&style.key_separator);
-                write_json(&value.get_item(key)?, style, depth + 1, out)
-            })?;
-        }
-        kind => return Err(invalid(format!("{kind} is not JSON serializable"))),
-    }
-    Ok(())
-}
-
-fn write_items<'a>(
-    brackets: (char, char), items: impl ExactSizeIterator<Item = &'a Value>, style: &JsonStyle, depth: usize,
-    out: &mut String, mut write_item: impl FnMut(&Value, &mut String) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let empty = items.len() == 0;
-    out.push(brackets.0);
-    for (at, item) in items.enumerate() {
-        if at > 0 {
-            out.push_str(&style.item_separator);
-        }
-        break_line(style, depth + 1, out);
-        write_item(item, out)?;
-    }
-    if !empty {
-        break_line(style, depth, out);
-    }
-    out.push(brackets.1);
-    Ok(())
-}
-
-fn break_line(style: &JsonStyle, depth: usize, out: &mut String) {
-    if let Some(indent) = &style.indent {
-        out.push('\n');
-        (0..depth).for_each(|_| out.push_str(indent));
-    }
-}
-
-fn json_number(value: &Value) -> String {
-    match str(value).as_str() {
-        "nan" => "NaN".into(),
-        "inf" => "Infinity".into(),
-        "-inf" => "-Infinity".into(),
-        number => number.into(),
-    }
-}
-
-fn json_key(key: &Value) -> Result<String, Error> {
-    match key.kind() {
-        ValueKind::String => Ok(key.as_str().unwrap_or_default().into()),
-        ValueKind::None => Ok("null".into()),
-        ValueKind::Bool => Ok(if key.is_true() { "true" } else { "false" }.into()),
-        ValueKind::Number => Ok(json_number(key)),
-        kind => Err(invalid(format!("{kind} cannot be a JSON key"))),
-    }
-}
-
-fn write_json_string(text: &str, style: &JsonStyle, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' || (style.ensure_ascii && !(' '..='~').contains(&c)) => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }

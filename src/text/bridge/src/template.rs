@@ -2,17 +2,17 @@
 //! controls, plus `tojson`, `strftime_now`, `raise_exception` and `{% generation %}`, under limits.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::sync::Arc;
 
+use minijinja::machinery::{self, CompiledTemplate, TemplateConfig};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value as Json};
+use minijinja::value::{Value, ValueKind};
+use minijinja::{AutoEscape, Error, ErrorKind};
 
-use crate::{python, Outcome};
-
-const NAME: &str = "chat_template";
+use crate::budget::Budget;
+use crate::bytecode::Program;
+use crate::environment::{environment, RAISED};
+use crate::{json, precheck, python, Outcome};
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -20,15 +20,20 @@ pub struct Limits {
     source_bytes: usize,
     output_bytes: usize,
     depth: usize,
-    /// Instructions for any render, and more for each byte of input.
-    fuel_base: u64,
+    /// Instructions, and bytes built (written, joined, repeated): so many for any render ..
+    fuel: u64,
+    built_bytes: u64,
+    /// .. and so many more for each byte of input.
     fuel_per_input_byte: u64,
+    built_bytes_per_input_byte: u64,
 }
 
 pub struct Template {
-    environment: Environment<'static>,
+    program: Program,
     special_tokens: BTreeMap<String, Value>,
     limits: Limits,
+    /// What `program` borrows from: dropped after it.
+    _source: Box<str>,
 }
 
 /// What one render is about, as JSON texts; an empty one is null.
@@ -38,6 +43,8 @@ pub struct Conversation<'a> {
     pub documents: &'a str,
     pub kwargs: &'a str,
     pub add_generation_prompt: bool,
+    /// Render the last message open-ended, for the model to go on with.
+    pub continue_final_message: bool,
     pub now: i64,
 }
 
@@ -46,39 +53,79 @@ impl Template {
         if source.len() > limits.source_bytes {
             return Err(format!("{} bytes, the limit is {}", source.len(), limits.source_bytes));
         }
-        let special_tokens = parse("special tokens", special_tokens)?;
-        let mut environment = environment(&limits);
-        environment.add_template_owned(NAME, tolerate_generation_tags(source)).map_err(|e| describe(&e))?;
-        Ok(Template { environment, special_tokens, limits })
+        let special_tokens = object("special tokens", special_tokens)?.into_iter().collect();
+        let source = tolerate_generation_tags(source).into_boxed_str();
+        // SAFETY: the text lives on the heap, unmoved and unchanged, until `program` is gone.
+        let borrowed: &'static str = unsafe { &*(&*source as *const str) };
+        let config = TemplateConfig {
+            syntax_config: SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("valid"),
+            default_auto_escape: Arc::new(|_| AutoEscape::None),
+        };
+        precheck::check(borrowed, &config.syntax_config)?;
+        let program = on_deep_stack(source.len(), || {
+            let compiled = CompiledTemplate::new("chat_template", borrowed, &config).map_err(|e| describe(&e))?;
+            Ok(Program::new(&compiled))
+        })?;
+        Ok(Template { program, special_tokens, limits, _source: source })
     }
 
     pub fn render(&self, conversation: &Conversation) -> Outcome<String> {
-        let mut environment = self.environment.clone();
-        environment.set_fuel(Some(self.limits.fuel_base + self.limits.fuel_per_input_byte * conversation.bytes()));
-        let template = environment.get_template(NAME).map_err(|e| describe(&e))?;
-        let mut output = BoundedText { bytes: Vec::new(), limit: self.limits.output_bytes };
-        let context = self.context(conversation)?;
-        template.render_captured_to(Value::from(context), &mut output).map_err(|e| describe(&e))?;
-        String::from_utf8(output.bytes).map_err(|e| e.to_string())
+        if conversation.continue_final_message && conversation.add_generation_prompt {
+            return Err("continue_final_message and add_generation_prompt exclude each other".into());
+        }
+        let context = Value::from(self.context(conversation)?);
+        let input = conversation.bytes();
+        let budget = Budget::new(self.limits.built_bytes + self.limits.built_bytes_per_input_byte * input);
+        let mut environment = environment(&Arc::new(budget));
+        environment.set_fuel(Some(self.limits.fuel + self.limits.fuel_per_input_byte * input));
+        environment.set_recursion_limit(self.limits.depth);
+        let mut text = String::new();
+        let mut output = machinery::make_string_output(&mut text);
+        let (main, blocks) = (&self.program.main, &self.program.blocks);
+        machinery::eval(&environment, main, context, blocks, &mut output, AutoEscape::None)
+            .map_err(|e| describe(&e))?;
+        if conversation.continue_final_message {
+            text = cut_at_continuation(text)?;
+        }
+        if text.len() > self.limits.output_bytes {
+            return Err(format!(
+                "the rendered text has {} bytes, the limit is {}",
+                text.len(),
+                self.limits.output_bytes
+            ));
+        }
+        Ok(text)
     }
 
     fn context(&self, conversation: &Conversation) -> Outcome<BTreeMap<String, Value>> {
         let mut context = self.special_tokens.clone();
-        let kwargs: Option<BTreeMap<String, Value>> = parse("chat_template_kwargs", conversation.kwargs)?;
-        context.extend(kwargs.unwrap_or_default());
+        context.extend(object("chat_template_kwargs", conversation.kwargs)?);
         let now = conversation.now;
         let own: [(&str, Value); 5] = [
-            ("messages", messages(conversation.messages)?),
-            ("tools", parse("tools", conversation.tools)?),
-            ("documents", parse("documents", conversation.documents)?),
+            ("messages", messages(conversation.messages, conversation.continue_final_message)?),
+            ("tools", json::loads("tools", conversation.tools)?),
+            ("documents", json::loads("documents", conversation.documents)?),
             ("add_generation_prompt", conversation.add_generation_prompt.into()),
             ("strftime_now", Value::from_function(move |format: &str| python::strftime(format, now))),
         ];
         for (name, value) in own {
-            context.insert(name.into(), value);
+            if context.insert(name.into(), value).is_some() {
+                return Err(format!("chat_template_kwargs: {name:?} is reserved"));
+            }
         }
         Ok(context)
     }
+}
+
+/// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d"), without a limit of its own: its
+/// stack must be as deep as the source is long. It is reserved, not used.
+fn on_deep_stack<T: Send>(source_bytes: usize, body: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+    const STACK_PER_SOURCE_BYTE: usize = 2048;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size((1 << 20) + source_bytes * STACK_PER_SOURCE_BYTE);
+        let running = thread.spawn_scoped(scope, body).map_err(|e| format!("no stack to compile it on: {e}"))?;
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 impl Conversation<'_> {
@@ -87,60 +134,82 @@ impl Conversation<'_> {
     }
 }
 
-fn parse<T: DeserializeOwned>(field: &str, json: &str) -> Outcome<T> {
-    let json = if json.is_empty() { "null" } else { json };
-    serde_json::from_str(json).map_err(|e| format!("{field}: invalid JSON: {e}"))
+/// The pairs of a JSON object.
+fn object(field: &str, json: &str) -> Outcome<Vec<(String, Value)>> {
+    let value = json::loads(field, json)?;
+    match value.kind() {
+        ValueKind::None => Ok(Vec::new()),
+        ValueKind::Map => Ok(pairs(&value)),
+        kind => Err(format!("{field}: must be an object, not a {kind}")),
+    }
+}
+
+fn pairs(map: &Value) -> Vec<(String, Value)> {
+    let keys = map.try_iter().into_iter().flatten();
+    keys.map(|key| (key.to_string(), map.get_item(&key).unwrap_or_default())).collect()
 }
 
 /// The messages, with a message's reasoning under each name that templates read it by, as transformers has it.
-fn messages(json: &str) -> Outcome<Value> {
-    let mut messages: Vec<Map<String, Json>> = parse("messages", json)?;
-    for message in &mut messages {
-        let named = ["reasoning_content", "thinking", "reasoning"].map(|name| message.get(name));
-        let Some(reasoning) = named.into_iter().flatten().find(|value| !value.is_null()).cloned() else { continue };
-        message.insert("reasoning_content".into(), reasoning.clone());
-        if !message.contains_key("thinking") {
-            message.shift_insert(0, "thinking".into(), reasoning);
+fn messages(json: &str, continue_final: bool) -> Outcome<Value> {
+    let messages = json::loads("messages", json)?;
+    if messages.kind() != ValueKind::Seq {
+        return Err(format!("messages: must be an array, not a {}", messages.kind()));
+    }
+    let mut aliased = Vec::new();
+    for (at, message) in messages.try_iter().into_iter().flatten().enumerate() {
+        if message.kind() != ValueKind::Map {
+            return Err(format!("messages[{at}]: must be an object, not a {}", message.kind()));
+        }
+        aliased.push(alias_reasoning(message));
+    }
+    if continue_final {
+        let last = aliased.pop().ok_or("continue_final_message: there is no message")?;
+        aliased.push(mark_continuation(&last)?);
+    }
+    Ok(Value::from(aliased))
+}
+
+/// Put at the end of the text to be continued; the render ends where it appears. The space shows whether the template trims.
+const CONTINUATION: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+/// The message with the mark behind its content, or behind the last text part of it.
+fn mark_continuation(message: &Value) -> Outcome<Value> {
+    let with = |map: &Value, key: &str, value: Value| {
+        Value::from_pairs(pairs(map).into_iter().chain([(key.to_string(), value)]))
+    };
+    let marked = |text: &Value| text.as_str().map(|text| Value::from(format!("{text}{CONTINUATION}")));
+    let content = message.get_attr("content").unwrap_or_default();
+    if let Some(text) = marked(&content) {
+        return Ok(with(message, "content", text));
+    }
+    let mut parts: Vec<Value> = content.try_iter().into_iter().flatten().collect();
+    for part in parts.iter_mut().rev() {
+        if let Some(text) = part.get_attr("text").ok().as_ref().and_then(marked) {
+            *part = with(part, "text", text);
+            return Ok(with(message, "content", Value::from(parts)));
         }
     }
-    serde_json::to_value(messages).and_then(serde_json::from_value).map_err(|e| format!("messages: {e}"))
+    Err("continue_final_message: the last message has no text to continue".into())
 }
 
-fn environment(limits: &Limits) -> Environment<'static> {
-    let mut environment = Environment::new();
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("valid syntax"));
-    environment.set_recursion_limit(limits.depth);
-    environment.set_unknown_method_callback(python::call_method);
-    environment.set_formatter(|out, _, value| Ok(out.write_str(&python::str(value))?));
-    environment.remove_global("debug");
-    environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
-        Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{message}")))
-    });
-    environment.add_filter("tojson", tojson);
-    environment.add_filter("string", |value: Value| python::str(&value));
-    environment.add_test("sequence", |value: &Value| {
-        matches!(value.kind(), ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map)
-    });
-    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
-    environment
+fn cut_at_continuation(mut text: String) -> Outcome<String> {
+    let found = text.rfind(CONTINUATION.trim_end());
+    let at = found.ok_or("continue_final_message: the template does not write the last message out")?;
+    let spaced = text[at..].starts_with(CONTINUATION);
+    text.truncate(if spaced { at } else { text[..at].trim_end().len() });
+    Ok(text)
 }
 
-/// transformers' tojson: json.dumps(x, ensure_ascii, indent, separators, sort_keys), without HTML escapes.
-fn tojson(
-    value: &Value, ensure_ascii: Option<bool>, indent: Option<Value>, separators: Option<Value>, named: Kwargs,
-) -> Result<String, Error> {
-    let separators = match separators {
-        None => named.get::<Option<Value>>("separators")?,
-        given => given,
+fn alias_reasoning(message: Value) -> Value {
+    let named = ["reasoning_content", "thinking", "reasoning"].map(|name| message.get_attr(name).unwrap_or_default());
+    let Some(reasoning) = named.into_iter().find(|value| !value.is_none() && !value.is_undefined()) else {
+        return message;
     };
-    let style = python::JsonStyle::new(
-        ensure_ascii.or(named.get("ensure_ascii")?).unwrap_or(false),
-        indent.or(named.get("indent")?).filter(|indent| !indent.is_none()),
-        separators.filter(|separators| !separators.is_none()),
-        named.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
-    )?;
-    named.assert_all_used()?;
-    python::json_dumps(value, &style)
+    let thinking = message.get_attr("thinking").ok().filter(|value| !value.is_undefined());
+    let mut all = vec![("thinking".to_string(), thinking.unwrap_or_else(|| reasoning.clone()))];
+    all.extend(pairs(&message).into_iter().filter(|(name, _)| name != "thinking"));
+    all.push(("reasoning_content".into(), reasoning));
+    Value::from_pairs(all)
 }
 
 /// `{% generation %}` marks the assistant's text for training masks; for rendering it is only a scope.
@@ -164,42 +233,18 @@ fn tolerate_generation_tags(source: &str) -> String {
     out
 }
 
-/// Marks an error that the template itself raised: its message is passed on bare.
-const RAISED: &str = "\u{1}";
-
-fn describe(error: &Error) -> String {
+pub fn describe(error: &Error) -> String {
     let detail = error.detail().unwrap_or_default();
     if let Some(message) = detail.strip_prefix(RAISED) {
         return message.to_string();
     }
     let text = match error.kind() {
         ErrorKind::OutOfFuel => "the template runs too long: out of fuel".to_string(),
-        ErrorKind::WriteFailure => "the rendered text is too long".to_string(),
         kind if detail.is_empty() => kind.to_string(),
         kind => format!("{kind}: {detail}"),
     };
     match error.line() {
         Some(line) => format!("{text} (template line {line})"),
         None => text,
-    }
-}
-
-/// A buffer that refuses to grow past its limit.
-struct BoundedText {
-    bytes: Vec<u8>,
-    limit: usize,
-}
-
-impl Write for BoundedText {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > self.limit {
-            return Err(io::Error::other("output limit"));
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -170,7 +170,11 @@ fn frame(inner: &mut tokenizers::Tokenizer, config: &Json) -> Outcome<()> {
 /// The byte that the ByteFallback decoder reads out of a token.
 fn fallback_byte(token: &str) -> Option<u8> {
     let hex = token.strip_prefix("<0x")?.strip_suffix('>')?;
-    if hex.len() == 2 { u8::from_str_radix(hex, 16).ok() } else { None }
+    if hex.len() == 2 {
+        u8::from_str_radix(hex, 16).ok()
+    } else {
+        None
+    }
 }
 
 /// The bytes that the ByteLevel decoder reads out of a token: GPT-2 shows each byte as one printable character. A token
