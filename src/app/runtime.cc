@@ -52,7 +52,8 @@ Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
-  if (options.engine.model_dir.empty()) {
+  const bool demo = options.engine.model_dir.empty();
+  if (demo) {
     TRY(options.engine.model_dir, demo_model_dir());
   }
   const std::string& dir = options.engine.model_dir;
@@ -73,7 +74,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   serve.eos_ids = generation.eos_ids;
   serve.model_root = dir;
   serve.rules.model_names = options.served_model_names;
-  if (serve.rules.model_names.empty()) serve.rules.model_names = {dir};
+  if (serve.rules.model_names.empty()) serve.rules.model_names = {demo ? "demo" : dir};
   serve.rules.limits.vocab_size = loaded.spec.vocab;
   serve.rules.limits.max_logprobs = options.engine.max_logprobs;
   serve.rules.max_model_len = loaded.max_model_len;
