@@ -37,9 +37,9 @@ fixed facts; stories and portraits, questions with system prompts and follow-ups
 sums, tool calls with replies, copying, counting and lists, recall from long lists. One key in
 twenty (a question, or the hero and object of a story) is held out of training. Loss is taken on
 stories and on the assistant's own words. Muon on hidden matrices, AdamW on the rest, rows of 512
-tokens with a growing share of 2048.
+tokens with some of 2048.
 
-{steps} steps, {tokens:.1f}M tokens.
+These weights saw {tokens:.1f}M tokens. The figures below are of these very weights.
 
 ## Measured on held-out data
 
@@ -80,7 +80,6 @@ def model_card(folder: Path, report: dict[str, Any]) -> str:
     return TEXT.format(
         title="Octavo demo model" if main else "Octavo demo draft model",
         size=weights / 2e6,
-        steps=training["steps"],
         tokens=training["tokens"] / 1e6,
         scores="\n".join(scores),
         losses="\n".join(f"| {domain} | {loss:.3f} |" for domain, loss in report["loss"].items()),
