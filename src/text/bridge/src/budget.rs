@@ -10,6 +10,9 @@ use crate::python::invalid;
 /// How deep a template may nest the lists and dicts it builds.
 const NESTING_MAX: usize = 100 + 200; // 200: jiter's limit for what comes in
 
+/// What a value counts for besides its text: its memory, and the time to walk over it.
+const PART_BYTES: usize = 64;
+
 /// How many bytes a render may still build.
 #[derive(Debug)]
 pub struct Budget(AtomicU64);
@@ -49,7 +52,7 @@ impl Budget {
         if depth > NESTING_MAX {
             return Err(invalid("the template nests lists too deep"));
         }
-        self.charge(std::mem::size_of::<Value>() + value.as_str().map_or(0, str::len))?;
+        self.charge(PART_BYTES + value.as_str().map_or(0, str::len))?;
         match value.kind() {
             ValueKind::Seq => value.try_iter()?.try_for_each(|item| self.charge_parts(&item, depth + 1)),
             ValueKind::Map => value.try_iter()?.try_for_each(|key| {
