@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "model/cache_layout.h"
 #include "model/decoder.h"
@@ -96,11 +97,12 @@ std::string roofline_text(const ModelSpec& spec, DType weights, DType cache) {
   };
   std::string text = "roofline (least traffic and work)\n";
   const std::int64_t longest = spec.max_positions;
-  for (const std::int64_t context : {std::int64_t{1}, std::min<std::int64_t>(4096, longest), longest}) {
+  for (const std::int64_t context :
+       std::set{std::int64_t{1}, std::min<std::int64_t>(4096, longest), longest}) {
     text += cost_line(fmt::format("decode at context {}", context), cost(1, context), 1);
   }
   for (const std::int64_t tokens :
-       {std::min<std::int64_t>(512, longest), std::min<std::int64_t>(4096, longest)}) {
+       std::set{std::min<std::int64_t>(512, longest), std::min<std::int64_t>(4096, longest)}) {
     text += cost_line(fmt::format("prefill of {}", tokens), cost(tokens, tokens), tokens);
   }
   return text;

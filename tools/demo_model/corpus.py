@@ -223,6 +223,19 @@ class Drawer:
     def copy_document(self) -> list[Piece]:
         return render_chat(self.draw(self.copy_task, self.rng.choice([1, 1, 2, 4])))
 
+    def echo_document(self) -> list[Piece]:
+        """Random words said again and again, or a longer run of them said twice.
+
+        No other text teaches so densely that what stood before comes again;
+        tools, recall and JSON build on the same skill.
+        """
+        if self.rng.random() < 0.6:
+            words, times = exercises.random_words(self.rng, 2, 8), self.rng.randint(4, 12)
+        else:
+            words, times = exercises.random_words(self.rng, 8, 40), 1
+        text, joiner = " ".join(words), self.rng.choice([" ", "\n", ", "])
+        return [(text, False), ((joiner + text) * times, True)]
+
     def recall_document(self) -> list[Piece]:
         return render_chat(self.draw(self.recall_task, 1))
 
@@ -296,7 +309,7 @@ class Drawer:
         return self.mixed_document(turns=24)
 
 
-SHORT_DOMAINS = {"story": 24, "qa": 26, "json": 12, "sum": 30, "tool": 11, "copy": 20, "recall": 8, "mixed": 8}
+SHORT_DOMAINS = {"story": 18, "qa": 30, "json": 12, "sum": 45, "tool": 10, "copy": 25, "echo": 10, "recall": 14, "mixed": 8}
 LONG_DOMAINS = {"haystack": 3, "long_recall": 3, "long_copy": 4, "long_chat": 4, "story": 6, "qa": 5, "sum": 5,
                 "tool": 3, "copy": 3, "json": 2}  # fmt: skip
 

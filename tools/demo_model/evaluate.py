@@ -1,6 +1,6 @@
 """Measure an exported model on held-out tasks, and write its model card.
 
-    python evaluate.py MODEL_DIR [--rows DIR] [--probes 100] [--card]
+    python evaluate.py MODEL_DIR [--rows DIR] [--probes 60] [--card]
 
 Everything goes through transformers and the shipped files, greedily decoded.
 "Taught" questions were seen in training; all other tasks are held out.
@@ -26,7 +26,7 @@ from card import model_card
 from chat import Message, render_chat
 from corpus import LONG_ROW, SHORT_DOMAINS, Drawer, Task, encode
 
-BATCH = 25
+BATCH = 50
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def answer_all(
         group = order[start : start + BATCH]
         inputs = tokenizer([prompts[i] for i in group], return_tensors="pt", padding=True, add_special_tokens=False)
         longest = max(expected[i] for i in group)
-        output = model.generate(**inputs, do_sample=False, max_new_tokens=2 * longest + 60,
+        output = model.generate(**inputs, do_sample=False, max_new_tokens=longest + 64,
                                 temperature=None, top_p=None, top_k=None)  # fmt: skip
         for i, tokens in zip(group, output[:, inputs.input_ids.shape[1] :]):
             ids = tokens.tolist()
@@ -183,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=Path)
     parser.add_argument("--rows", type=Path, help="packed rows, for the loss by position")
-    parser.add_argument("--probes", type=int, default=100, help="probes per kind of task")
+    parser.add_argument("--probes", type=int, default=60, help="probes per kind of task")
     parser.add_argument("--card", action="store_true", help="write README.md into the model folder")
     parser.add_argument("--show", type=int, default=0, help="print this many wrong answers")
     parser.add_argument("--threads", type=int, default=2)
@@ -200,7 +200,7 @@ def main() -> None:
         "loss": domain_losses(model, str(args.model / "tokenizer.json"), args.probes),
     }
     if args.rows:
-        report["loss_by_position"] = position_losses(model, args.rows, 96)
+        report["loss_by_position"] = position_losses(model, args.rows, 32)
     wrong = [(p, text) for p, (text, _) in zip(probes, results) if text != p.expected and p.domain != "story"]
     for probe, text in wrong[: args.show]:
         print(f"[{probe.domain}] {probe.messages[-1]['content'][-200:]!r}\n   wanted {probe.expected!r}\n   got    {text!r}")

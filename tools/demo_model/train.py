@@ -30,7 +30,7 @@ from model import CONFIGS, LanguageModel
 
 BATCH_TOKENS = 4096
 WARMUP_STEPS = 100
-DECAY_PART = 0.65
+DECAY_PART = 0.4
 LONG_PART = 0.25
 MUON_RATE = 6e-3
 ADAM_RATE = 3e-3
@@ -61,8 +61,8 @@ def rate_factor(step: int, steps: int) -> float:
 
 
 def is_long(step: int, steps: int) -> bool:
-    """Every eighth step has long rows, and every second one in the last part."""
-    return step % (2 if step > steps * (1 - LONG_PART) else 8) == 1
+    """Every eighth step has long rows, and every third one in the last part."""
+    return step % (3 if step > steps * (1 - LONG_PART) else 8) == 1
 
 
 class Exchange:

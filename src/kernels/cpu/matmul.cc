@@ -15,10 +15,11 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitRows = 192;          // rows of x of a unit of work
-constexpr std::int64_t kUnitColumns = 256;       // outputs of a unit
-constexpr std::int64_t kStretchBytes = 2048;     // of one row of W
-constexpr std::int64_t kUnitsPerThread = 4;      // units of work, so that threads finish together
+constexpr std::int64_t kUnitRows = 192;       // rows of x of a unit of work
+constexpr std::int64_t kUnitColumns = 256;    // outputs of a unit
+constexpr std::int64_t kStretchBytes = 2048;  // of one row of W
+constexpr std::int64_t kUnitsPerThread =
+    16;  // so that no thread is left with much to do when the others are done
 constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay waking the other threads
 
 // x as the tiles want it: numbers or pairs of 4 bytes, in tiles of `tile_rows` rows.

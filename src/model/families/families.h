@@ -1,7 +1,6 @@
 // The architectures that Octavo knows: config.json -> ModelSpec.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string_view>
 
