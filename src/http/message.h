@@ -30,7 +30,7 @@ class Headers {
 struct Request {
   std::string method;  // as sent: "GET", "POST", ...
   std::string
-      path;  // percent-decoded, begins with '/', without dot segments or empty segments ("*": OPTIONS *)
+      path;  // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
   std::string query;  // what follows '?', still encoded
   Headers headers;
   std::string body;

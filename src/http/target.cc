@@ -17,12 +17,12 @@ bool forbidden_in_path(char c) {
   return byte < 0x20 || byte == 0x7f || c == '\\';
 }
 
-bool has_odd_segment(std::string_view path) {
+bool has_dot_segment(std::string_view path) {
   std::size_t begin = 1;
   for (;;) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
     const std::string_view segment = path.substr(begin, end - begin);
-    if (segment == "." || segment == ".." || (segment.empty() && end < path.size())) return true;
+    if (segment == "." || segment == "..") return true;
     if (end == path.size()) return false;
     begin = end + 1;
   }
@@ -67,7 +67,8 @@ Result<Target> parse_target(std::string_view target) {
   if (!path) return invalid("target", "the path holds a broken percent escape");
   if (std::ranges::any_of(*path, forbidden_in_path))
     return invalid("target", "the path holds a control character or a backslash");
-  if (has_odd_segment(*path)) return invalid("target", "the path must not hold empty or dot segments");
+  if (encoded.find("//") != std::string_view::npos || has_dot_segment(*path))
+    return invalid("target", "the path must not hold empty or dot segments");
   return Target{*std::move(path), std::string(mark < target.size() ? target.substr(mark + 1) : "")};
 }
 

@@ -14,10 +14,10 @@ struct Target {
   std::string query;  // still encoded
 };
 
-// Takes origin form ("/a?b"), absolute form ("http://host/a?b") and "*". A target whose decoded path has a
-// dot segment, an empty segment, a backslash or a control character, and one with a broken escape, is refused
-// rather than repaired, so that no two readers can disagree on what it means. An encoded slash is a slash:
-// clients encode those in model names.
+// Takes origin form ("/a?b"), absolute form ("http://host/a?b") and "*". A target with an empty segment, a
+// dot segment (encoded or not), a backslash, a control character or a broken escape is refused rather than
+// repaired, so that no two readers can disagree on what it means. An encoded slash is a slash: clients encode
+// those in model names.
 Result<Target> parse_target(std::string_view target);
 
 // %XX -> byte, and with plus_is_space '+' -> ' '. nullopt: a broken escape.
