@@ -1,4 +1,5 @@
-// A network with its weights, ready to run on one backend.
+// A network with its weights, ready to run on one backend. Loading uses the backend and its stream: nothing
+// else may use them meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,8 @@ enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
-  int threads = 0;                        // that read and prepare; 0: as many as this process may use
-  // Called now and then, from any thread, one call at a time.
+  int threads = 0;                        // that read and check; 0: as many as this process may use
+  // Called after each matrix.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
