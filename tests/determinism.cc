@@ -1,0 +1,163 @@
+#include "determinism.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace octavo {
+namespace {
+
+constexpr std::size_t kExamplesMax = 8;
+
+struct Variation {
+  const char* name;
+  RigOptions options;
+  bool alone = false;
+  int rounds = 1;  // the second finds in the cache what the first has left there
+  bool preempts = false;
+};
+
+// Blocks for the longest request and a few short ones.
+constexpr int kTightBlocks = 40;
+
+std::vector<Variation> variations(const RigOptions& base) {
+  std::vector<Variation> all;
+  const auto add = [&](const char* variation) -> Variation& { return all.emplace_back(variation, base); };
+  {
+    Variation& v = add("alone, then warm");
+    v.alone = true;
+    v.rounds = 2;
+  }
+  {
+    Variation& v = add("alone, chunks of 7, cache off");
+    v.alone = true;
+    v.options.prefix_caching = false;
+    v.options.long_prefill_token_threshold = 7;
+  }
+  {
+    Variation& v = add("batch of 64, then warm");
+    v.rounds = 2;
+  }
+  {
+    Variation& v = add("batch of 64, 4 threads");
+    v.options.threads = 4;
+  }
+  {
+    Variation& v = add("batch of 64, cache off");
+    v.options.prefix_caching = false;
+  }
+  {
+    Variation& v = add("batch of 64, chunks of 1");
+    v.options.long_prefill_token_threshold = 1;
+  }
+  {
+    Variation& v = add("batch of 64, chunks of 7, 4 threads, cache off");
+    v.options.threads = 4;
+    v.options.prefix_caching = false;
+    v.options.long_prefill_token_threshold = 7;
+  }
+  {
+    Variation& v = add("batch of 64, chunks of 64, longest prefix first");
+    v.options.long_prefill_token_threshold = 64;
+    v.options.policy = Policy::longest_prefix;
+  }
+  {
+    Variation& v = add("batch of 64, steps of 64 tokens");
+    v.options.max_num_batched_tokens = 64;
+  }
+  {
+    Variation& v = add("preemption, by arrival");
+    v.options.num_blocks = kTightBlocks;
+    v.preempts = true;
+  }
+  {
+    Variation& v = add("preemption, by priority, steps of 100 tokens, cache off, 4 threads");
+    v.options.num_blocks = kTightBlocks;
+    v.options.policy = Policy::priority;
+    v.options.max_num_batched_tokens = 100;
+    v.options.prefix_caching = false;
+    v.options.threads = 4;
+    v.preempts = true;
+  }
+  return all;
+}
+
+std::string describe(const Transcript& got, const Transcript& alone) {
+  const auto first_difference = [](const auto& a, const auto& b) {
+    return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+  };
+  return fmt::format("{} tokens, alone {}: the first difference at token {}, at word {} of the logprobs",
+                     got.tokens.size(), alone.tokens.size(), first_difference(got.tokens, alone.tokens),
+                     first_difference(got.logprobs, alone.logprobs));
+}
+
+void compare(const std::vector<Answers>& got, const std::vector<Answers>& alone, const std::string& where,
+             Report& report) {
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    ++report.pairs;
+    if (got[i] == alone[i]) continue;
+    ++report.differences;
+    if (report.examples.size() >= kExamplesMax) continue;
+    for (std::size_t n = 0; n < alone[i].size(); ++n)
+      if (got[i][n] != alone[i][n])
+        report.examples.push_back(
+            fmt::format("{}, request {}, answer {}: {}", where, i, n, describe(got[i][n], alone[i][n])));
+  }
+}
+
+}  // namespace
+
+std::string name(const Level& level) {
+  constexpr const char* kIsa[] = {"avx2", "avx512", "avx512_bf16", "neon"};
+  return fmt::format("{}_{}", kIsa[static_cast<int>(level.isa)],
+                     level.dtype == ModelDType::float32 ? "float32" : "bfloat16");
+}
+
+std::vector<Level> levels() {
+  std::vector<Level> all;
+  for (const CpuIsa isa : {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16, CpuIsa::neon})
+    for (const ModelDType dtype : {ModelDType::bfloat16, ModelDType::float32})
+      if (make_cpu_backend({.threads = 1, .isa = isa})) all.push_back({isa, dtype});
+  return all;
+}
+
+void Report::add(const Report& other) {
+  pairs += other.pairs;
+  differences += other.differences;
+  preemptions += other.preemptions;
+  examples.insert(examples.end(), other.examples.begin(), other.examples.end());
+}
+
+Report check_determinism(const Level& level, int requests, std::uint32_t seed) {
+  RigOptions base;
+  base.isa = level.isa;
+  base.dtype = level.dtype;
+
+  RigOptions plain = base;
+  plain.prefix_caching = false;
+  Rig reference(plain);
+  const std::vector<Request> asked = random_requests(reference, requests, seed);
+  const std::vector<Answers> alone = reference.run_alone(asked);
+
+  Report report;
+  for (const Variation& variation : variations(base)) {
+    Rig rig(variation.options);
+    for (int round = 0; round < variation.rounds; ++round)
+      compare(variation.alone ? rig.run_alone(asked) : rig.run(asked), alone,
+              fmt::format("{}, {}, round {}", name(level), variation.name, round), report);
+    const EngineStats stats = rig.idle_stats();
+    report.preemptions += stats.preemptions;
+    if (variation.preempts && stats.preemptions == 0) {
+      ++report.differences;
+      report.examples.push_back(fmt::format("{}: nothing was preempted", variation.name));
+    }
+    if (stats.blocks_used != 0 || stats.unfinished != 0) {
+      ++report.differences;
+      report.examples.push_back(fmt::format("{}: {} blocks used, {} answers unfinished at the end",
+                                            variation.name, stats.blocks_used, stats.unfinished));
+    }
+  }
+  return report;
+}
+
+}  // namespace octavo

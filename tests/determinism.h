@@ -1,0 +1,34 @@
+// The promise that an answer depends on its request alone, tested on the shipped model: whatever the batch,
+// the chunks, the cache, the threads and the preemptions, tokens and log-probabilities are the same bits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rig.h"
+
+namespace octavo {
+
+// What may change the bits: comparisons stay within one.
+struct Level {
+  CpuIsa isa;
+  ModelDType dtype;
+};
+
+std::string name(const Level& level);
+std::vector<Level> levels();  // those that this processor has
+
+struct Report {
+  std::int64_t pairs = 0;  // of one request under one variation with the same request alone
+  std::int64_t differences = 0;
+  std::int64_t preemptions = 0;
+  std::vector<std::string> examples;  // the first differences, in words
+
+  void add(const Report& other);
+};
+
+// Compares `requests` requests under every variation.
+Report check_determinism(const Level& level, int requests, std::uint32_t seed);
+
+}  // namespace octavo

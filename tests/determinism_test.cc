@@ -1,0 +1,25 @@
+#include "determinism.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace octavo {
+namespace {
+
+constexpr int kRequests = 140;  // times 13 comparisons
+
+class Determinism : public testing::TestWithParam<Level> {};
+
+TEST_P(Determinism, AnAnswerDependsOnItsRequestAlone) {
+  const Report report = check_determinism(GetParam(), kRequests, 1);
+  fmt::print("{}: {} pairs, {} differences, {} preemptions\n", name(GetParam()), report.pairs,
+             report.differences, report.preemptions);
+  EXPECT_EQ(report.differences, 0);
+  for (const std::string& example : report.examples) ADD_FAILURE() << example;
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, Determinism, testing::ValuesIn(levels()),
+                         [](const auto& test) { return name(test.param); });
+
+}  // namespace
+}  // namespace octavo

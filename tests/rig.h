@@ -1,0 +1,90 @@
+// The shipped model behind a real engine whose every option can be chosen, and exact records of its answers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "kernels/backends.h"
+#include "model/model.h"
+
+namespace octavo {
+
+// One answer, bit for bit.
+struct Transcript {
+  std::vector<TokenId> tokens;
+  // Of the prompt's positions, then of the tokens: id, logprob (its bits), rank, then id and logprob of each
+  // entry of the list.
+  std::vector<std::uint32_t> logprobs;
+  FinishReason finished = FinishReason::error;
+  std::optional<TokenId> stop_token;
+
+  bool operator==(const Transcript&) const = default;
+};
+
+using Answers = std::vector<Transcript>;  // the n of a request
+
+struct RigOptions {
+  std::optional<CpuIsa> isa = {};  // nullopt: the best
+  int threads = 1;
+  ModelDType dtype = ModelDType::automatic;
+
+  int num_blocks = 4096;
+  int block_size = 16;
+  bool prefix_caching = true;
+  int max_num_batched_tokens = 2048;
+  int max_num_seqs = 64;
+  int long_prefill_token_threshold = 0;
+  Policy policy = Policy::fcfs;
+};
+
+// A request on its way: wait() gives its answers when all have ended.
+class Ticket final : public OutputSink {
+ public:
+  explicit Ticket(int n) : answers_(static_cast<std::size_t>(n)), unfinished_(n) {}
+  void deliver(Output&& output) noexcept override;
+  Answers wait();
+  bool started();  // whether a token has come
+
+  RequestId id = 0;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  Answers answers_;
+  std::vector<std::vector<std::uint32_t>> prompt_logprobs_{answers_.size()};
+  int unfinished_;
+  bool started_ = false;
+};
+
+class Rig {
+ public:
+  explicit Rig(const RigOptions& options);
+
+  std::shared_ptr<Ticket> submit(const Request& request);
+  // All requests at once; the answers in their order.
+  std::vector<Answers> run(const std::vector<Request>& requests);
+  // One after the other, each of its n answers as a request of its own.
+  std::vector<Answers> run_alone(const std::vector<Request>& requests);
+
+  Engine& engine() { return *engine_; }
+  // The figures once nothing is unfinished and no block used; what they are after ten seconds otherwise.
+  EngineStats idle_stats();
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+// The greatest length of prompt and answer together that random_requests asks for.
+inline constexpr int kPromptTokensMax = 400;
+inline constexpr int kOutputTokensMax = 24;
+
+// Requests of all kinds over texts that the model wrote itself: prompts of 1 to kPromptTokensMax tokens, many
+// with a common beginning, greedy and seeded, with filters, penalties, biases, bans, log-probabilities, stop
+// tokens, n > 1. The same for the same seed and the same model.
+std::vector<Request> random_requests(Rig& rig, int count, std::uint32_t seed);
+
+}  // namespace octavo
