@@ -19,7 +19,12 @@ bool has_wide_loop(const Grammar& grammar, ExprId id, bool in_loop) {
     for (unsigned b = 0; b < 256; ++b) count += set->has(b);
     return in_loop && count > 16;
   }
-  if (std::holds_alternative<Leaf>(expr.node)) return true;
+  if (const auto* leaf = std::get_if<Leaf>(&expr.node))
+    return std::ranges::any_of(leaf->automaton->states, [](const State& state) {
+      int count = 0;
+      for (const Edge& edge : state.edges) count += edge.high - edge.low + 1;
+      return count > 16;
+    });
   const auto* repeat = std::get_if<Repeat>(&expr.node);
   bool found = false;
   for_children(expr, [&](ExprId child) {
