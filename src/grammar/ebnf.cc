@@ -240,7 +240,7 @@ class Parser {
       const auto [stop, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), atom.id);
       if (problem != std::errc() || stop != digits.data() + digits.size() || atom.id < 0) return error("a malformed token number");
     } else {
-      atom.text = "<" + std::string(inner) + ">";
+      atom.text = fmt::format("<{}>", inner);
     }
     at_ = end + 1;
     return g_.token(std::move(atom));

@@ -171,12 +171,12 @@ class NumberTexts {
     if (!fractions_) return g_.choice(std::move(out));
     if (bound.empty() && !exclusive) out.push_back(g_.sequence({g_.literal(".0"), zeros()}));
     for (std::size_t i = 0; i < bound.size(); ++i) {
-      const std::string prefix = "." + bound.substr(0, i);
+      const std::string prefix = fmt::format(".{}", bound.substr(0, i));
       if (i > 0) out.push_back(g_.literal(prefix));
       if (const auto d = static_cast<unsigned>(bound[i] - '0'); d > 0)
         out.push_back(g_.sequence({g_.literal(prefix), digit(0, d - 1), digits()}));
     }
-    if (!bound.empty() && !exclusive) out.push_back(g_.sequence({g_.literal("." + bound), zeros()}));
+    if (!bound.empty() && !exclusive) out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), zeros()}));
     return g_.choice(std::move(out));
   }
 
@@ -186,9 +186,9 @@ class NumberTexts {
     if (!fractions_) return g_.nothing();
     for (std::size_t i = 0; i < bound.size(); ++i)
       if (const auto d = static_cast<unsigned>(bound[i] - '0'); d < 9)
-        out.push_back(g_.sequence({g_.literal("." + bound.substr(0, i)), digit(d + 1), digits()}));
+        out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound.substr(0, i))), digit(d + 1), digits()}));
     const ExprId more = exclusive ? g_.sequence({digits(), digit(1), digits()}) : digits();
-    out.push_back(g_.sequence({g_.literal("." + bound), more}));
+    out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), more}));
     return g_.choice(std::move(out));
   }
 

@@ -9,6 +9,13 @@
 
 namespace octavo::grammar {
 
+Json::Json() = default;
+Json::Json(const Json&) = default;
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
+
 const Json* Json::find(std::string_view key) const {
   const auto it = std::ranges::find(members, key, &std::pair<std::string, Json>::first);
   return it == members.end() ? nullptr : &it->second;
@@ -166,7 +173,7 @@ void write(const Json& value, std::string& out) {
     case Json::Kind::null: out += "null"; break;
     case Json::Kind::boolean: out += value.boolean ? "true" : "false"; break;
     case Json::Kind::number: out += value.text; break;
-    case Json::Kind::string: out += '"' + json_escape(value.text) + '"'; break;
+    case Json::Kind::string: out += fmt::format("\"{}\"", json_escape(value.text)); break;
     case Json::Kind::array:
       out += '[';
       for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -179,7 +186,7 @@ void write(const Json& value, std::string& out) {
       out += '{';
       for (std::size_t i = 0; i < value.members.size(); ++i) {
         if (i > 0) out += ',';
-        out += '"' + json_escape(value.members[i].first) + "\":";
+        out += fmt::format("\"{}\":", json_escape(value.members[i].first));
         write(value.members[i].second, out);
       }
       out += '}';

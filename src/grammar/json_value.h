@@ -20,6 +20,14 @@ struct Json {
   std::vector<std::pair<std::string, Json>> members;
   std::size_t offset = 0;  // in the source
 
+  // In the source file, where members are of a complete type.
+  Json();
+  Json(const Json&);
+  Json(Json&&) noexcept;
+  Json& operator=(const Json&);
+  Json& operator=(Json&&) noexcept;
+  ~Json();
+
   bool is(Kind k) const { return kind == k; }
   const Json* find(std::string_view key) const;
 };

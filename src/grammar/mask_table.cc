@@ -36,6 +36,7 @@ void walk(ParseStates& states, std::span<const TrieNode> trie, std::uint32_t beg
 MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
     : tables_(tables), vocabulary_(vocabulary), states_(tables), path_(vocabulary.token_bytes_max() + 1) {
   rule_of_state_.resize(tables.states.size());
+  rule_end_.resize(tables.rules.size());
   std::vector<std::pair<StateId, RuleId>> starts;
   for (RuleId r = 0; r < tables.rules.size(); ++r)
     if (!tables.rules[r].counted) starts.emplace_back(tables.rules[r].start, r);
@@ -43,6 +44,7 @@ MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const std::size_t end = i + 1 < starts.size() ? starts[i + 1].first : tables.states.size();
     for (std::size_t s = starts[i].first; s < end; ++s) rule_of_state_[s] = starts[i].second;
+    rule_end_[starts[i].second] = static_cast<StateId>(end);
   }
 }
 
@@ -50,7 +52,7 @@ void MaskTable::fill(ConfigId config, std::span<std::int32_t> mask) {
   std::ranges::fill(mask, 0);
   if (config == kDeadConfig) return;
   const ConfigMask& found = mask_of(config);
-  for (const auto& shared : found.shared) shared->accepted.add_to(mask);
+  for (const auto& shared : found.shared) shared->add_to(mask);
   found.own.add_to(mask);
   if (states_.accepting(config))
     for (const TokenId id : vocabulary_.eos()) mask[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
@@ -78,20 +80,31 @@ const MaskTable::ConfigMask& MaskTable::mask_of(ConfigId config) {
     const Item item = work[i];
     if (item.state == ParseStates::kAcceptState) continue;
     const std::shared_ptr<const StateMask> shared = state_mask(item.state);
-    if (!shared->accepted.empty()) mask.shared.push_back(shared);
-    if (!shared->may_end && shared->open.empty()) continue;
+    if (shared->accepts_any()) mask.shared.push_back(shared);
+    if (!shared->may_end && !shared->has_open()) continue;
     const auto items = states_.returns(item.stack);
     const std::vector<Item> returns(items.begin(), items.end());
     if (shared->may_end)
       for (const Item next : returns)
         if (std::ranges::find(work, next) == work.end()) work.push_back(next);
     const ConfigId after = states_.config_of(returns);
-    for (const std::uint32_t open : shared->open)
-      walk(states_, trie, open + 1, trie[open].end, after, path_, [&](std::uint32_t at, ConfigId) {
-        const TrieNode& node = trie[at];
-        for (std::uint32_t t = 0; t < node.token_count; ++t) own.push_back(sorted[node.first_token + t]);
-        return true;
-      });
+    const auto take = [&](std::uint32_t at) {
+      const TrieNode& node = trie[at];
+      for (std::uint32_t t = 0; t < node.token_count; ++t) own.push_back(sorted[node.first_token + t]);
+    };
+    ConfigId entered = kDeadConfig;
+    shared->for_open(
+        [&](std::uint8_t byte) {
+          entered = states_.step(after, byte);
+          return entered != kDeadConfig;
+        },
+        [&](std::uint32_t open) {
+          take(open);
+          walk(states_, trie, open + 1, trie[open].end, entered, path_, [&](std::uint32_t at, ConfigId) {
+            take(at);
+            return true;
+          });
+        });
   }
   std::ranges::sort(mask.shared);
   mask.shared.erase(std::ranges::unique(mask.shared).begin(), mask.shared.end());
@@ -107,6 +120,16 @@ std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
     const auto far = static_cast<std::uint32_t>(vocabulary_.token_bytes_max()) + 1;
     counter.min = std::min(counter.min, far);
     if (counter.max > far) counter.max = kUnbounded;
+    const RuleId body = tables_.rules[counter.rule].body;
+    const DenseRule* table = counter.min > 0 || counter.max != kUnbounded ? dense(body) : nullptr;
+    if (table && table->prefix_free()) {
+      auto& slot = state_masks_[states_.counter_state(counter)];
+      if (slot) return slot;
+      const auto all = state_mask(states_.counter_state({counter.rule, 0, kUnbounded}));
+      const auto mask = std::make_shared<const StateMask>(bounded(all, counter.min, counter.max, vocabulary_.mask_words()));
+      byte_size_ += mask->byte_size();
+      return state_masks_[states_.counter_state(counter)] = mask;
+    }
     state = states_.counter_state(counter);
   }
   auto& slot = state_masks_[state];
@@ -114,28 +137,43 @@ std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
   const std::optional<Hash128> key = key_of(state);
   if (key) slot = vocabulary_.cache().find(*key);
   if (slot) return slot;
-  const auto mask = compute(state);
+  const auto mask = std::make_shared<const StateMask>(compute(state));
   if (key && mask->visited >= kShareVisitedMin) vocabulary_.cache().insert(*key, mask);
   byte_size_ += mask->byte_size();
   return state_masks_[state] = mask;
 }
 
-std::shared_ptr<const StateMask> MaskTable::compute(StateId state) {
+const DenseRule* MaskTable::dense(RuleId rule) {
+  const auto [it, fresh] = dense_.try_emplace(rule);
+  if (fresh && !tables_.rules[rule].counted) it->second = DenseRule::make(tables_, tables_.rules[rule].start, rule_end_[rule]);
+  return it->second ? &*it->second : nullptr;
+}
+
+StateMask MaskTable::compute(StateId state) {
+  if (!states_.is_counter(state)) {
+    if (const DenseRule* table = dense(rule_of_state_[state])) return table->mask(tables_, vocabulary_, state);
+  } else if (const ParseStates::Counter counter = states_.counter(state); counter.min == 0 && counter.max == kUnbounded) {
+    const RuleId body = tables_.rules[counter.rule].body;
+    const DenseRule* table = dense(body);
+    if (table && table->prefix_free()) return table->repeated(tables_, vocabulary_, tables_.rules[body].start);
+  }
   const auto trie = vocabulary_.trie();
   const auto sorted = vocabulary_.sorted_tokens();
-  auto mask = std::make_shared<StateMask>();
+  StateMask mask;
   const ConfigId start = states_.isolated(state);
-  mask->may_end = states_.escapes(start);
+  mask.may_end = states_.escapes(start);
   std::vector<TokenId> accepted;
+  std::vector<std::uint32_t> open;
   walk(states_, trie, 1, static_cast<std::uint32_t>(trie.size()), start, path_, [&](std::uint32_t i, ConfigId config) {
     const TrieNode& node = trie[i];
-    ++mask->visited;
+    ++mask.visited;
     for (std::uint32_t t = 0; t < node.token_count; ++t) accepted.push_back(sorted[node.first_token + t]);
     if (node.end == i + 1) return true;
-    if (states_.escapes(config)) mask->open.push_back(i);
+    if (states_.escapes(config)) open.push_back(i);
     return !states_.only_escapes(config);
   });
-  mask->accepted = TokenSet(std::move(accepted), vocabulary_.mask_words());
+  mask.set_open(trie, open, {});
+  mask.accepted = TokenSet(std::move(accepted), vocabulary_.mask_words());
   return mask;
 }
 
@@ -190,7 +228,7 @@ std::optional<Hash128> MaskTable::key_of(StateId state) {
   const RuleKey* rule = nullptr;
   if (states_.is_counter(state)) {
     const ParseStates::Counter counter = states_.counter(state);
-    rule = &rule_key(counter.rule);
+    rule = &rule_key(tables_.rules[counter.rule].body);
     name[0] = UINT32_MAX;
     name[1] = counter.min;
     name[2] = counter.max;

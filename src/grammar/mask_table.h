@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "grammar/dense_rule.h"
 #include "grammar/parse_states.h"
 #include "grammar/state_mask.h"
 #include "grammar/tables.h"
@@ -46,15 +47,18 @@ class MaskTable {
 
   const ConfigMask& mask_of(ConfigId config);
   std::shared_ptr<const StateMask> state_mask(StateId state);
-  std::shared_ptr<const StateMask> compute(StateId state);
+  StateMask compute(StateId state);
   std::optional<Hash128> key_of(StateId state);
   const RuleKey& rule_key(RuleId rule);
+  const DenseRule* dense(RuleId rule);
 
   const Tables& tables_;
   const Vocabulary& vocabulary_;
   ParseStates states_;
   std::vector<RuleId> rule_of_state_;
+  std::vector<StateId> rule_end_;  // one beyond the last state of each rule
   std::unordered_map<RuleId, RuleKey> rule_keys_;
+  std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
   std::unordered_map<StateId, std::shared_ptr<const StateMask>> state_masks_;
   std::unordered_map<ConfigId, ConfigMask> config_masks_;
   std::vector<ConfigId> path_;  // scratch: the configuration at each depth of the trie

@@ -172,7 +172,7 @@ Result<Automaton> SchemaWriter::key_contents(const Json* names) {
 }
 
 ExprId SchemaWriter::member(std::string_view name, RuleId value) {
-  return g_.sequence({g_.literal("\"" + json_escape(name) + "\""), space(), g_.literal(":"), space(), g_.call(value)});
+  return g_.sequence({g_.literal(fmt::format("\"{}\"", json_escape(name))), space(), g_.literal(":"), space(), g_.call(value)});
 }
 
 std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {

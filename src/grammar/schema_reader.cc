@@ -48,7 +48,7 @@ bool find_path(const Json& node, const Json* wanted, std::string& path) {
     path.resize(size);
   }
   for (const auto& [key, child] : node.members) {
-    path += "/" + escaped_pointer(key);
+    path += fmt::format("/{}", escaped_pointer(key));
     if (find_path(child, wanted, path)) return true;
     path.resize(size);
   }
@@ -91,7 +91,7 @@ void SchemaReader::index_anchors(const Json& node) {
 std::string SchemaReader::path(const Json* schema, std::string_view keyword) const {
   std::string pointer = "#";
   find_path(document_, schema, pointer);
-  return pointer + "/" + escaped_pointer(keyword);
+  return fmt::format("{}/{}", pointer, escaped_pointer(keyword));
 }
 
 bool SchemaReader::is_false(const Goals& goals) {
@@ -310,7 +310,7 @@ Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
     narrow(*automaton, p.negated ? Combine::difference : Combine::intersection);
   }
   for (const std::string_view format : facts.formats) {
-    TRY(const Automaton* automaton, pattern("^(?:" + std::string(*format_pattern(format)) + ")$", blame, "format"));
+    TRY(const Automaton* automaton, pattern(fmt::format("^(?:{})$", *format_pattern(format)), blame, "format"));
     narrow(*automaton, Combine::intersection);
   }
   if (!excluded.empty()) narrow(automaton_of(std::move(excluded)), Combine::difference);

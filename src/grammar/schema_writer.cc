@@ -99,7 +99,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
     if (!value->is(Json::Kind::number)) continue;
     if (limits.fractions) return reader_.refuse(value, "", "a number can be excluded from integers only");
     const Decimal d = *Decimal::parse(value->text);
-    spellings.push_back((d.negative ? "-" : "") + (d.integer.empty() ? "0" : d.integer));
+    spellings.push_back(fmt::format("{}{}", d.negative ? "-" : "", d.integer.empty() ? "0" : d.integer));
     if (d.is_zero()) spellings.push_back("-0");
   }
   if (spellings.empty()) return *text;

@@ -21,6 +21,9 @@ class TokenSet {
   TokenSet() = default;
   TokenSet(std::vector<TokenId> tokens, std::size_t mask_words);
 
+  // A set that holds these tokens, without some of them.
+  TokenSet without(std::span<const TokenId> removed, std::size_t mask_words) const;
+
   bool empty() const { return list_.empty() && bits_.empty(); }
   void add_to(std::span<std::int32_t> mask) const;
   std::size_t byte_size() const { return list_.size() * sizeof(TokenId) + bits_.size() * sizeof(std::int32_t); }
@@ -32,11 +35,47 @@ class TokenSet {
 
 struct StateMask {
   TokenSet accepted;
-  std::vector<std::uint32_t> open;  // trie nodes at which the rule may end and below which there are tokens
-  bool may_end = false;             // the rule may end before the token begins
-  std::size_t visited = 0;          // trie nodes looked at: what it cost
+  bool may_end = false;     // the rule may end before the token begins
+  std::size_t visited = 0;  // trie nodes looked at: what it cost
 
-  std::size_t byte_size() const { return sizeof *this + accepted.byte_size() + open.size() * sizeof(std::uint32_t); }
+  // Trie nodes before which the rule may end, grouped by their byte: what may follow the rule decides about them.
+  struct Group {
+    std::uint8_t byte;
+    std::uint32_t begin, end;  // in `open`
+  };
+  std::vector<Group> groups;
+  std::vector<std::uint32_t> open;
+
+  // For unbounded repetitions: how many are complete before each open node, and the accepted tokens by how many they
+  // begin; those that begin at least r start at by_repeats[repeats_begin[r]].
+  std::vector<std::uint32_t> open_repeats;
+  std::vector<TokenId> by_repeats;
+  std::vector<std::uint32_t> repeats_begin;
+
+  // For bounded repetitions: the mask of unbounded ones, whose open nodes count where the repetitions are within
+  // bounds. `subtracts`: the accepted tokens are those of `base`, too, without `removed`.
+  std::shared_ptr<const StateMask> base;
+  std::uint32_t repeats_min = 0, repeats_max = UINT32_MAX;
+  bool subtracts = false;
+  std::vector<TokenId> removed;
+
+  // Sets groups, open and open_repeats to the children of these nodes.
+  void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents, std::span<const std::uint32_t> repeats);
+  // Calls visit(node) for the open nodes of each byte for which wanted(byte).
+  template <class Wanted, class Visit>
+  void for_open(Wanted&& wanted, Visit&& visit) const {
+    const StateMask& lists = base ? *base : *this;
+    for (const Group& group : lists.groups) {
+      if (!wanted(group.byte)) continue;
+      for (std::uint32_t i = group.begin; i < group.end; ++i)
+        if (!base || (repeats_min <= lists.open_repeats[i] && lists.open_repeats[i] <= repeats_max)) visit(lists.open[i]);
+    }
+  }
+  bool has_open() const { return !(base ? base->open : open).empty(); }
+  bool accepts_any() const { return subtracts || !accepted.empty(); }
+  void add_to(std::span<std::int32_t> mask) const;
+  // Without `base`, which is counted where it is kept.
+  std::size_t byte_size() const;
 };
 
 // Masks of states by the structure of their rule, shared by all grammars of a vocabulary: every schema has strings, and
