@@ -161,7 +161,7 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
     std::vector<Edge> edges;
     for (const Edge& edge : flat.states[s].edges)
       if (live[s] && live[edge.target] && (edge.symbol != Symbol::call || productive[edge.ref])) edges.push_back(edge);
-    std::ranges::stable_sort(edges, {}, &Edge::symbol);
+    std::ranges::sort(edges);
     const auto first = static_cast<std::uint32_t>(tables.edges.size());
     const auto end_of = [&](Symbol symbol) {
       return first + static_cast<std::uint32_t>(std::ranges::count_if(edges, [&](const Edge& e) { return e.symbol <= symbol; }));
