@@ -29,7 +29,8 @@ struct HashOfIds {
   }
 };
 
-// Follows epsilon edges from the ids in `set`; the result is sorted and holds only nodes with edges, and `accept`.
+// Follows epsilon edges from the ids in `set`; the result is sorted and holds only nodes with edges, and
+// `accept`.
 class Closure {
  public:
   Closure(const Nfa& nfa, StateId accept) : nfa_(nfa), accept_(accept), seen_(nfa.nodes.size(), 0) {}
@@ -67,7 +68,8 @@ std::vector<Move> moves_of(const Nfa& nfa, std::span<const StateId> set) {
   std::vector<Edge> ranges;
   std::vector<Edge> others;
   for (const StateId id : set)
-    for (const Edge& edge : nfa.nodes[id].edges) (edge.symbol == Symbol::bytes ? ranges : others).push_back(edge);
+    for (const Edge& edge : nfa.nodes[id].edges)
+      (edge.symbol == Symbol::bytes ? ranges : others).push_back(edge);
 
   std::vector<Move> moves;
   std::vector<unsigned> cuts;
@@ -179,8 +181,8 @@ Automaton quotient(const Automaton& in, const std::vector<StateId>& block, std::
     for (Edge edge : in.states[order[id]].edges) {
       edge.target = intern(edge.target);
       Edge* last = state.edges.empty() ? nullptr : &state.edges.back();
-      if (last && edge.symbol == Symbol::bytes && last->symbol == Symbol::bytes && last->high + 1 == edge.low &&
-          last->target == edge.target)
+      if (last && edge.symbol == Symbol::bytes && last->symbol == Symbol::bytes &&
+          last->high + 1 == edge.low && last->target == edge.target)
         last->high = edge.high;
       else
         state.edges.push_back(edge);
@@ -251,7 +253,8 @@ Automaton minimize(Automaton in) {
   std::vector<StateId> block(n, 0);
   if (const std::vector<StateId> order = reverse_topological(in); !order.empty()) {
     for (const StateId id : order)
-      block[id] = classes.try_emplace(signature(in.states[id], block), static_cast<StateId>(classes.size())).first->second;
+      block[id] = classes.try_emplace(signature(in.states[id], block), static_cast<StateId>(classes.size()))
+                      .first->second;
     return quotient(in, block, classes.size());
   }
   if (n > kMinimizeStatesMax) return in;
@@ -318,7 +321,8 @@ Automaton trim(const Automaton& in) {
   return out;
 }
 
-std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine how, std::size_t states_max) {
+std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine how,
+                                 std::size_t states_max) {
   CHECK(a.deterministic && b.deterministic);
   using Pair = std::pair<StateId, StateId>;
   std::map<Pair, StateId> ids;
@@ -341,8 +345,8 @@ std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine
       unsigned low = edge.low;
       const auto emit = [&](unsigned high, StateId target) {
         if (target == kNoState && how == Combine::intersection) return;
-        state.edges.push_back({Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0,
-                               intern({edge.target, target})});
+        state.edges.push_back({Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high),
+                               0, intern({edge.target, target})});
       };
       for (const Edge& second : other) {
         if (second.high < low) continue;
@@ -373,7 +377,8 @@ bool matches(const Automaton& automaton, std::string_view text) {
   for (const char c : text) {
     const auto byte = static_cast<std::uint8_t>(c);
     const auto& edges = automaton.states[state].edges;
-    const auto it = std::ranges::find_if(edges, [&](const Edge& e) { return e.low <= byte && byte <= e.high; });
+    const auto it =
+        std::ranges::find_if(edges, [&](const Edge& e) { return e.low <= byte && byte <= e.high; });
     if (it == edges.end()) return false;
     state = it->target;
   }

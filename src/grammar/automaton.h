@@ -1,5 +1,5 @@
-// Finite automata whose edges read bytes, call rules or take whole tokens. Without calls and tokens an automaton
-// is a regular language, and the set operations at the end of this file apply.
+// Finite automata whose edges read bytes, call rules or take whole tokens. Without calls and tokens an
+// automaton is a regular language, and the set operations at the end of this file apply.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ enum class Symbol : std::uint8_t { bytes, call, token };
 
 struct Edge {
   Symbol symbol = Symbol::bytes;
-  std::uint8_t low = 0;   // bytes low..high, both included
+  std::uint8_t low = 0;  // bytes low..high, both included
   std::uint8_t high = 0;
   std::uint32_t ref = 0;  // the rule called, or the index of the token atom
   StateId target = 0;
@@ -31,8 +31,8 @@ struct State {
   std::vector<Edge> edges;
 };
 
-// State 0 is the start. Every automaton here is free of epsilon edges; `deterministic` says whether byte ranges of
-// one state are disjoint and no symbol occurs twice.
+// State 0 is the start. Every automaton here is free of epsilon edges; `deterministic` says whether byte
+// ranges of one state are disjoint and no symbol occurs twice.
 struct Automaton {
   std::vector<State> states;
   bool deterministic = true;
@@ -51,8 +51,8 @@ struct Nfa {
   void bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to);
 };
 
-// The same language without epsilon edges: deterministic and minimal unless that takes more than states_max states,
-// in which case the nondeterministic automaton comes back.
+// The same language without epsilon edges: deterministic and minimal unless that takes more than states_max
+// states, in which case the nondeterministic automaton comes back.
 Automaton determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max);
 
 // Merges states that no continuation tells apart.

@@ -16,10 +16,14 @@ void on_small_stack(const std::function<void()>& work) {
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
   ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256u << 10), 0);
   pthread_t thread;
-  ASSERT_EQ(pthread_create(&thread, &attributes, [](void* f) -> void* {
-    (*static_cast<const std::function<void()>*>(f))();
-    return nullptr;
-  }, const_cast<std::function<void()>*>(&work)), 0);
+  ASSERT_EQ(pthread_create(
+                &thread, &attributes,
+                [](void* f) -> void* {
+                  (*static_cast<const std::function<void()>*>(f))();
+                  return nullptr;
+                },
+                const_cast<std::function<void()>*>(&work)),
+            0);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
 }
@@ -40,8 +44,10 @@ TEST(BadInput, Nesting) {
   on_small_stack([] {
     for (const std::size_t depth : {10u, 60u, 99u, 101u, 1000u, 100'000u, 1'000'000u}) {
       const bool fits = depth <= 99;
-      const auto nested = [&](GrammarKind kind, std::string_view open, std::string_view middle, std::string_view close) {
-        const auto grammar = compile(kind, repeated(open, depth) + std::string(middle) + repeated(close, depth));
+      const auto nested = [&](GrammarKind kind, std::string_view open, std::string_view middle,
+                              std::string_view close) {
+        const auto grammar =
+            compile(kind, repeated(open, depth) + std::string(middle) + repeated(close, depth));
         if (kind != GrammarKind::json_schema || depth <= 25) {
           EXPECT_EQ(grammar.has_value(), fits) << open << depth << (grammar ? "" : grammar.error().message);
         }
@@ -55,13 +61,15 @@ TEST(BadInput, Nesting) {
       nested(GrammarKind::regex, "(a|", "b", ")*");
       compile(GrammarKind::regex, repeated("(x(?:y", depth) + "b" + repeated("){2})?", depth));
       compile(GrammarKind::ebnf, "root ::= " + repeated("(", depth) + "\"a\"" + repeated(")", depth));
-      compile(GrammarKind::ebnf, "root ::= " + repeated("(\"x\" | ", depth) + "\"a\"" + repeated(")*", depth));
+      compile(GrammarKind::ebnf,
+              "root ::= " + repeated("(\"x\" | ", depth) + "\"a\"" + repeated(")*", depth));
       nested(GrammarKind::json_schema, R"({"type":"array","items":)", "{}", "}");
       nested(GrammarKind::json_schema, R"({"properties":{"a":)", "{}", "}}");
       nested(GrammarKind::json_schema, R"({"anyOf":[{"type":"null"},)", "{}", "]}");
       nested(GrammarKind::json_schema, R"({"allOf":[)", "{}", "]}");
       nested(GrammarKind::json_schema, R"({"not":)", "{}", "}");
-      compile(GrammarKind::json_schema, repeated(R"({"oneOf":[{"const":1},)", depth) + "{}" + repeated("]}", depth));
+      compile(GrammarKind::json_schema,
+              repeated(R"({"oneOf":[{"const":1},)", depth) + "{}" + repeated("]}", depth));
       nested(GrammarKind::json_schema, R"({"if":)", "{}", R"(,"then":false})");
       nested(GrammarKind::json_schema, R"({"const":[)", "1", "]}");
       EXPECT_FALSE(compile(GrammarKind::json_schema, repeated("[", depth) + "1" + repeated("]", depth)));
@@ -71,7 +79,8 @@ TEST(BadInput, Nesting) {
 
 TEST(BadInput, LongChainsOfRules) {
   on_small_stack([] {
-    std::string schema = R"({"$ref":"#/$defs/r0","$defs":{)", ebnf = "root ::= r0\n", left = "root ::= r0 \"a\"\n";
+    std::string schema = R"({"$ref":"#/$defs/r0","$defs":{)", ebnf = "root ::= r0\n",
+                left = "root ::= r0 \"a\"\n";
     for (int i = 0; i < 3000; ++i) {
       schema += fmt::format(R"("r{}":{{"$ref":"#/$defs/r{}"}},)", i, i + 1);
       ebnf += fmt::format("r{} ::= r{}\n", i, i + 1);
@@ -89,17 +98,24 @@ TEST(BadInput, LongChainsOfRules) {
 
 TEST(BadInput, Repetitions) {
   on_small_stack([] {
-    for (const char* pattern : {"a{1000000000}", "(a{1000000}){1000000}", "((a?){1000000}){1000000}", "(a*){5,1000000}", "(|a){9}{3}"}) compile(GrammarKind::regex, pattern);
+    for (const char* pattern : {"a{1000000000}", "(a{1000000}){1000000}", "((a?){1000000}){1000000}",
+                                "(a*){5,1000000}", "(|a){9}{3}"})
+      compile(GrammarKind::regex, pattern);
     EXPECT_FALSE(compile(GrammarKind::regex, "a{4294967295}"));
     EXPECT_FALSE(compile(GrammarKind::regex, "a{99999999999999999999}"));
     EXPECT_FALSE(compile(GrammarKind::ebnf, "root ::= \"a\"{5,3}"));
-    const auto huge = compile(GrammarKind::json_schema, R"({"type":"string","minLength":1000000,"maxLength":2000000000})");
+    const auto huge =
+        compile(GrammarKind::json_schema, R"({"type":"string","minLength":1000000,"maxLength":2000000000})");
     ASSERT_TRUE(huge);
     EXPECT_LT((*huge)->state_count(), 100u);
-    EXPECT_FALSE(compile(GrammarKind::json_schema, R"({"type":"string","pattern":"^a*$","maxLength":100000000})"));
-    EXPECT_TRUE(compile(GrammarKind::json_schema, R"({"type":"array","items":{},"minItems":100000,"maxItems":999999999})"));
+    EXPECT_FALSE(
+        compile(GrammarKind::json_schema, R"({"type":"string","pattern":"^a*$","maxLength":100000000})"));
+    EXPECT_TRUE(compile(GrammarKind::json_schema,
+                        R"({"type":"array","items":{},"minItems":100000,"maxItems":999999999})"));
     EXPECT_FALSE(compile(GrammarKind::json_schema, R"({"type":"integer","minimum":1e999999})"));
-    EXPECT_TRUE(compile(GrammarKind::json_schema, R"({"type":"number","minimum":-1.7976931348623157e308,"maximum":1.7976931348623157e308})"));
+    EXPECT_TRUE(
+        compile(GrammarKind::json_schema,
+                R"({"type":"number","minimum":-1.7976931348623157e308,"maximum":1.7976931348623157e308})"));
   });
 }
 
@@ -108,15 +124,21 @@ TEST(BadInput, Explosions) {
   on_small_stack([] {
     EXPECT_TRUE(compile(GrammarKind::regex, "(a|b)*a(a|b){30}"));  // followed as sets of states
     std::string all = R"({"allOf":[)";
-    for (int i = 0; i < 20; ++i) all += fmt::format(R"({}{{"anyOf":[{{"required":["a{}"]}},{{"required":["b{}"]}}]}})", i ? "," : "", i, i);
+    for (int i = 0; i < 20; ++i)
+      all +=
+          fmt::format(R"({}{{"anyOf":[{{"required":["a{}"]}},{{"required":["b{}"]}}]}})", i ? "," : "", i, i);
     const auto schema = compile(GrammarKind::json_schema, all + R"(],"type":"object"})");
     ASSERT_FALSE(schema);
     EXPECT_NE(schema.error().message.find("combinations"), std::string::npos);
     std::string mutual = R"({"$defs":{)";
-    for (int i = 0; i < 60; ++i) mutual += fmt::format(R"("d{}":{{"type":"object","properties":{{"x":{{"$ref":"#/$defs/d{}"}},"y":{{"$ref":"#/$defs/d{}"}}}}}},)", i, (i * 7 + 1) % 60, (i * 11 + 3) % 60);
+    for (int i = 0; i < 60; ++i)
+      mutual += fmt::format(
+          R"("d{}":{{"type":"object","properties":{{"x":{{"$ref":"#/$defs/d{}"}},"y":{{"$ref":"#/$defs/d{}"}}}}}},)",
+          i, (i * 7 + 1) % 60, (i * 11 + 3) % 60);
     EXPECT_TRUE(compile(GrammarKind::json_schema, mutual + R"("z":{}},"$ref":"#/$defs/d0"})"));
     // Merging two recursive schemas meets every pair once.
-    EXPECT_TRUE(compile(GrammarKind::json_schema, R"({"$defs":{"a":{"type":"object","properties":{"x":{"$ref":"#/$defs/b"}}},
+    EXPECT_TRUE(compile(GrammarKind::json_schema,
+                        R"({"$defs":{"a":{"type":"object","properties":{"x":{"$ref":"#/$defs/b"}}},
       "b":{"type":"object","properties":{"x":{"$ref":"#/$defs/c"}}},"c":{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}}},
       "d":{"type":"object","properties":{"x":{"$ref":"#/$defs/e"}}},"e":{"type":"object","properties":{"x":{"$ref":"#/$defs/d"}}}},
       "allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/d"}]})"));

@@ -15,16 +15,16 @@ namespace octavo::grammar {
 
 class CompiledGrammar {
  public:
-  // parser_bytes_max bounds what the grammar's matchers together remember of the parser's configurations and masks.
-  // Beyond it the memory is cleared, and each matcher finds its way back by reading its tokens again.
+  // parser_bytes_max bounds what the grammar's matchers together remember of the parser's configurations and
+  // masks. Beyond it the memory is cleared, and each matcher finds its way back by reading its tokens again.
   static Result<std::shared_ptr<const CompiledGrammar>> compile(Grammar grammar,
                                                                 std::shared_ptr<const Vocabulary> vocabulary,
                                                                 std::size_t parser_bytes_max = 32u << 20);
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   std::size_t state_count() const { return tables_.states.size(); }
-  // What this grammar may come to occupy.
-  std::size_t byte_size_max() const { return tables_.byte_size() + parser_bytes_max_; }
+  // Its tables and what its matchers have learned so far; the latter stays below parser_bytes_max.
+  std::size_t byte_size() const;
 
  private:
   friend class Matcher;

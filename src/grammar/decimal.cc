@@ -67,7 +67,8 @@ std::optional<std::string> Decimal::scaled(std::size_t scale) const {
 }
 
 std::strong_ordering Decimal::operator<=>(const Decimal& other) const {
-  if (negative != other.negative) return negative ? std::strong_ordering::less : std::strong_ordering::greater;
+  if (negative != other.negative)
+    return negative ? std::strong_ordering::less : std::strong_ordering::greater;
   const Decimal& a = negative ? other : *this;
   const Decimal& b = negative ? *this : other;
   if (a.integer.size() != b.integer.size()) return a.integer.size() <=> b.integer.size();

@@ -42,7 +42,8 @@ StateMask DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, St
   path[0] = state - first_;
   for (std::uint32_t i = 1; i < trie.size();) {
     const TrieNode& node = trie[i];
-    const std::uint32_t next = next_[path[node.depth - 1u] * static_cast<std::size_t>(classes_) + tables.byte_class[node.byte]];
+    const std::uint32_t next =
+        next_[path[node.depth - 1u] * static_cast<std::size_t>(classes_) + tables.byte_class[node.byte]];
     if (next == kNowhere) {
       i = node.end;
       continue;
@@ -73,7 +74,8 @@ StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary
   for (std::uint32_t i = 1; i < trie.size();) {
     const TrieNode& node = trie[i];
     const Place from = path[node.depth - 1u];
-    const std::uint32_t next = next_[from.state * static_cast<std::size_t>(classes_) + tables.byte_class[node.byte]];
+    const std::uint32_t next =
+        next_[from.state * static_cast<std::size_t>(classes_) + tables.byte_class[node.byte]];
     if (next == kNowhere) {
       i = node.end;
       continue;
@@ -81,7 +83,8 @@ StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary
     ++out.visited;
     const bool complete = ends_[next];
     path[node.depth] = complete ? Place{start - first_, from.repeats + 1} : Place{next, from.repeats};
-    for (std::uint32_t t = 0; t < node.token_count; ++t) accepted.emplace_back(from.repeats + 1, sorted[node.first_token + t]);
+    for (std::uint32_t t = 0; t < node.token_count; ++t)
+      accepted.emplace_back(from.repeats + 1, sorted[node.first_token + t]);
     if (complete && node.end > i + 1) {
       open.push_back(i);
       open_repeats.push_back(from.repeats + 1);
@@ -100,14 +103,16 @@ StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary
   return out;
 }
 
-StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min, std::uint32_t max, std::size_t mask_words) {
+StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min, std::uint32_t max,
+                  std::size_t mask_words) {
   const StateMask& all = *unbounded;
   StateMask out;
   out.may_end = min == 0;
   out.repeats_min = min;
   out.repeats_max = max;
   // Tokens that need more than `max` repetitions stand at the end of the list.
-  const std::size_t kept = max + std::size_t{1} < all.repeats_begin.size() ? all.repeats_begin[max + 1] : all.by_repeats.size();
+  const std::size_t kept =
+      max + std::size_t{1} < all.repeats_begin.size() ? all.repeats_begin[max + 1] : all.by_repeats.size();
   const auto tokens = std::span(all.by_repeats);
   const auto keep = tokens.first(kept), remove = tokens.subspan(kept);
   if (keep.size() < remove.size()) {

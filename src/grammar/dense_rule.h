@@ -1,5 +1,5 @@
-// A rule that calls nothing, as a table: the fast way through the trie for what most of a vocabulary can be, such as
-// the inside of a string.
+// A rule that calls nothing, as a table: the fast way through the trie for what most of a vocabulary can be,
+// such as the inside of a string.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@ class DenseRule {
   // [first, end) are the rule's.
   static std::optional<DenseRule> make(const Tables& tables, StateId first, StateId end);
 
-  // No text of the rule begins another one, and none is empty: a run of repetitions can be read in one way only.
+  // No text of the rule begins another one, and none is empty: a run of repetitions can be read in one way
+  // only.
   bool prefix_free() const { return prefix_free_; }
 
   StateMask mask(const Tables& tables, const Vocabulary& vocabulary, StateId state) const;
 
-  // The mask of unbounded repetitions of the rule, with the number of repetitions behind each token and open node.
-  // The rule must be prefix-free.
+  // The mask of unbounded repetitions of the rule, with the number of repetitions behind each token and open
+  // node. The rule must be prefix-free.
   StateMask repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start) const;
 
  private:
@@ -38,6 +39,7 @@ class DenseRule {
 };
 
 // The mask of at least `min` and at most `max` repetitions, out of that of unbounded ones.
-StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min, std::uint32_t max, std::size_t mask_words);
+StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min, std::uint32_t max,
+                  std::size_t mask_words);
 
 }  // namespace octavo::grammar

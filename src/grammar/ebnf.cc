@@ -19,11 +19,14 @@ bool is_name(char c) {
 
 class Parser {
  public:
-  Parser(Grammar& grammar, std::string_view text, std::string_view field) : g_(grammar), text_(text), field_(field) {}
+  Parser(Grammar& grammar, std::string_view text, std::string_view field)
+      : g_(grammar), text_(text), field_(field) {}
 
   Result<RuleId> parse() {
-    if (text_.size() > kSourceBytesMax) return invalid(field_, "EBNF: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
-    if (const auto bad = invalid_utf8(text_)) return invalid(field_, "EBNF: invalid UTF-8 at offset {}", *bad);
+    if (text_.size() > kSourceBytesMax)
+      return invalid(field_, "EBNF: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
+    if (const auto bad = invalid_utf8(text_))
+      return invalid(field_, "EBNF: invalid UTF-8 at offset {}", *bad);
     for (skip(); at_ < text_.size(); skip()) TRY_VOID(definition());
     for (const auto& [name, rule] : rules_)
       if (!rule.defined) return error_at(rule.first_use, "the rule '{}' is not defined", name);
@@ -40,12 +43,14 @@ class Parser {
   };
 
   template <class... Args>
-  std::unexpected<Error> error_at(std::size_t offset, fmt::format_string<Args...> text, Args&&... args) const {
+  std::unexpected<Error> error_at(std::size_t offset, fmt::format_string<Args...> text,
+                                  Args&&... args) const {
     const std::string_view before = text_.substr(0, offset);
     const auto line = 1 + std::ranges::count(before, '\n');
     const auto start = before.rfind('\n');
     const std::size_t column = offset - (start == std::string_view::npos ? 0 : start + 1) + 1;
-    return invalid(field_, "EBNF: {} at line {}, column {}", fmt::format(text, std::forward<Args>(args)...), line, column);
+    return invalid(field_, "EBNF: {} at line {}, column {}", fmt::format(text, std::forward<Args>(args)...),
+                   line, column);
   }
   template <class... Args>
   std::unexpected<Error> error(fmt::format_string<Args...> text, Args&&... args) const {
@@ -56,8 +61,10 @@ class Parser {
   bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
   void skip() {
     for (; at_ < text_.size(); ++at_) {
-      if (peek() == '#') at_ = std::min(text_.find('\n', at_), text_.size() - 1);
-      else if (!std::string_view(" \t\r\n").contains(peek())) return;
+      if (peek() == '#')
+        at_ = std::min(text_.find('\n', at_), text_.size() - 1);
+      else if (!std::string_view(" \t\r\n").contains(peek()))
+        return;
     }
   }
   std::string_view name() {
@@ -152,14 +159,16 @@ class Parser {
     } else {
       return part;
     }
-    if (std::string_view("*+?{").contains(peek()) && peek() != '\0') return error("a quantifier on a quantifier");
+    if (std::string_view("*+?{").contains(peek()) && peek() != '\0')
+      return error("a quantifier on a quantifier");
     return g_.repeat(part, min, max);
   }
 
   std::optional<std::uint32_t> number() {
     const std::size_t start = at_;
     std::uint64_t value = 0;
-    for (; peek() >= '0' && peek() <= '9'; ++at_) value = std::min<std::uint64_t>(value * 10 + static_cast<std::uint64_t>(peek() - '0'), kUnbounded);
+    for (; peek() >= '0' && peek() <= '9'; ++at_)
+      value = std::min<std::uint64_t>(value * 10 + static_cast<std::uint64_t>(peek() - '0'), kUnbounded);
     return at_ > start ? std::optional(static_cast<std::uint32_t>(value)) : std::nullopt;
   }
 
@@ -169,20 +178,29 @@ class Parser {
     const auto hex = [&](std::size_t digits) -> Result<std::uint32_t> {
       std::uint32_t value = 0;
       const char* first = text_.data() + at_;
-      if (at_ + digits > text_.size() || std::from_chars(first, first + digits, value, 16).ptr != first + digits)
+      if (at_ + digits > text_.size() ||
+          std::from_chars(first, first + digits, value, 16).ptr != first + digits)
         return error("an escape without {} hexadecimal digits", digits);
-      if (value > kCodePointMax || (value >= 0xD800 && value < 0xE000)) return error("an escape that is no code point");
+      if (value > kCodePointMax || (value >= 0xD800 && value < 0xE000))
+        return error("an escape that is no code point");
       at_ += digits;
       return value;
     };
     switch (c) {
-      case 'n': return '\n';
-      case 'r': return '\r';
-      case 't': return '\t';
-      case 'x': return hex(2);
-      case 'u': return hex(4);
-      case 'U': return hex(8);
-      default: break;
+      case 'n':
+        return '\n';
+      case 'r':
+        return '\r';
+      case 't':
+        return '\t';
+      case 'x':
+        return hex(2);
+      case 'u':
+        return hex(4);
+      case 'U':
+        return hex(8);
+      default:
+        break;
     }
     if (std::string_view("\"\\[]^-'/.").contains(c) && c != '\0') return static_cast<std::uint32_t>(c);
     --at_;
@@ -232,13 +250,15 @@ class Parser {
 
   Result<ExprId> token() {
     const std::size_t end = text_.find_first_of(">\n", at_);
-    if (end == std::string_view::npos || text_[end] == '\n' || end == at_) return error("a token without '>'");
+    if (end == std::string_view::npos || text_[end] == '\n' || end == at_)
+      return error("a token without '>'");
     const std::string_view inner = text_.substr(at_, end - at_);
     TokenAtom atom;
     if (inner.starts_with('[') && inner.ends_with(']')) {
       const std::string_view digits = inner.substr(1, inner.size() - 2);
       const auto [stop, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), atom.id);
-      if (problem != std::errc() || stop != digits.data() + digits.size() || atom.id < 0) return error("a malformed token number");
+      if (problem != std::errc() || stop != digits.data() + digits.size() || atom.id < 0)
+        return error("a malformed token number");
     } else {
       atom.text = fmt::format("<{}>", inner);
     }

@@ -1,5 +1,5 @@
-#include "grammar/fuzz.h"
 #include "grammar/ebnf.h"
+#include "grammar/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto [source, operations] = octavo::grammar::testing::split(data, size);

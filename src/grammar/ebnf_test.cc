@@ -10,7 +10,8 @@ namespace {
 using testing::accepts;
 using testing::byte_vocabulary;
 
-std::shared_ptr<const CompiledGrammar> compile(std::string_view text, std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {
+std::shared_ptr<const CompiledGrammar> compile(
+    std::string_view text, std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {
   auto grammar = ebnf_grammar(text);
   EXPECT_TRUE(grammar) << text << ": " << grammar.error().message;
   if (!grammar) return nullptr;
@@ -26,7 +27,11 @@ root ::= "a" item{2,3} | ("x" |
 item ::= [0-9] | "-"
 other ::=
   . )_");
-  for (const std::string_view yes : {"a1-", "a123", "xy\nA\xC3\xA9" "Zq", "x\nA\xC3\xA9q", "x\nA\xC3\xA9\xE2\x82\xAC"}) EXPECT_TRUE(accepts(g, yes)) << yes;
+  for (const std::string_view yes : {"a1-", "a123",
+                                     "xy\nA\xC3\xA9"
+                                     "Zq",
+                                     "x\nA\xC3\xA9q", "x\nA\xC3\xA9\xE2\x82\xAC"})
+    EXPECT_TRUE(accepts(g, yes)) << yes;
   for (const std::string_view no : {"a1", "a1234", "\nA\xC3\xA9q", "x"}) EXPECT_FALSE(accepts(g, no)) << no;
 }
 
@@ -55,14 +60,18 @@ other ::= root)_");
 }
 
 TEST(Ebnf, MaskIsWhatAcceptTakes) {
-  const auto vocabulary = byte_vocabulary({"x+", "+x", "(x", "))", "x)", "*x", "xx", "aa", "aaa", "ab", "ba", "bb", "((", "()", ")+(", "x+x*x"}, {"<|stop|>", "<tool>"});
+  const auto vocabulary = byte_vocabulary(
+      {"x+", "+x", "(x", "))", "x)", "*x", "xx", "aa", "aaa", "ab", "ba", "bb", "((", "()", ")+(", "x+x*x"},
+      {"<|stop|>", "<tool>"});
   std::uint64_t seed = 3;
   const auto next = [&] { return seed = seed * 6364136223846793005ull + 1442695040888963407ull, seed >> 33; };
   for (const std::string_view text :
        {R"_(root ::= root "+" term | term
-term ::= term "*" "x" | "x" | "(" root ")")_", R"_(root ::= root root | "a" | "b" root "b" | "")_", R"_(root ::= opt root "a" | "b" tail*
+term ::= term "*" "x" | "x" | "(" root ")")_",
+        R"_(root ::= root root | "a" | "b" root "b" | "")_", R"_(root ::= opt root "a" | "b" tail*
 opt ::= "a"? "b"?
-tail ::= "x" | tail "+" | <|stop|> "a")_", R"_(root ::= ("a" | "ab" root){2,70} "b" | <tool>{1,60})_", R"_(root ::= a a a
+tail ::= "x" | tail "+" | <|stop|> "a")_",
+        R"_(root ::= ("a" | "ab" root){2,70} "b" | <tool>{1,60})_", R"_(root ::= a a a
 a ::= "a"* b "a"*
 b ::= "b"* a? "b"*)_"}) {
     const auto g = compile(text, vocabulary);
@@ -118,7 +127,8 @@ TEST(Ebnf, RefusesWithPosition) {
   for (const auto& [text, part] : cases) {
     const auto grammar = ebnf_grammar(text);
     ASSERT_FALSE(grammar) << text;
-    EXPECT_NE(grammar.error().message.find(part), std::string::npos) << text << ": " << grammar.error().message;
+    EXPECT_NE(grammar.error().message.find(part), std::string::npos)
+        << text << ": " << grammar.error().message;
   }
   const auto empty = CompiledGrammar::compile(*ebnf_grammar("root ::= \"a\" root"), byte_vocabulary());
   ASSERT_FALSE(empty);

@@ -25,9 +25,11 @@ unsigned type_of(std::string_view name) {
 
 // Keywords whose work is done by another one of the same schema, or that only inform.
 constexpr std::string_view kPassive[] = {
-    "$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary", "title", "description", "default",
-    "examples", "deprecated", "readOnly", "writeOnly", "contentMediaType", "contentEncoding", "contentSchema", "then",
-    "else", "additionalItems", "minContains", "maxContains", "$dynamicAnchor"};
+    "$schema",         "$id",           "$comment",      "$anchor",     "$defs",
+    "definitions",     "$vocabulary",   "title",         "description", "default",
+    "examples",        "deprecated",    "readOnly",      "writeOnly",   "contentMediaType",
+    "contentEncoding", "contentSchema", "then",          "else",        "additionalItems",
+    "minContains",     "maxContains",   "$dynamicAnchor"};
 
 bool is_passive(std::string_view keyword) {
   return keyword.starts_with("x-") || std::ranges::find(kPassive, keyword) != std::end(kPassive);
@@ -69,12 +71,20 @@ Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
 Result<void> FactsBuilder::take(Branch& branch, const Goal& goal) {
   Facts& facts = branch.facts;
   switch (goal.kind) {
-    case Kind::holds: return holds(branch, *goal.schema);
-    case Kind::fails: return fails(branch, *goal.schema);
-    case Kind::keyword_holds: return choice_holds(branch, *goal.schema, goal.keyword, goal.index);
-    case Kind::keyword_fails: return keyword_fails(branch, *goal.schema, goal.keyword, goal.index);
-    case Kind::lacks_property: facts.forbidden.push_back(goal.keyword); return {};
-    case Kind::has_property: facts.required.push_back(goal.keyword); return {};
+    case Kind::holds:
+      return holds(branch, *goal.schema);
+    case Kind::fails:
+      return fails(branch, *goal.schema);
+    case Kind::keyword_holds:
+      return choice_holds(branch, *goal.schema, goal.keyword, goal.index);
+    case Kind::keyword_fails:
+      return keyword_fails(branch, *goal.schema, goal.keyword, goal.index);
+    case Kind::lacks_property:
+      facts.forbidden.push_back(goal.keyword);
+      return {};
+    case Kind::has_property:
+      facts.required.push_back(goal.keyword);
+      return {};
   }
   return {};
 }
@@ -91,7 +101,8 @@ Result<void> FactsBuilder::holds(Branch& branch, const Json& schema) {
   return {};
 }
 
-Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value) {
+Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std::string_view keyword,
+                                         const Json& value) {
   Facts& facts = branch.facts;
   const auto at_least = [&](std::uint32_t& bound) -> Result<void> {
     TRY(const std::uint32_t n, count(schema, keyword));
@@ -144,7 +155,8 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
     facts.patterns.push_back({&schema, false});
   } else if (keyword == "format") {
     if (!value.is(Json::Kind::string)) return reader_.refuse(&schema, keyword, "must be a string");
-    if (!format_pattern(value.text)) return reader_.refuse(&schema, keyword, "'{}' is not supported", value.text);
+    if (!format_pattern(value.text))
+      return reader_.refuse(&schema, keyword, "'{}' is not supported", value.text);
     facts.formats.push_back(value.text);
   } else if (keyword == "minItems") {
     return at_least(facts.items_min);
@@ -183,7 +195,8 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
   return {};
 }
 
-Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value) {
+Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, std::string_view keyword,
+                                            const Json& value) {
   if (keyword == "$ref") {
     TRY(const Json* target, reader_.resolve(&schema, keyword));
     branch.todo.push_back({target});
@@ -206,7 +219,8 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
   return {};
 }
 
-Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index) {
+Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std::string_view keyword,
+                                        std::size_t index) {
   const Json& value = *schema.find(keyword);
   if (keyword == "oneOf") return one_of(branch, schema, value);
   std::vector<Goals> choices;
@@ -250,7 +264,8 @@ Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json
   return choose(branch, schema, "oneOf", std::move(choices));
 }
 
-Result<void> FactsBuilder::choose(Branch& branch, const Json& schema, std::string_view keyword, std::vector<Goals> choices) {
+Result<void> FactsBuilder::choose(Branch& branch, const Json& schema, std::string_view keyword,
+                                  std::vector<Goals> choices) {
   if (choices.empty()) {
     branch.dead = true;
     return {};
@@ -258,7 +273,9 @@ Result<void> FactsBuilder::choose(Branch& branch, const Json& schema, std::strin
   branches_ += choices.size() - 1;
   if (branches_ > kAlternativesMax)
     return reader_.refuse(&schema, keyword, "more than {} combinations of alternatives", kAlternativesMax);
-  const auto extend = [](Branch& to, const Goals& goals) { to.todo.insert(to.todo.end(), goals.begin(), goals.end()); };
+  const auto extend = [](Branch& to, const Goals& goals) {
+    to.todo.insert(to.todo.end(), goals.begin(), goals.end());
+  };
   for (std::size_t i = 0; i + 1 < choices.size(); ++i) extend(open_.emplace_back(branch), choices[i]);
   extend(branch, choices.back());
   return {};
@@ -292,14 +309,17 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   return choose(branch, schema, "not", std::move(choices));
 }
 
-Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index) {
+Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std::string_view keyword,
+                                         std::size_t index) {
   Facts& facts = branch.facts;
   const Json& value = *schema.find(keyword);
   const auto below = [&](unsigned type, std::uint32_t& max) -> Result<void> {
     TRY(const std::uint32_t n, count(schema, keyword));
     facts.types &= type;
-    if (n == 0) branch.dead = true;
-    else max = std::min(max, n - 1);
+    if (n == 0)
+      branch.dead = true;
+    else
+      max = std::min(max, n - 1);
     return {};
   };
   const auto above = [&](unsigned type, std::uint32_t& min) -> Result<void> {
@@ -360,8 +380,10 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
   } else if (keyword == "if") {
     branch.todo.push_back({&value, index == 0 ? Kind::holds : Kind::fails});
     const Json* part = schema.find(index == 0 ? "then" : "else");
-    if (part) branch.todo.push_back({part, Kind::fails});
-    else branch.dead = true;
+    if (part)
+      branch.todo.push_back({part, Kind::fails});
+    else
+      branch.dead = true;
   } else {
     return reader_.refuse(&schema, keyword, "cannot be negated (by 'not', 'oneOf' or 'if')");
   }
@@ -396,7 +418,10 @@ Result<unsigned> FactsBuilder::types(const Json& schema) const {
   };
   bool ok = !value.is(Json::Kind::array) ? add(value) : !value.items.empty();
   for (const Json& name : value.items) ok = ok && add(name);
-  if (!ok) return reader_.refuse(&schema, "type", "must be one of null, boolean, integer, number, string, array, object, or a list of these");
+  if (!ok)
+    return reader_.refuse(
+        &schema, "type",
+        "must be one of null, boolean, integer, number, string, array, object, or a list of these");
   return bits;
 }
 

@@ -25,14 +25,16 @@ class FactsBuilder {
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
   Result<void> keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);
-  Result<void> combinator_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);
+  Result<void> combinator_holds(Branch& branch, const Json& schema, std::string_view keyword,
+                                const Json& value);
   Result<void> choice_holds(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
   Result<void> one_of(Branch& branch, const Json& schema, const Json& value);
   Result<void> fails(Branch& branch, const Json& schema);
   Result<void> keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
 
   // The branch goes on with one of these lists of goals, a copy of it with each other one.
-  Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword, std::vector<Goals> choices);
+  Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,
+                      std::vector<Goals> choices);
 
   Result<std::uint32_t> count(const Json& schema, std::string_view keyword) const;
   Result<Decimal> number(const Json& schema, std::string_view keyword) const;

@@ -12,11 +12,13 @@
 
 namespace octavo::grammar::testing {
 
-// Compiles what a front end made of a fuzzer's input and drives a matcher with the remaining bytes as operations;
-// aborts when a mask differs from trying every token, when a rollback differs from reading again, or when forced bytes
-// are not forced.
+// Compiles what a front end made of a fuzzer's input and drives a matcher with the remaining bytes as
+// operations; aborts when a mask differs from trying every token, when a rollback differs from reading again,
+// or when forced bytes are not forced.
 inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
-  static const auto vocabulary = byte_vocabulary({"\"a\"", "\":", "{\"", "\",", "ab", "abc", "  ", "12", "\\n", "\xC3\xA9", "\xA9\"", "}}", "[]", "true,", "a\":1"}, {"<|x|>"});
+  static const auto vocabulary = byte_vocabulary({"\"a\"", "\":", "{\"", "\",", "ab", "abc", "  ", "12",
+                                                  "\\n", "\xC3\xA9", "\xA9\"", "}}", "[]", "true,", "a\":1"},
+                                                 {"<|x|>"});
   if (!grammar) {
     CHECK(!grammar.error().message.empty());
     return;

@@ -67,14 +67,18 @@ void utf8_runs(Grammar& g, std::uint32_t low, std::uint32_t high, int length, st
   }
   const auto a = utf8(low, length), b = utf8(high, length);
   std::vector<ExprId> parts;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i) parts.push_back(g.byte_range(a[i], b[i]));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i)
+    parts.push_back(g.byte_range(a[i], b[i]));
   out.push_back(g.sequence(std::move(parts)));
 }
 
 }  // namespace
 
 ExprId Grammar::code_points(std::uint32_t low, std::uint32_t high) {
-  constexpr struct { std::uint32_t low, high; int length; } kRanges[] = {
+  constexpr struct {
+    std::uint32_t low, high;
+    int length;
+  } kRanges[] = {
       {0, 0x7F, 1}, {0x80, 0x7FF, 2}, {0x800, 0xD7FF, 3}, {0xE000, 0xFFFF, 3}, {0x10000, 0x10FFFF, 4}};
   std::vector<ExprId> runs;
   for (const auto& range : kRanges)
@@ -88,8 +92,8 @@ Result<Grammar> within_limits(Grammar grammar) {
     return failure(ErrorCode::invalid_argument, "the grammar has {} expressions, the limit is {}",
                    grammar.exprs.size(), kExprsMax);
   if (grammar.rules.size() > kRulesMax)
-    return failure(ErrorCode::invalid_argument, "the grammar has {} rules, the limit is {}", grammar.rules.size(),
-                   kRulesMax);
+    return failure(ErrorCode::invalid_argument, "the grammar has {} rules, the limit is {}",
+                   grammar.rules.size(), kRulesMax);
   for (const Expr& expr : grammar.exprs)
     if (expr.depth > kExprDepthMax)
       return failure(ErrorCode::invalid_argument, "the grammar's expressions nest {} deep, the limit is {}",
@@ -157,7 +161,8 @@ bool NfaBuilder::build(ExprId id, StateId from, StateId to) {
     const TokenAtom& atom = std::get<Token>(node).atom;
     auto it = std::ranges::find(*tokens, atom);
     if (it == tokens->end()) it = tokens->insert(it, atom);
-    nfa.nodes[from].edges.push_back({Symbol::token, 0, 0, static_cast<std::uint32_t>(it - tokens->begin()), to});
+    nfa.nodes[from].edges.push_back(
+        {Symbol::token, 0, 0, static_cast<std::uint32_t>(it - tokens->begin()), to});
   }
   return nfa.nodes.size() <= states_max;
 }

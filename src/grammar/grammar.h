@@ -1,5 +1,5 @@
-// A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema, ...) write it,
-// passes/ rewrite it, CompiledGrammar turns it into automata.
+// A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema, ...)
+// write it, passes/ rewrite it, CompiledGrammar turns it into automata.
 //
 //   Grammar -> CompiledGrammar (with a Vocabulary) -> Matcher -> token mask
 #pragma once
@@ -63,8 +63,8 @@ struct Token {
 struct Leaf {
   std::shared_ptr<const Automaton> automaton;  // bytes only
 };
-// An automaton whose edges are expressions: node 0 is the start. For shapes that sequences and choices would have to
-// write out many times over, such as the members of an object of which some are optional.
+// An automaton whose edges are expressions: node 0 is the start. For shapes that sequences and choices would
+// have to write out many times over, such as the members of an object of which some are optional.
 struct Graph {
   struct Arc {
     std::uint32_t from, to;

@@ -3,6 +3,7 @@
 #include "grammar/choice.h"
 #include "grammar/ebnf.h"
 #include "grammar/json_value.h"
+#include "grammar/matcher.h"
 #include "grammar/regex.h"
 #include "grammar/structural_tag.h"
 
@@ -10,12 +11,18 @@ namespace octavo::grammar {
 
 Result<Grammar> make_grammar(const GrammarSource& source) {
   switch (source.kind) {
-    case GrammarKind::json_schema: return json_schema_grammar(source.text, source.options);
-    case GrammarKind::json_object: return json_object_grammar(source.options);
-    case GrammarKind::regex: return regex_grammar(source.text);
-    case GrammarKind::ebnf: return ebnf_grammar(source.text);
-    case GrammarKind::structural_tag: return structural_tag_grammar(source.text, source.options);
-    case GrammarKind::choice: break;
+    case GrammarKind::json_schema:
+      return json_schema_grammar(source.text, source.options);
+    case GrammarKind::json_object:
+      return json_object_grammar(source.options);
+    case GrammarKind::regex:
+      return regex_grammar(source.text);
+    case GrammarKind::ebnf:
+      return ebnf_grammar(source.text);
+    case GrammarKind::structural_tag:
+      return structural_tag_grammar(source.text, source.options);
+    case GrammarKind::choice:
+      break;
   }
   TRY(const Json list, parse_json(source.text, "choice"));
   std::vector<std::string> texts;
@@ -30,13 +37,14 @@ namespace {
 
 std::string key_of(const GrammarSource& source) {
   const JsonOptions& o = source.options;
-  return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace), o.whitespace_max,
-                     o.strict, o.any_order, source.text);
+  return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace),
+                     o.whitespace_max, o.strict, o.any_order, source.text);
 }
 
 }  // namespace
 
-GrammarCache::GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max, std::size_t parser_bytes_max)
+GrammarCache::GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max,
+                           std::size_t parser_bytes_max)
     : vocabulary_(std::move(vocabulary)), bytes_max_(bytes_max), parser_bytes_max_(parser_bytes_max) {}
 
 Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const GrammarSource& source) {
@@ -60,20 +68,41 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const Gramm
     const std::scoped_lock lock(mutex_);
     under_way_.erase(key);
     if (compiled) {
-      const std::size_t bytes = (*compiled)->byte_size_max() + 2 * key.size();
-      entries_.push_front({key, *compiled, bytes});
+      entries_.push_front({key, *compiled});
       by_key_[key] = entries_.begin();
-      stats_.bytes += bytes;
-      while (stats_.bytes > bytes_max_ && !entries_.empty()) {
-        stats_.bytes -= entries_.back().bytes;
-        by_key_.erase(entries_.back().key);
-        entries_.pop_back();
-        ++stats_.evictions;
-      }
+      evict();
     }
   }
   compiled_.notify_all();
   return compiled;
+}
+
+void GrammarCache::evict() {
+  stats_.bytes = 0;
+  auto kept = entries_.begin();
+  for (; kept != entries_.end(); ++kept) {
+    const std::size_t bytes = kept->byte_size();
+    if (stats_.bytes + bytes > bytes_max_) break;
+    stats_.bytes += bytes;
+  }
+  for (auto it = kept; it != entries_.end(); ++it) {
+    by_key_.erase(it->key);
+    ++stats_.evictions;
+  }
+  entries_.erase(kept, entries_.end());
+}
+
+void GrammarCache::warm_up() {
+  std::vector<std::int32_t> mask(vocabulary_->mask_words());
+  for (const std::string_view schema : {R"({"type":"string"})", R"({"type":"string","maxLength":100000})"}) {
+    const auto compiled = compile({GrammarKind::json_schema, std::string(schema), {}});
+    if (!compiled) continue;
+    Matcher matcher(*compiled);
+    for (TokenId id = 0; id < vocabulary_->size(); ++id)
+      if (vocabulary_->bytes(id) == "\"" && matcher.accept(id)) break;
+    // Only what is computed on the way is wanted, and a vocabulary without quotes has none of it.
+    (void)matcher.fill_mask(mask);
+  }
 }
 
 GrammarCache::Stats GrammarCache::stats() const {

@@ -31,10 +31,15 @@ Result<Grammar> make_grammar(const GrammarSource& source);
 // Thread-safe. Two threads that ask for the same source compile it once.
 class GrammarCache {
  public:
-  // bytes_max counts each grammar with all that its parser may come to remember.
-  GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max, std::size_t parser_bytes_max = 8u << 20);
+  // bytes_max holds whenever a grammar is added; what grammars in use learn in between is bounded for each by
+  // parser_bytes_max.
+  GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max,
+               std::size_t parser_bytes_max = 8u << 20);
 
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& source);
+
+  // Computes the masks of JSON strings, which every schema shares, before the first request needs them.
+  void warm_up();
 
   struct Stats {
     std::uint64_t hits = 0, misses = 0, evictions = 0;
@@ -43,11 +48,14 @@ class GrammarCache {
   Stats stats() const;
 
  private:
+  // Sums up what the grammars occupy by now, and drops the least recently used beyond the limit.
+  void evict();
+
   using Compiled = Result<std::shared_ptr<const CompiledGrammar>>;
   struct Entry {
     std::string key;
     std::shared_ptr<const CompiledGrammar> grammar;
-    std::size_t bytes;
+    std::size_t byte_size() const { return grammar->byte_size() + 2 * key.size(); }
   };
 
   const std::shared_ptr<const Vocabulary> vocabulary_;

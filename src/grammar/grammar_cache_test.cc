@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "grammar/state_mask.h"
 #include "grammar/testing.h"
 
 namespace octavo::grammar {
@@ -28,14 +29,25 @@ TEST(GrammarCache, HitsMissesAndErrors) {
 }
 
 TEST(GrammarCache, StaysWithinItsBytes) {
-  const std::size_t limit = 4u << 20;
+  const std::size_t limit = 1u << 18;
   GrammarCache cache(testing::byte_vocabulary(), limit, 64u << 10);
   for (int i = 0; i < 500; ++i) {
     ASSERT_TRUE(cache.compile({GrammarKind::json_schema, fmt::format("{{\"const\":{}}}", i), {}}));
     ASSERT_LE(cache.stats().bytes, limit);
+    ASSERT_GT(cache.stats().bytes, 0u);
   }
-  EXPECT_GT(cache.stats().evictions, 400u);
+  EXPECT_GT(cache.stats().evictions, 300u);
   EXPECT_GT(cache.stats().entries, 10u);
+}
+
+TEST(GrammarCache, WarmUpComputesTheMasksOfStrings) {
+  std::vector<std::string> words;
+  for (int i = 0; i < 2000; ++i) words.push_back(fmt::format("w{}", i));
+  const auto vocabulary = testing::byte_vocabulary(words);
+  GrammarCache cache(vocabulary, 64u << 20);
+  EXPECT_EQ(vocabulary->cache().byte_size(), 0u);
+  cache.warm_up();
+  EXPECT_GT(vocabulary->cache().byte_size(), 10'000u);
 }
 
 TEST(GrammarCache, ManyThreadsOneGrammar) {
@@ -51,7 +63,8 @@ TEST(GrammarCache, ManyThreadsOneGrammar) {
         const std::string text = fmt::format("{{\"a\":[{},\"ab{}\"]}}", t, run);
         if (!testing::feed(matcher, text) || !matcher.can_terminate()) ++wrong;
         matcher.rollback(5);
-        if (testing::mask_of(matcher, *vocabulary) != testing::brute_force_mask(matcher, *vocabulary)) ++wrong;
+        if (testing::mask_of(matcher, *vocabulary) != testing::brute_force_mask(matcher, *vocabulary))
+          ++wrong;
       }
     });
   for (auto& thread : threads) thread.join();
@@ -62,7 +75,8 @@ TEST(GrammarCache, ManyThreadsOneGrammar) {
 // A parser whose memory is cleared again and again finds its way back.
 TEST(Matcher, ForgetsAndReplays) {
   const auto vocabulary = testing::byte_vocabulary();
-  const auto grammar = *CompiledGrammar::compile(*make_grammar({GrammarKind::ebnf, "root ::= \"(\" root \")\" | [a-z]*", {}}), vocabulary, 24u << 10);
+  const auto grammar = *CompiledGrammar::compile(
+      *make_grammar({GrammarKind::ebnf, "root ::= \"(\" root \")\" | [a-z]*", {}}), vocabulary, 24u << 10);
   Matcher a(grammar), b(grammar);
   for (int i = 0; i < 40; ++i) {
     ASSERT_TRUE(a.accept('('));

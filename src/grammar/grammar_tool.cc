@@ -1,9 +1,11 @@
 // Drives the engine from a test script: one JSON request a line on stdin, one JSON answer a line on stdout.
 //
-//   grammar_tool vocabulary.json        {"tokens": [hex bytes ...], "specials": [names ...]}; the first special ends
+//   grammar_tool vocabulary.json        {"tokens": [hex bytes ...], "specials": [names ...]}; the first
+//   special ends
 //
 //   {"op":"new","kind":"regex","text":"a+","whitespace":0}   {"ok":true,"us":..} or {"error":".."}
-//   {"op":"mask"}                                            {"us":..,"mask":hex of little-endian words} or {"error":".."}
+//   {"op":"mask"}                                            {"us":..,"mask":hex of little-endian words} or
+//   {"error":".."}
 //   {"op":"accept","token":5}                                {"ok":true,"us":..,"end":false}
 //   {"op":"rollback","count":2}   {"op":"jump"}
 #include <fmt/format.h>
@@ -66,7 +68,8 @@ double timed(Action&& action) {
 
 class Session {
  public:
-  explicit Session(std::shared_ptr<const Vocabulary> vocabulary) : vocabulary_(std::move(vocabulary)), mask_(vocabulary_->mask_words()) {}
+  explicit Session(std::shared_ptr<const Vocabulary> vocabulary)
+      : vocabulary_(std::move(vocabulary)), mask_(vocabulary_->mask_words()) {}
 
   std::string answer(const std::string& line) {
     const auto request = parse_json(line, "request");
@@ -94,13 +97,17 @@ class Session {
     const auto value = Decimal::parse(text(object, key));
     return value ? static_cast<int>(value->count().value_or(0)) : 0;
   }
-  static std::string error(const Error& e) { return fmt::format(R"({{"error":"{}"}})", json_escape(e.message)); }
+  static std::string error(const Error& e) {
+    return fmt::format(R"({{"error":"{}"}})", json_escape(e.message));
+  }
 
   std::string start(const Json& request) {
-    constexpr std::string_view kKinds[] = {"json_schema", "json_object", "regex", "ebnf", "choice", "structural_tag"};
+    constexpr std::string_view kKinds[] = {"json_schema", "json_object", "regex",
+                                           "ebnf",        "choice",      "structural_tag"};
     GrammarSource source;
     source.text = text(request, "text");
-    source.kind = static_cast<GrammarKind>(std::ranges::find(kKinds, text(request, "kind")) - std::begin(kKinds));
+    source.kind =
+        static_cast<GrammarKind>(std::ranges::find(kKinds, text(request, "kind")) - std::begin(kKinds));
     if (number(request, "whitespace") == 0) source.options.whitespace = JsonOptions::Whitespace::none;
     source.options.whitespace_max = static_cast<std::uint32_t>(number(request, "whitespace"));
     if (const Json* strict = request.find("strict")) source.options.strict = strict->boolean;
@@ -108,8 +115,10 @@ class Session {
     Result<std::shared_ptr<const CompiledGrammar>> compiled = failure(ErrorCode::internal, "");
     const double us = timed([&] {
       auto grammar = make_grammar(source);
-      if (grammar) compiled = CompiledGrammar::compile(*std::move(grammar), vocabulary_);
-      else compiled = std::unexpected(grammar.error());
+      if (grammar)
+        compiled = CompiledGrammar::compile(*std::move(grammar), vocabulary_);
+      else
+        compiled = std::unexpected(grammar.error());
     });
     if (!compiled) return error(compiled.error());
     matcher_.emplace(*compiled);

@@ -5,7 +5,8 @@
 
 namespace octavo::grammar {
 
-Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const JsonOptions& options, std::string_view field) {
+Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const JsonOptions& options,
+                               std::string_view field) {
   TRY(const Json document, parse_json(schema, field));
   SchemaReader reader(document, field);
   return SchemaWriter(grammar, reader, options).write({{&document}});

@@ -1,8 +1,9 @@
-// JSON Schema (draft 2020-12, and draft-7 where it differs) as a grammar of JSON texts that are valid under it.
+// JSON Schema (draft 2020-12, and draft-7 where it differs) as a grammar of JSON texts that are valid under
+// it.
 //
-// Sound, not complete: every text of the grammar is valid, but not every valid text is in the grammar (properties come
-// in schema order, numbers within limits have no exponent, ...). What cannot be enforced is refused with the keyword
-// and its JSON pointer. docs/grammar.md lists the keywords.
+// Sound, not complete: every text of the grammar is valid, but not every valid text is in the grammar
+// (properties come in schema order, numbers within limits have no exponent, ...). What cannot be enforced is
+// refused with the keyword and its JSON pointer. docs/grammar.md lists the keywords.
 #pragma once
 
 #include <cstdint>

@@ -40,9 +40,9 @@ ExprId string_character(Grammar& g) {
   // \uXXXX below and above the surrogates, and pairs of surrogates.
   const ExprId not_d = g.choice({g.byte_range('0', '9'), byte_of(g, "abcefABCEF")});
   const ExprId low = g.byte_range('0', '7'), high = byte_of(g, "89abAB"), last = byte_of(g, "cdefCDEF");
-  const ExprId unicode = g.choice({g.sequence({g.literal("u"), not_d, hex, hex, hex}),
-                                   g.sequence({g.literal("u"), d, low, hex, hex}),
-                                   g.sequence({g.literal("u"), d, high, hex, hex, g.literal("\\u"), d, last, hex, hex})});
+  const ExprId unicode = g.choice(
+      {g.sequence({g.literal("u"), not_d, hex, hex, hex}), g.sequence({g.literal("u"), d, low, hex, hex}),
+       g.sequence({g.literal("u"), d, high, hex, hex, g.literal("\\u"), d, last, hex, hex})});
   const ExprId escape = g.sequence({g.literal("\\"), g.choice({byte_of(g, "\"\\/bfnrt"), unicode})});
   return g.choice({code_point_expr(g, plain_characters()), escape});
 }
@@ -76,7 +76,8 @@ std::optional<Automaton> spelled(const Automaton& contents) {
       if (edge.low <= '\\' && '\\' <= edge.high) backslash = edge.target;
       constexpr std::array<std::array<unsigned, 2>, 3> kPlain = {{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xFF}}};
       for (const auto& [low, high] : kPlain)
-        if (const unsigned a = std::max<unsigned>(low, edge.low), b = std::min<unsigned>(high, edge.high); a <= b)
+        if (const unsigned a = std::max<unsigned>(low, edge.low), b = std::min<unsigned>(high, edge.high);
+            a <= b)
           link(s, a, b, edge.target);
     }
     const bool any_control = std::ranges::any_of(control, [](StateId t) { return t != kNoState; });
@@ -134,13 +135,15 @@ class NumberTexts {
     if (whole.size() > 1) {
       out.push_back(g_.sequence({digit(), any_fraction()}));
       if (whole.size() > 2)
-        out.push_back(g_.sequence({digit(1), g_.repeat(digit(), 1, static_cast<std::uint32_t>(whole.size() - 2)), any_fraction()}));
+        out.push_back(g_.sequence(
+            {digit(1), g_.repeat(digit(), 1, static_cast<std::uint32_t>(whole.size() - 2)), any_fraction()}));
     }
     for (std::size_t i = 0; i < whole.size(); ++i) {
       const auto d = static_cast<unsigned>(whole[i] - '0');
       const unsigned least = i == 0 && whole.size() > 1 ? 1 : 0;
       if (d > least)
-        out.push_back(g_.sequence({g_.literal(whole.substr(0, i)), digit(least, d - 1), rest(whole.size() - i - 1), any_fraction()}));
+        out.push_back(g_.sequence({g_.literal(whole.substr(0, i)), digit(least, d - 1),
+                                   rest(whole.size() - i - 1), any_fraction()}));
     }
     out.push_back(g_.sequence({g_.literal(whole), fraction_at_most(bound.fraction, exclusive)}));
     return g_.choice(std::move(out));
@@ -152,7 +155,8 @@ class NumberTexts {
     std::vector<ExprId> out{g_.sequence({digit(1), g_.repeat(digit(), size, kUnbounded), any_fraction()})};
     for (std::size_t i = 0; i < whole.size(); ++i)
       if (const auto d = static_cast<unsigned>(whole[i] - '0'); d < 9)
-        out.push_back(g_.sequence({g_.literal(whole.substr(0, i)), digit(d + 1), rest(whole.size() - i - 1), any_fraction()}));
+        out.push_back(g_.sequence(
+            {g_.literal(whole.substr(0, i)), digit(d + 1), rest(whole.size() - i - 1), any_fraction()}));
     out.push_back(g_.sequence({g_.literal(whole), fraction_at_least(bound.fraction, exclusive)}));
     return g_.choice(std::move(out));
   }
@@ -176,7 +180,8 @@ class NumberTexts {
       if (const auto d = static_cast<unsigned>(bound[i] - '0'); d > 0)
         out.push_back(g_.sequence({g_.literal(prefix), digit(0, d - 1), digits()}));
     }
-    if (!bound.empty() && !exclusive) out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), zeros()}));
+    if (!bound.empty() && !exclusive)
+      out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), zeros()}));
     return g_.choice(std::move(out));
   }
 
@@ -186,7 +191,8 @@ class NumberTexts {
     if (!fractions_) return g_.nothing();
     for (std::size_t i = 0; i < bound.size(); ++i)
       if (const auto d = static_cast<unsigned>(bound[i] - '0'); d < 9)
-        out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound.substr(0, i))), digit(d + 1), digits()}));
+        out.push_back(
+            g_.sequence({g_.literal(fmt::format(".{}", bound.substr(0, i))), digit(d + 1), digits()}));
     const ExprId more = exclusive ? g_.sequence({digits(), digit(1), digits()}) : digits();
     out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), more}));
     return g_.choice(std::move(out));
@@ -205,7 +211,8 @@ Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions)
     return first;
   };
   const auto link = [&](StateId from, unsigned byte, StateId to) {
-    out.states[from].edges.push_back({Symbol::bytes, static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), 0, to});
+    out.states[from].edges.push_back(
+        {Symbol::bytes, static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), 0, to});
   };
   // Whether remainder r is divisible once the digits missing from the scale are filled up with zeros.
   const auto divides = [&](std::uint32_t r, std::size_t missing) {
@@ -255,11 +262,13 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
   Grammar g;
   NumberTexts texts(g, limits.fractions);
   std::vector<ExprId> factors;
-  if (least && (!least->value.is_zero() || least->exclusive)) factors.push_back(texts.at_least(least->value, least->exclusive));
+  if (least && (!least->value.is_zero() || least->exclusive))
+    factors.push_back(texts.at_least(least->value, least->exclusive));
   if (most) factors.push_back(texts.at_most(most->value, most->exclusive));
   if (factors.empty()) factors.push_back(texts.any());
   if (!limits.integers)
-    factors.push_back(g.sequence({texts.any_integer(), g.literal("."), texts.digits(), texts.digit(1), texts.digits()}));
+    factors.push_back(
+        g.sequence({texts.any_integer(), g.literal("."), texts.digits(), texts.digit(1), texts.digits()}));
   std::optional<Automaton> all;
   for (const ExprId factor : factors) {
     auto next = regular_automaton(g, factor, kDfaStatesMax);
@@ -271,7 +280,8 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
     const std::size_t scale = multiple.fraction.size();
     const auto divisor = small(*multiple.scaled(scale));
     if (!divisor || scale > 20) return std::unexpected(NumberProblem::multiple_of);
-    all = combine(*all, multiples_of(static_cast<std::uint32_t>(*divisor), scale, limits.fractions), Combine::intersection, kDfaStatesMax);
+    all = combine(*all, multiples_of(static_cast<std::uint32_t>(*divisor), scale, limits.fractions),
+                  Combine::intersection, kDfaStatesMax);
     if (!all) return std::unexpected(NumberProblem::too_large);
   }
   return *std::move(all);
@@ -284,17 +294,21 @@ std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits&
   if (!limits.min && !limits.max && limits.multiples.empty() && limits.integers) {
     const ExprId sign = g.optional(g.literal("-"));
     if (!limits.fractions) return g.sequence({sign, texts.any_integer()});
-    const ExprId exponent = g.sequence({byte_of(g, "eE"), g.optional(byte_of(g, "+-")), texts.digit(), texts.digits()});
+    const ExprId exponent =
+        g.sequence({byte_of(g, "eE"), g.optional(byte_of(g, "+-")), texts.digit(), texts.digits()});
     return g.sequence({sign, texts.any(), g.optional(exponent)});
   }
   using Bound = NumberLimits::Bound;
   const auto flip = [](const std::optional<Bound>& bound) -> std::optional<Bound> {
     return bound ? std::optional(Bound{bound->value.negated(), bound->exclusive}) : std::nullopt;
   };
-  const auto non_negative = [](const std::optional<Bound>& bound) { return bound && !bound->value.negative ? bound : std::nullopt; };
+  const auto non_negative = [](const std::optional<Bound>& bound) {
+    return bound && !bound->value.negative ? bound : std::nullopt;
+  };
   std::vector<ExprId> signs;
   for (const bool negative : {false, true}) {
-    const std::optional<Bound> least = negative ? flip(limits.max) : limits.min, most = negative ? flip(limits.min) : limits.max;
+    const std::optional<Bound> least = negative ? flip(limits.max) : limits.min,
+                               most = negative ? flip(limits.min) : limits.max;
     if (most && most->value.negative) continue;
     auto texts_of = magnitudes(limits, non_negative(least), most);
     if (!texts_of) return std::unexpected(texts_of.error());
@@ -305,8 +319,10 @@ std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits&
 }
 
 bool within(const NumberLimits& limits, const Decimal& value) {
-  if (limits.min && (value < limits.min->value || (limits.min->exclusive && value == limits.min->value))) return false;
-  if (limits.max && (value > limits.max->value || (limits.max->exclusive && value == limits.max->value))) return false;
+  if (limits.min && (value < limits.min->value || (limits.min->exclusive && value == limits.min->value)))
+    return false;
+  if (limits.max && (value > limits.max->value || (limits.max->exclusive && value == limits.max->value)))
+    return false;
   if (value.is_integer() ? !limits.integers : !limits.fractions) return false;
   return std::ranges::all_of(limits.multiples, [&](const Decimal& multiple) {
     const std::size_t scale = std::max(value.fraction.size(), multiple.fraction.size());

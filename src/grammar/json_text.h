@@ -15,8 +15,9 @@ ExprId string_character(Grammar& grammar);
 // One character of a string's content: any code point, not escaped.
 ExprId content_character(Grammar& grammar);
 
-// Turns a language of contents into the language of their spellings between the quotes: characters that need no escape
-// stand for themselves, the others may be written in every way JSON has. nullopt beyond the state limit.
+// Turns a language of contents into the language of their spellings between the quotes: characters that need
+// no escape stand for themselves, the others may be written in every way JSON has. nullopt beyond the state
+// limit.
 std::optional<Automaton> spelled(const Automaton& contents);
 
 struct NumberLimits {
@@ -31,8 +32,8 @@ struct NumberLimits {
 
 enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 
-// The texts of all numbers within the limits. Integers are written without fraction, and the exponent form is left out
-// wherever a limit must be checked. Empty automaton: no number fits.
+// The texts of all numbers within the limits. Integers are written without fraction, and the exponent form is
+// left out wherever a limit must be checked. Empty automaton: no number fits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);
 bool within(const NumberLimits& limits, const Decimal& value);
 

@@ -28,8 +28,10 @@ class Parser {
   Parser(std::string_view text, std::string_view field) : text_(text), field_(field) {}
 
   Result<Json> parse() {
-    if (text_.size() > kSourceBytesMax) return invalid(field_, "JSON: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
-    if (const auto bad = invalid_utf8(text_)) return invalid(field_, "JSON: invalid UTF-8 at offset {}", *bad);
+    if (text_.size() > kSourceBytesMax)
+      return invalid(field_, "JSON: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
+    if (const auto bad = invalid_utf8(text_))
+      return invalid(field_, "JSON: invalid UTF-8 at offset {}", *bad);
     Json value;
     TRY_VOID(read(value, 1));
     skip_space();
@@ -136,7 +138,8 @@ class Parser {
     if (at_ + 4 > text_.size()) return std::nullopt;
     std::uint32_t value = 0;
     for (int i = 0; i < 4; ++i) {
-      const auto digit = std::string_view("0123456789abcdef").find(static_cast<char>(text_[at_ + static_cast<std::size_t>(i)] | 0x20));
+      const auto digit = std::string_view("0123456789abcdef")
+                             .find(static_cast<char>(text_[at_ + static_cast<std::size_t>(i)] | 0x20));
       if (digit == std::string_view::npos) return std::nullopt;
       value = value * 16 + static_cast<std::uint32_t>(digit);
     }
@@ -170,10 +173,18 @@ class Parser {
 
 void write(const Json& value, std::string& out) {
   switch (value.kind) {
-    case Json::Kind::null: out += "null"; break;
-    case Json::Kind::boolean: out += value.boolean ? "true" : "false"; break;
-    case Json::Kind::number: out += value.text; break;
-    case Json::Kind::string: out += fmt::format("\"{}\"", json_escape(value.text)); break;
+    case Json::Kind::null:
+      out += "null";
+      break;
+    case Json::Kind::boolean:
+      out += value.boolean ? "true" : "false";
+      break;
+    case Json::Kind::number:
+      out += value.text;
+      break;
+    case Json::Kind::string:
+      out += fmt::format("\"{}\"", json_escape(value.text));
+      break;
     case Json::Kind::array:
       out += '[';
       for (std::size_t i = 0; i < value.items.size(); ++i) {

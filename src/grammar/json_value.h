@@ -32,8 +32,8 @@ struct Json {
   const Json* find(std::string_view key) const;
 };
 
-// Refuses duplicate keys, nesting beyond kJsonDepthMax, invalid UTF-8 and lone surrogates; errors name `field` and the
-// offset.
+// Refuses duplicate keys, nesting beyond kJsonDepthMax, invalid UTF-8 and lone surrogates; errors name
+// `field` and the offset.
 Result<Json> parse_json(std::string_view text, std::string_view field);
 
 // The text inside the quotes, with only those characters escaped that must be.

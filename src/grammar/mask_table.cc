@@ -15,8 +15,8 @@ constexpr std::size_t kShareVisitedMin = 512;
 // Follows all paths of trie nodes [begin, end), whose parent was reached in configuration `from`. Calls
 // visit(node, config) for every node reached alive; false stops the descent below it.
 template <class Visit>
-void walk(ParseStates& states, std::span<const TrieNode> trie, std::uint32_t begin, std::uint32_t end, ConfigId from,
-          std::vector<ConfigId>& path, Visit&& visit) {
+void walk(ParseStates& states, std::span<const TrieNode> trie, std::uint32_t begin, std::uint32_t end,
+          ConfigId from, std::vector<ConfigId>& path, Visit&& visit) {
   if (begin == end) return;
   path[trie[begin].depth - 1u] = from;
   for (std::uint32_t i = begin; i < end;) {
@@ -55,11 +55,13 @@ void MaskTable::fill(ConfigId config, std::span<std::int32_t> mask) {
   for (const auto& shared : found.shared) shared->add_to(mask);
   found.own.add_to(mask);
   if (states_.accepting(config))
-    for (const TokenId id : vocabulary_.eos()) mask[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
+    for (const TokenId id : vocabulary_.eos())
+      mask[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
 }
 
 ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
-  if (vocabulary_.is_special(token) || vocabulary_.bytes(token).empty()) return states_.step_token(config, token);
+  if (vocabulary_.is_special(token) || vocabulary_.bytes(token).empty())
+    return states_.step_token(config, token);
   ConfigId at = config;
   for (const char c : vocabulary_.bytes(token)) {
     at = states_.step(at, static_cast<std::uint8_t>(c));
@@ -126,7 +128,8 @@ std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
       auto& slot = state_masks_[states_.counter_state(counter)];
       if (slot) return slot;
       const auto all = state_mask(states_.counter_state({counter.rule, 0, kUnbounded}));
-      const auto mask = std::make_shared<const StateMask>(bounded(all, counter.min, counter.max, vocabulary_.mask_words()));
+      const auto mask =
+          std::make_shared<const StateMask>(bounded(all, counter.min, counter.max, vocabulary_.mask_words()));
       byte_size_ += mask->byte_size();
       return state_masks_[states_.counter_state(counter)] = mask;
     }
@@ -145,17 +148,21 @@ std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
 
 const DenseRule* MaskTable::dense(RuleId rule) {
   const auto [it, fresh] = dense_.try_emplace(rule);
-  if (fresh && !tables_.rules[rule].counted) it->second = DenseRule::make(tables_, tables_.rules[rule].start, rule_end_[rule]);
+  if (fresh && !tables_.rules[rule].counted)
+    it->second = DenseRule::make(tables_, tables_.rules[rule].start, rule_end_[rule]);
   return it->second ? &*it->second : nullptr;
 }
 
 StateMask MaskTable::compute(StateId state) {
   if (!states_.is_counter(state)) {
-    if (const DenseRule* table = dense(rule_of_state_[state])) return table->mask(tables_, vocabulary_, state);
-  } else if (const ParseStates::Counter counter = states_.counter(state); counter.min == 0 && counter.max == kUnbounded) {
+    if (const DenseRule* table = dense(rule_of_state_[state]))
+      return table->mask(tables_, vocabulary_, state);
+  } else if (const ParseStates::Counter counter = states_.counter(state);
+             counter.min == 0 && counter.max == kUnbounded) {
     const RuleId body = tables_.rules[counter.rule].body;
     const DenseRule* table = dense(body);
-    if (table && table->prefix_free()) return table->repeated(tables_, vocabulary_, tables_.rules[body].start);
+    if (table && table->prefix_free())
+      return table->repeated(tables_, vocabulary_, tables_.rules[body].start);
   }
   const auto trie = vocabulary_.trie();
   const auto sorted = vocabulary_.sorted_tokens();
@@ -164,14 +171,16 @@ StateMask MaskTable::compute(StateId state) {
   mask.may_end = states_.escapes(start);
   std::vector<TokenId> accepted;
   std::vector<std::uint32_t> open;
-  walk(states_, trie, 1, static_cast<std::uint32_t>(trie.size()), start, path_, [&](std::uint32_t i, ConfigId config) {
-    const TrieNode& node = trie[i];
-    ++mask.visited;
-    for (std::uint32_t t = 0; t < node.token_count; ++t) accepted.push_back(sorted[node.first_token + t]);
-    if (node.end == i + 1) return true;
-    if (states_.escapes(config)) open.push_back(i);
-    return !states_.only_escapes(config);
-  });
+  walk(states_, trie, 1, static_cast<std::uint32_t>(trie.size()), start, path_,
+       [&](std::uint32_t i, ConfigId config) {
+         const TrieNode& node = trie[i];
+         ++mask.visited;
+         for (std::uint32_t t = 0; t < node.token_count; ++t)
+           accepted.push_back(sorted[node.first_token + t]);
+         if (node.end == i + 1) return true;
+         if (states_.escapes(config)) open.push_back(i);
+         return !states_.only_escapes(config);
+       });
   mask.set_open(trie, open, {});
   mask.accepted = TokenSet(std::move(accepted), vocabulary_.mask_words());
   return mask;
@@ -213,7 +222,8 @@ const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
       }
       const StateId s = states[next_state];
       text.insert(text.end(), {3, tables_.states[s].accepting});
-      for (const Edge& edge : tables_.byte_edges(s)) text.insert(text.end(), {4, edge.low, edge.high, number_state(edge.target)});
+      for (const Edge& edge : tables_.byte_edges(s))
+        text.insert(text.end(), {4, edge.low, edge.high, number_state(edge.target)});
       for (const Edge& edge : tables_.call_edges(s))
         text.insert(text.end(), {5, number_rule(edge.ref), number_state(edge.target)});
       for (const Edge& edge : tables_.token_edges(s)) text.insert(text.end(), {6, number_state(edge.target)});

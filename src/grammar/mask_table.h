@@ -24,8 +24,8 @@ class MaskTable {
 
   ParseStates& states() { return states_; }
 
-  // Sets the bits of all tokens that may follow, the end-of-text tokens among them when the text may end here. `mask`
-  // has vocabulary.mask_words() words; bit i % 32 of word i / 32 is token i.
+  // Sets the bits of all tokens that may follow, the end-of-text tokens among them when the text may end
+  // here. `mask` has vocabulary.mask_words() words; bit i % 32 of word i / 32 is token i.
   void fill(ConfigId config, std::span<std::int32_t> mask);
 
   // The configuration after one token, kDeadConfig when the token may not follow.
@@ -34,7 +34,8 @@ class MaskTable {
   std::size_t byte_size() const { return byte_size_ + states_.byte_size(); }
 
  private:
-  // A configuration's mask: the union of the masks of its states, which are shared, and of what only this stack allows.
+  // A configuration's mask: the union of the masks of its states, which are shared, and of what only this
+  // stack allows.
   struct ConfigMask {
     std::vector<std::shared_ptr<const StateMask>> shared;
     TokenSet own;

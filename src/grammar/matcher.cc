@@ -29,14 +29,15 @@ Result<std::unique_lock<std::mutex>> Matcher::enter() {
   configs_.assign(1, g.table_->states().start());
   for (const TokenId token : tokens_) configs_.push_back(g.table_->step_token(current(), token));
   if (g.table_->byte_size() > g.parser_bytes_max_)
-    return failure(ErrorCode::resource_exhausted, "the grammar's parser needs more than {} bytes for this text",
-                   g.parser_bytes_max_);
+    return failure(ErrorCode::resource_exhausted,
+                   "the grammar's parser needs more than {} bytes for this text", g.parser_bytes_max_);
   return lock;
 }
 
 Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
   const std::size_t words = grammar_->vocabulary_->mask_words();
-  CHECK(mask.size() >= words, "a mask of {} words for a vocabulary of {}", mask.size(), grammar_->vocabulary_->size());
+  CHECK(mask.size() >= words, "a mask of {} words for a vocabulary of {}", mask.size(),
+        grammar_->vocabulary_->size());
   std::ranges::fill(mask.subspan(words), 0);
   const auto used = mask.first(words);
   if (terminated_) {
@@ -48,8 +49,8 @@ Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
     grammar_->table_->fill(current(), used);
   }
   if (std::ranges::all_of(used, [](std::int32_t word) { return word == 0; }))
-    return failure(ErrorCode::resource_exhausted, "no token of the vocabulary continues the text after {} tokens",
-                   tokens_.size());
+    return failure(ErrorCode::resource_exhausted,
+                   "no token of the vocabulary continues the text after {} tokens", tokens_.size());
   return {};
 }
 

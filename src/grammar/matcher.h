@@ -18,12 +18,12 @@ class Matcher {
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
 
   // Sets bit i % 32 of word i / 32 exactly for the tokens i that accept() would take. `mask` has at least
-  // vocabulary().mask_words() words; words beyond are cleared. An error when no token may follow, which ends the
-  // request: nothing may be sampled.
+  // vocabulary().mask_words() words; words beyond are cleared. An error when no token may follow, which ends
+  // the request: nothing may be sampled.
   Result<void> fill_mask(std::span<std::int32_t> mask);
 
-  // Takes the token, or returns false and stays as it was. An end-of-text token is taken where the text may end and
-  // terminates the matcher.
+  // Takes the token, or returns false and stays as it was. An end-of-text token is taken where the text may
+  // end and terminates the matcher.
   bool accept(TokenId token);
 
   // Takes back the last `tokens` accepted tokens; as many as there are at most.

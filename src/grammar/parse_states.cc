@@ -31,7 +31,9 @@ void sort_unique(std::vector<Item>& items) {
 }  // namespace
 
 ParseStates::ParseStates(const Tables& tables)
-    : tables_(tables), counter_base_(static_cast<StateId>(tables.states.size())), fresh_of_rule_(tables.rules.size(), 0) {
+    : tables_(tables),
+      counter_base_(static_cast<StateId>(tables.states.size())),
+      fresh_of_rule_(tables.rules.size(), 0) {
   configs_.push_back({0, 0, 0, 0, UINT32_MAX, true, false, false});
   intern_stack({{kAcceptState, 0}});
   intern_stack({{kEscapeState, 0}});
@@ -85,7 +87,8 @@ ConfigId ParseStates::config_of(std::vector<Item> items) {
     return kDeadConfig;
   }
   return config_table_.find_or_add(
-      hash_of(std::span<const Item>(items)), [&](ConfigId id) { return std::ranges::equal(kernel(id), items); },
+      hash_of(std::span<const Item>(items)),
+      [&](ConfigId id) { return std::ranges::equal(kernel(id), items); },
       [&] {
         byte_size_ += sizeof(Config);
         Config config{};
@@ -101,14 +104,21 @@ bool ParseStates::only_escapes(ConfigId config) const {
   return items.size() == 1 && items[0].state == kEscapeState;
 }
 
-void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out) const {
-  if (!ends(state)) {
+void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left) {
+  if (ends(state)) {
+    // Stacks never hold items that have ended (call() sees to it), so one step is enough.
+    const auto items = returns(stack);
+    out.insert(out.end(), items.begin(), items.end());
+  } else if (calls_left > 0 && state < counter_base_ && tables_.only_calls(state)) {
+    for (const Edge& edge : tables_.call_edges(state)) {
+      const auto below = returns(stack);
+      const StackId inner = ends(edge.target) ? intern_stack({below.begin(), below.end()}) : intern_stack({{edge.target, stack}});
+      arrive(start_of(edge.ref), inner, out, calls_left - 1);
+      if (tables_.rules[edge.ref].nullable) arrive(edge.target, stack, out, calls_left - 1);
+    }
+  } else {
     out.push_back({state, stack});
-    return;
   }
-  // Stacks never hold items that have ended (call() sees to it), so one step is enough.
-  const auto items = returns(stack);
-  out.insert(out.end(), items.begin(), items.end());
 }
 
 ConfigId ParseStates::step(ConfigId id, std::uint8_t byte) {
@@ -223,7 +233,8 @@ void ParseStates::expand(Item item) {
     return call(tables_.rules[now.rule].body, counter_state(after), item.stack);
   }
   if (tables_.states[item.state].accepting) leave(item.stack);
-  if (!tables_.byte_edges(item.state).empty() || !tables_.token_edges(item.state).empty()) scan_.push_back(item);
+  if (!tables_.byte_edges(item.state).empty() || !tables_.token_edges(item.state).empty())
+    scan_.push_back(item);
   for (const Edge& edge : tables_.call_edges(item.state)) {
     call(edge.ref, edge.target, item.stack);
     if (tables_.rules[edge.ref].nullable) push({edge.target, item.stack});
@@ -231,7 +242,8 @@ void ParseStates::expand(Item item) {
 }
 
 void ParseStates::leave(StackId stack) {
-  // A rule called in this closure has read nothing yet; its caller already went on without it if it may be empty.
+  // A rule called in this closure has read nothing yet; its caller already went on without it if it may be
+  // empty.
   if (stack & kFreshBit) return;
   for (std::size_t i = 0; i < stacks_[stack].count; ++i) push(items_[stacks_[stack].first + i]);
 }
@@ -273,8 +285,8 @@ std::vector<Item> ParseStates::full_returns(std::size_t index) const {
   return out;
 }
 
-// Gives the fresh stacks their ids. Stacks that (through left recursion) return to themselves cannot be interned by
-// content; they are new, which is exact because a configuration is closed once.
+// Gives the fresh stacks their ids. Stacks that (through left recursion) return to themselves cannot be
+// interned by content; they are new, which is exact because a configuration is closed once.
 void ParseStates::finish_stacks() {
   std::vector<std::vector<Item>> all(fresh_.size());
   for (std::size_t i = 0; i < fresh_.size(); ++i) all[i] = full_returns(i);

@@ -1,10 +1,11 @@
-// The parser: a generalised pushdown machine over rule automata (graph-structured stacks, Tomita 1985; the sets are
-// those of Earley 1970 with origins replaced by stacks). Everything is interned, so equal situations have equal ids
-// wherever in the text they arise: the parser is in effect an automaton that is determinized as it runs, and one step
-// over a byte seen before is one table look-up.
+// The parser: a generalised pushdown machine over rule automata (graph-structured stacks, Tomita 1985; the
+// sets are those of Earley 1970 with origins replaced by stacks). Everything is interned, so equal situations
+// have equal ids wherever in the text they arise: the parser is in effect an automaton that is determinized
+// as it runs, and one step over a byte seen before is one table look-up.
 //
-// A configuration is the set of readings of the text so far; a reading (Item) is an automaton state and a stack; a
-// stack is the set of items at which the rule that is being read was called, as they stand after the call.
+// A configuration is the set of readings of the text so far; a reading (Item) is an automaton state and a
+// stack; a stack is the set of items at which the rule that is being read was called, as they stand after the
+// call.
 #pragma once
 
 #include <cstdint>
@@ -105,8 +106,9 @@ class ParseStates {
   void finish_stacks();
   std::vector<Item> full_returns(std::size_t fresh) const;
   StackId intern_stack(const std::vector<Item>& returns);
-  // Adds an item, or what it returns to when its rule has ended.
-  void arrive(StateId state, StackId stack, std::vector<Item>& out) const;
+  // Adds an item: what it returns to when its rule has ended, what it calls when it can do nothing else. So that the
+  // inside of a called rule is named by that rule, whose masks are shared, and not by its caller.
+  void arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left = 3);
   bool ends(StateId state) const;
   StateId start_of(RuleId rule);
   std::uint32_t append(std::span<const Item> items);

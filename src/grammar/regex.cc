@@ -12,8 +12,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Writes a syntax tree as expressions. A subtree at the edge of the pattern also says what may come before or after
-// the match: anything when searching, nothing after an anchor.
+// Writes a syntax tree as expressions. A subtree at the edge of the pattern also says what may come before or
+// after the match: anything when searching, nothing after an anchor.
 class Writer {
  public:
   Writer(Grammar& grammar, const RegexTree& tree, RegexMatch match, std::string_view field)
@@ -36,11 +36,13 @@ class Writer {
         }
         return grammar_.choice(std::move(branches));
       }
-      case RegexNode::Kind::sequence: return write_sequence(node.children, at_begin, at_end);
+      case RegexNode::Kind::sequence:
+        return write_sequence(node.children, at_begin, at_end);
       case RegexNode::Kind::begin:
       case RegexNode::Kind::end:
       case RegexNode::Kind::set:
-      case RegexNode::Kind::repeat: return write_sequence({id}, at_begin, at_end);
+      case RegexNode::Kind::repeat:
+        return write_sequence({id}, at_begin, at_end);
     }
     return grammar_.nothing();
   }
@@ -60,11 +62,11 @@ class Writer {
       // An anchor inside a group at the edge settles that edge within the group.
       const bool group = anchors_[all[i]] && (tree_.nodes[all[i]].kind == Kind::alternatives ||
                                               tree_.nodes[all[i]].kind == Kind::sequence);
-      const bool begin_here = group && i == first && open_begin, end_here = group && i + 1 == last && open_end;
+      const bool begin_here = group && i == first && open_begin,
+                 end_here = group && i + 1 == last && open_end;
       if (begin_here) open_begin = false;
       if (end_here) open_end = false;
-      TRY(parts.emplace_back(), group ? write(all[i], begin_here, end_here)
-                                      : write_atom(all[i]));
+      TRY(parts.emplace_back(), group ? write(all[i], begin_here, end_here) : write_atom(all[i]));
     }
     if (open_begin && match_ == RegexMatch::search) parts.insert(parts.begin(), anything());
     if (open_end && match_ == RegexMatch::search) parts.push_back(anything());
@@ -82,7 +84,8 @@ class Writer {
   }
 
   std::unexpected<Error> misplaced(std::uint32_t id) const {
-    return invalid(field_, "regex: anchor at offset {}: anchors are supported only at the edges of the pattern",
+    return invalid(field_,
+                   "regex: anchor at offset {}: anchors are supported only at the edges of the pattern",
                    tree_.nodes[id].position);
   }
 
@@ -105,7 +108,8 @@ class Writer {
 
 }  // namespace
 
-Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field) {
+Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match,
+                         std::string_view field) {
   TRY(const RegexTree tree, parse_regex(pattern, field));
   return Writer(grammar, tree, match, field).write(tree.root, true, true);
 }

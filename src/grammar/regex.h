@@ -1,9 +1,11 @@
 // Regular expressions: the subset that ECMA-262 (with the u flag) and Python's re read alike.
 //
-// Classes: . (no line terminators), [a-z^...], \d \w \s (as ECMA-262: \d and \w are ASCII) and their complements,
-// \p{General_Category}. Quantifiers * + ? {m} {m,} {m,n}, also lazy ones, which match the same texts. Groups, named or
-// not. ^ and $ at the edges of the pattern and of its alternatives. What is not regular or does not read alike (back
-// references, lookaround, \b, inline flags, possessive quantifiers, anchors inside) is refused with its position.
+// Classes: . (no line terminators), [a-z^...], \d \w \s (as ECMA-262: \d and \w are ASCII) and their
+// complements,
+// \p{General_Category}. Quantifiers * + ? {m} {m,} {m,n}, also lazy ones, which match the same texts. Groups,
+// named or not. ^ and $ at the edges of the pattern and of its alternatives. What is not regular or does not
+// read alike (back references, lookaround, \b, inline flags, possessive quantifiers, anchors inside) is
+// refused with its position.
 #pragma once
 
 #include <string_view>
@@ -19,7 +21,8 @@ enum class RegexMatch : std::uint8_t {
 };
 
 // Adds the expression of all texts that match. Errors name `field`.
-Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field);
+Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match,
+                         std::string_view field);
 
 Result<Grammar> regex_grammar(std::string_view pattern);
 

@@ -15,8 +15,16 @@ CodePointSet set_of(std::initializer_list<CodePointRange> ranges) { return {rang
 CodePointSet digits() { return set_of({{'0', '9'}}); }
 CodePointSet word() { return set_of({{'a', 'z'}, {'A', 'Z'}, {'0', '9'}, {'_', '_'}}); }
 CodePointSet space() {
-  return set_of({{'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
-                 {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}});
+  return set_of({{'\t', '\r'},
+                 {' ', ' '},
+                 {0xA0, 0xA0},
+                 {0x1680, 0x1680},
+                 {0x2000, 0x200A},
+                 {0x2028, 0x2029},
+                 {0x202F, 0x202F},
+                 {0x205F, 0x205F},
+                 {0x3000, 0x3000},
+                 {0xFEFF, 0xFEFF}});
 }
 CodePointSet line_terminators() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}); }
 
@@ -29,7 +37,8 @@ class Parser {
   Result<RegexTree> parse() {
     if (text_.size() > kSourceBytesMax)
       return invalid(field_, "regex: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
-    if (const auto bad = invalid_utf8(text_)) return invalid(field_, "regex: invalid UTF-8 at offset {}", *bad);
+    if (const auto bad = invalid_utf8(text_))
+      return invalid(field_, "regex: invalid UTF-8 at offset {}", *bad);
     TRY(tree_.root, alternatives(0));
     if (!done()) return error("unmatched ')'");
     return std::move(tree_);
@@ -118,7 +127,8 @@ class Parser {
       for (; at_ < end; ++at_) {
         const char c = text_[at_];
         const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
-        if (!letter && !is_digit(c)) return error("a group name with a character other than letters and digits");
+        if (!letter && !is_digit(c))
+          return error("a group name with a character other than letters and digits");
       }
       ++at_;
     } else if (next_is('?')) {
@@ -135,7 +145,8 @@ class Parser {
     const auto number = [&](std::uint32_t& value) {
       const std::size_t first = at_;
       std::uint64_t n = 0;
-      for (; !done() && is_digit(text_[at_]); ++at_) n = std::min<std::uint64_t>(n * 10 + static_cast<std::uint64_t>(text_[at_] - '0'), kUnbounded);
+      for (; !done() && is_digit(text_[at_]); ++at_)
+        n = std::min<std::uint64_t>(n * 10 + static_cast<std::uint64_t>(text_[at_] - '0'), kUnbounded);
       value = static_cast<std::uint32_t>(n);
       return at_ > first;
     };
@@ -166,7 +177,8 @@ class Parser {
     } else if (take('?')) {
       max = 1;
     } else if (next_is('{') && braces(min, max)) {
-      if (min > kRepeatMax || (!unbounded_ && max > kRepeatMax)) return error("a repetition beyond {}", kRepeatMax);
+      if (min > kRepeatMax || (!unbounded_ && max > kRepeatMax))
+        return error("a repetition beyond {}", kRepeatMax);
       if (min > max) return error("a repetition of at least {} and at most {}", min, max);
     } else {
       return part;
@@ -184,7 +196,10 @@ class Parser {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < digits_count; ++i) {
       const char c = text_[at_ + i];
-      const int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int digit = is_digit(c)            ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
       if (digit < 0) return std::nullopt;
       value = value * 16 + static_cast<std::uint32_t>(digit);
     }
@@ -220,19 +235,37 @@ class Parser {
       return set_of({{value, value}});
     };
     switch (c) {
-      case 'n': return single('\n');
-      case 'r': return single('\r');
-      case 't': return single('\t');
-      case 'f': return single('\f');
-      case 'v': return single('\v');
-      case 'd': ++at_; return digits();
-      case 'D': ++at_; return digits().complement();
-      case 'w': ++at_; return word();
-      case 'W': ++at_; return word().complement();
-      case 's': ++at_; return space();
-      case 'S': ++at_; return space().complement();
+      case 'n':
+        return single('\n');
+      case 'r':
+        return single('\r');
+      case 't':
+        return single('\t');
+      case 'f':
+        return single('\f');
+      case 'v':
+        return single('\v');
+      case 'd':
+        ++at_;
+        return digits();
+      case 'D':
+        ++at_;
+        return digits().complement();
+      case 'w':
+        ++at_;
+        return word();
+      case 'W':
+        ++at_;
+        return word().complement();
+      case 's':
+        ++at_;
+        return space();
+      case 'S':
+        ++at_;
+        return space().complement();
       case '0':
-        if (at_ + 1 < text_.size() && is_digit(text_[at_ + 1])) return error("octal escapes are not supported");
+        if (at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))
+          return error("octal escapes are not supported");
         return single(0);
       case 'x': {
         ++at_;
@@ -258,7 +291,8 @@ class Parser {
         at_ = end + 1;
         return c == 'p' ? *set : set->complement();
       }
-      default: break;
+      default:
+        break;
     }
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     if (letter || is_digit(c)) return error("the escape \\{} is not supported", c);
@@ -280,7 +314,9 @@ class Parser {
     const bool negated = take('^');
     if (next_is(']')) return error("an empty class");
     CodePointSet set;
-    const auto single = [](const CodePointSet& s) { return s.ranges.size() == 1 && s.ranges[0].low == s.ranges[0].high; };
+    const auto single = [](const CodePointSet& s) {
+      return s.ranges.size() == 1 && s.ranges[0].low == s.ranges[0].high;
+    };
     while (!take(']')) {
       if (done()) return error("a class without ']'");
       TRY(const CodePointSet low, class_member());
@@ -307,6 +343,8 @@ class Parser {
 
 }  // namespace
 
-Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field) { return Parser(pattern, field).parse(); }
+Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field) {
+  return Parser(pattern, field).parse();
+}
 
 }  // namespace octavo::grammar

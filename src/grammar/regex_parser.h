@@ -14,9 +14,9 @@ struct RegexNode {
   enum class Kind : std::uint8_t { alternatives, sequence, repeat, set, begin, end };
   Kind kind;
   std::vector<std::uint32_t> children;
-  CodePointSet set;               // set: one code point out of these
-  std::uint32_t min = 0, max = 0; // repeat: max may be kUnbounded
-  std::size_t position = 0;       // offset in the pattern
+  CodePointSet set;                // set: one code point out of these
+  std::uint32_t min = 0, max = 0;  // repeat: max may be kUnbounded
+  std::size_t position = 0;        // offset in the pattern
 };
 
 struct RegexTree {

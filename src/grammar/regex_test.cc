@@ -35,8 +35,10 @@ TEST(Regex, MatchesWholeTexts) {
       {"a{3}", {"aaa"}, {"aa", "aaaa"}},
       {"a{2,}", {"aa", "aaaaaaa"}, {"a"}},
       {"a{0,2}", {"", "aa"}, {"aaa"}},
-      {"(a|b){100}", {std::string_view("abababababababababababababababababababababababababababababababababababababab"
-                                       "abababababababababababab")}, {"ab"}},
+      {"(a|b){100}",
+       {std::string_view("abababababababababababababababababababababababababababababababababababababab"
+                         "abababababababababababab")},
+       {"ab"}},
       {"[a-cx]+", {"abcx", "x"}, {"d", ""}},
       {"[^a-c]", {"d", "\xC3\xA9", "\xF0\x9F\x98\x80"}, {"a", "\xC3", "dd"}},
       {"[]a-]", {}, {}},
@@ -47,7 +49,10 @@ TEST(Regex, MatchesWholeTexts) {
       {"\\w+\\s\\W", {"a_9 !", "a\t-"}, {"a_9!", "a b"}},
       {"\\p{Lu}\\p{Ll}*", {"A", "Abc", "\xC3\x89t\xC3\xA9"}, {"a", "AB"}},
       {"\\P{L}", {"1", "-"}, {"a", "\xC3\xA9"}},
-      {"\\u00e9\\x41\\u{1F600}\\uD83D\\uDE00", {"\xC3\xA9" "A\xF0\x9F\x98\x80\xF0\x9F\x98\x80"}, {"e"}},
+      {"\\u00e9\\x41\\u{1F600}\\uD83D\\uDE00",
+       {"\xC3\xA9"
+        "A\xF0\x9F\x98\x80\xF0\x9F\x98\x80"},
+       {"e"}},
       {"^a$", {"a"}, {"aa"}},
       {"^a|b$", {"a", "b"}, {"ab"}},
       {"(^a|^b)c$", {"ac", "bc"}, {"c"}},
@@ -72,19 +77,40 @@ TEST(Regex, MatchesWholeTexts) {
 
 TEST(Regex, RefusesWithPosition) {
   const std::pair<std::string_view, std::string_view> cases[] = {
-      {"*a", "offset 0"},       {"a|*", "offset 2"},     {"a**", "offset 2"},   {"a{2}{3}", ""},
-      {"(a", "offset 2"},       {"a)", "offset 1"},      {"[a", "offset 2"},    {"[z-a]", "backwards"},
-      {"a{3,2}", "at least 3"}, {"\\1", "back"},         {"(?=a)", "lookaround"}, {"(?<!a)b", "lookaround"},
-      {"\\bfoo", "boundaries"}, {"(?i)a", "group"},      {"a$b", "anchor at offset 1"},  {"a^", "anchor"},
-      {"\\q", "escape"},        {"\\", "backslash"},     {"\\u12", "hexadecimal"},
-      {"\\uD800", "code point"}, {"\\p{Greek}", "general"}, {"a++", "possessive"}, {"a{99999999999}", "beyond"},
-      {"\xFF", "UTF-8"},        {"(?P<n", "name"},       {"^*", "anchor"},      {"(a^)*", "anchor"},
+      {"*a", "offset 0"},
+      {"a|*", "offset 2"},
+      {"a**", "offset 2"},
+      {"a{2}{3}", ""},
+      {"(a", "offset 2"},
+      {"a)", "offset 1"},
+      {"[a", "offset 2"},
+      {"[z-a]", "backwards"},
+      {"a{3,2}", "at least 3"},
+      {"\\1", "back"},
+      {"(?=a)", "lookaround"},
+      {"(?<!a)b", "lookaround"},
+      {"\\bfoo", "boundaries"},
+      {"(?i)a", "group"},
+      {"a$b", "anchor at offset 1"},
+      {"a^", "anchor"},
+      {"\\q", "escape"},
+      {"\\", "backslash"},
+      {"\\u12", "hexadecimal"},
+      {"\\uD800", "code point"},
+      {"\\p{Greek}", "general"},
+      {"a++", "possessive"},
+      {"a{99999999999}", "beyond"},
+      {"\xFF", "UTF-8"},
+      {"(?P<n", "name"},
+      {"^*", "anchor"},
+      {"(a^)*", "anchor"},
   };
   for (const auto& [pattern, part] : cases) {
     const auto grammar = regex_grammar(pattern);
     if (pattern == "a{2}{3}") continue;
     ASSERT_FALSE(grammar) << pattern;
-    EXPECT_NE(grammar.error().message.find(part), std::string::npos) << pattern << ": " << grammar.error().message;
+    EXPECT_NE(grammar.error().message.find(part), std::string::npos)
+        << pattern << ": " << grammar.error().message;
     EXPECT_EQ(grammar.error().code, ErrorCode::invalid_argument);
   }
 }
@@ -106,13 +132,15 @@ TEST(Regex, CountsWithoutUnrolling) {
 }
 
 TEST(Regex, MaskIsWhatAcceptTakes) {
-  const auto vocabulary = byte_vocabulary({"ab", "abc", "bc", "\xC3\xA9", "\xC3\xA9\xC3", "\xA9x", "12", "1-", "--", "a1-b",
-                                           "aaaa", "aaaaaaaa", "bbbb", "abab", "ba", "\"a", "a\"", "\",\""});
+  const auto vocabulary =
+      byte_vocabulary({"ab", "abc", "bc", "\xC3\xA9", "\xC3\xA9\xC3", "\xA9x", "12", "1-", "--", "a1-b",
+                       "aaaa", "aaaaaaaa", "bbbb", "abab", "ba", "\"a", "a\"", "\",\""});
   std::uint64_t seed = 7;
   const auto next = [&] { return seed = seed * 6364136223846793005ull + 1442695040888963407ull, seed >> 33; };
   for (const std::string_view pattern :
-       {"(ab|c)*d?", "[a-z]{2,9}", "(a{1,20}b{2,30}){1,50}", "\"[^\"]*\"(,\"[^\"]{0,6}\")*", "\\d+(-\\d+)*|[ab]+1-b",
-        "(\xC3\xA9|x)+", "(a|ab)(c|bcd)(d*)", "(a?){50}b", "((a|b){0,60}1){3}", "[ab]{57}c", ".{3,70}"}) {
+       {"(ab|c)*d?", "[a-z]{2,9}", "(a{1,20}b{2,30}){1,50}", "\"[^\"]*\"(,\"[^\"]{0,6}\")*",
+        "\\d+(-\\d+)*|[ab]+1-b", "(\xC3\xA9|x)+", "(a|ab)(c|bcd)(d*)", "(a?){50}b", "((a|b){0,60}1){3}",
+        "[ab]{57}c", ".{3,70}"}) {
     const auto compiled = CompiledGrammar::compile(*regex_grammar(pattern), vocabulary);
     ASSERT_TRUE(compiled) << pattern;
     for (int run = 0; run < 6; ++run) {

@@ -33,14 +33,14 @@ std::vector<std::string_view> listed_names(const Facts& facts) {
 }  // namespace
 
 Result<ExprId> SchemaWriter::object(const Facts& facts) {
-  if (facts.objects.empty() && facts.required.empty() && facts.forbidden.empty() && facts.property_names.empty() &&
-      facts.properties_min == 0 && facts.properties_max == UINT32_MAX)
+  if (facts.objects.empty() && facts.required.empty() && facts.forbidden.empty() &&
+      facts.property_names.empty() && facts.properties_min == 0 && facts.properties_max == UINT32_MAX)
     return g_.call(any_object());
   ObjectShape shape{{}, {}, facts.properties_min, facts.properties_max};
   TRY(const bool possible, add_properties(facts, shape));
   if (!possible) return g_.nothing();
   TRY(shape.others, other_members(facts));
-  TRY(const ExprId members, options_.any_order && shape.properties.size() <= kAnyOrderMax
+  TRY(const ExprId members, options_.any_order&& shape.properties.size() <= kAnyOrderMax
                                 ? members_in_any_order(facts, shape)
                                 : members_in_order(facts, shape));
   return g_.sequence({g_.literal("{"), space(), members, g_.literal("}")});
@@ -86,7 +86,8 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
       }
   }
   if (patterns.size() > static_cast<std::size_t>(kPatternGroupsMax))
-    return reader_.refuse(patterns[0].schema, "patternProperties", "more than {} patterns", kPatternGroupsMax);
+    return reader_.refuse(patterns[0].schema, "patternProperties", "more than {} patterns",
+                          kPatternGroupsMax);
   TRY(const std::optional<Automaton> keys, other_keys(facts));
 
   std::vector<ExprId> branches;
@@ -100,12 +101,14 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
           goals.push_back({patterns[i].value});
           matched = true;
         }
-      if (const Json* additional = schema->find("additionalProperties"); additional && !matched) goals.push_back({additional});
+      if (const Json* additional = schema->find("additionalProperties"); additional && !matched)
+        goals.push_back({additional});
     }
     if (SchemaReader::is_false(goals)) continue;
     std::optional<Automaton> names = keys;
     for (std::size_t i = 0; names && i < patterns.size(); ++i)
-      names = combine(*names, *patterns[i].names, set >> i & 1 ? Combine::intersection : Combine::difference, kDfaStatesMax);
+      names = combine(*names, *patterns[i].names, set >> i & 1 ? Combine::intersection : Combine::difference,
+                      kDfaStatesMax);
     std::optional<ExprId> key;
     if (!keys && patterns.empty()) {
       key = g_.call(any_string());
@@ -124,16 +127,20 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   return std::optional(g_.choice(std::move(branches)));
 }
 
-// The contents of all names that are not listed; nullopt when nothing is said of names (and no pattern needs them).
+// The contents of all names that are not listed; nullopt when nothing is said of names (and no pattern needs
+// them).
 Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   std::vector<std::string> taken;
   for (const std::string_view name : listed_names(facts)) taken.emplace_back(name);
   for (const std::string_view name : facts.forbidden) taken.emplace_back(name);
-  const bool patterns = std::ranges::any_of(facts.objects, [](const Json* s) { return s->find("patternProperties"); });
+  const bool patterns =
+      std::ranges::any_of(facts.objects, [](const Json* s) { return s->find("patternProperties"); });
   if (taken.empty() && facts.property_names.empty() && !patterns) return std::optional<Automaton>{};
   Grammar grammar;
-  std::optional<Automaton> keys = regular_automaton(grammar, grammar.repeat(content_character(grammar), 0, kUnbounded), kDfaStatesMax);
-  if (!taken.empty()) keys = combine(*keys, automaton_of(std::move(taken)), Combine::difference, kDfaStatesMax);
+  std::optional<Automaton> keys =
+      regular_automaton(grammar, grammar.repeat(content_character(grammar), 0, kUnbounded), kDfaStatesMax);
+  if (!taken.empty())
+    keys = combine(*keys, automaton_of(std::move(taken)), Combine::difference, kDfaStatesMax);
   for (const Json* names : facts.property_names) {
     TRY(const Automaton allowed, key_contents(names));
     if (keys) keys = combine(*keys, allowed, Combine::intersection, kDfaStatesMax);
@@ -163,23 +170,28 @@ Result<Automaton> SchemaWriter::key_contents(const Json* names) {
       continue;
     }
     TRY(auto contents, reader_.contents(facts));
-    branches.push_back(contents ? grammar.leaf(*std::move(contents))
-                                : grammar.repeat(content_character(grammar), facts.length_min, facts.length_max));
+    branches.push_back(contents
+                           ? grammar.leaf(*std::move(contents))
+                           : grammar.repeat(content_character(grammar), facts.length_min, facts.length_max));
   }
   auto all = regular_automaton(grammar, grammar.choice(std::move(branches)), kDfaStatesMax / 10);
-  if (!all) return reader_.refuse(names, "", "the automaton of these names has more than {} states", kDfaStatesMax / 10);
+  if (!all)
+    return reader_.refuse(names, "", "the automaton of these names has more than {} states",
+                          kDfaStatesMax / 10);
   return *std::move(all);
 }
 
 ExprId SchemaWriter::member(std::string_view name, RuleId value) {
-  return g_.sequence({g_.literal(fmt::format("\"{}\"", json_escape(name))), space(), g_.literal(":"), space(), g_.call(value)});
+  return g_.sequence({g_.literal(fmt::format("\"{}\"", json_escape(name))), space(), g_.literal(":"), space(),
+                      g_.call(value)});
 }
 
 std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {
   // Names that are not listed might repeat, so that only the first surely adds one to the count.
   const std::uint32_t least = count >= shape.members_min ? 0 : 1;
   const bool bounded = shape.members_max != kUnbounded;
-  if (count + least < shape.members_min || (bounded && count + least > shape.members_max)) return std::nullopt;
+  if (count + least < shape.members_min || (bounded && count + least > shape.members_max))
+    return std::nullopt;
   const std::uint32_t most = bounded ? shape.members_max - count : kUnbounded;
   const ExprId none = count == 0 ? g_.empty() : space();
   if (!shape.others || most == 0) return least == 0 ? std::optional(none) : std::nullopt;
@@ -190,16 +202,23 @@ std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, st
 }
 
 Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectShape& shape) {
-  // Node (i, count): properties before i are decided, `count` are written; counts beyond what matters are one.
+  // Node (i, count): properties before i are decided, `count` are written; counts beyond what matters are
+  // one.
   const auto n = static_cast<std::uint32_t>(shape.properties.size());
   const bool bounded = shape.members_max != kUnbounded;
-  const std::uint32_t top = std::min(n, std::max<std::uint32_t>(1, bounded ? shape.members_max : shape.members_min));
+  const std::uint32_t top =
+      std::min(n, std::max<std::uint32_t>(1, bounded ? shape.members_max : shape.members_min));
   const std::size_t width = top + std::size_t{1};
   if ((n + 1) * width * 2 > kGraphNodesMax)
-    return reader_.refuse(facts.objects.empty() ? nullptr : facts.objects[0], "properties", "more than {} states of one object", kGraphNodesMax);
+    return reader_.refuse(facts.objects.empty() ? nullptr : facts.objects[0], "properties",
+                          "more than {} states of one object", kGraphNodesMax);
   Graph graph;
-  const auto node = [&](std::uint32_t i, std::uint32_t count) { return static_cast<std::uint32_t>(i * width + count); };
-  const auto key = [&](std::uint32_t i, std::uint32_t count) { return static_cast<std::uint32_t>((n + 1) * width) + node(i, count); };
+  const auto node = [&](std::uint32_t i, std::uint32_t count) {
+    return static_cast<std::uint32_t>(i * width + count);
+  };
+  const auto key = [&](std::uint32_t i, std::uint32_t count) {
+    return static_cast<std::uint32_t>((n + 1) * width) + node(i, count);
+  };
   graph.nodes = key(n, 0) + 1;
   const std::uint32_t end = graph.nodes - 1;
   graph.accepting = {end};

@@ -1,5 +1,5 @@
-// What a JSON Schema says, sorted by type: combinators are distributed, references followed, so that a schema becomes
-// a list of alternatives (Facts), each a plain conjunction.
+// What a JSON Schema says, sorted by type: combinators are distributed, references followed, so that a schema
+// becomes a list of alternatives (Facts), each a plain conjunction.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,16 @@ struct Goal {
 };
 using Goals = std::vector<Goal>;  // all of them; sorted and unique as a key
 
-enum TypeBit : unsigned { kNull = 1, kBoolean = 2, kInteger = 4, kFraction = 8, kString = 16, kArray = 32, kObject = 64, kAnyType = 127 };
+enum TypeBit : unsigned {
+  kNull = 1,
+  kBoolean = 2,
+  kInteger = 4,
+  kFraction = 8,
+  kString = 16,
+  kArray = 32,
+  kObject = 64,
+  kAnyType = 127
+};
 
 struct Facts {
   unsigned types = kAnyType;  // integers and other numbers are told apart
@@ -92,8 +101,8 @@ class SchemaReader {
 
   // The error of a keyword that is not enforced, and of one that says something meaningless.
   template <class... Args>
-  std::unexpected<Error> refuse(const Json* schema, std::string_view keyword, fmt::format_string<Args...> text,
-                                Args&&... args) const {
+  std::unexpected<Error> refuse(const Json* schema, std::string_view keyword,
+                                fmt::format_string<Args...> text, Args&&... args) const {
     return invalid(field_, "JSON Schema: '{}' at {}: {}", keyword, path(schema, keyword),
                    fmt::format(text, std::forward<Args>(args)...));
   }
@@ -111,6 +120,8 @@ class SchemaReader {
   Result<void> check_loops(const Json* schema);
   Result<bool> disjoint(const Facts& a, const Facts& b, int depth);
   Result<bool> disjoint(const Goals& a, const Goals& b, int depth);
+  // Counts the states of an automaton against the budget of the whole schema.
+  Result<void> spend(std::size_t states, const Json* schema, std::string_view keyword);
   void index_anchors(const Json& node);
 
   const Json& document_;
@@ -119,7 +130,8 @@ class SchemaReader {
   std::map<std::string, const Json*, std::less<>> anchors_;
   std::set<const Json*> checked_, loop_free_;
   std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
-  int depth_ = 0;  // of read() within read()
+  std::size_t states_ = 0;  // of all automata built so far
+  int depth_ = 0;           // of read() within read()
 };
 
 bool equal(const Json& a, const Json& b);

@@ -9,14 +9,18 @@ namespace octavo::grammar {
 bool equal(const Json& a, const Json& b) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {
-    case Json::Kind::null: return true;
-    case Json::Kind::boolean: return a.boolean == b.boolean;
-    case Json::Kind::string: return a.text == b.text;
+    case Json::Kind::null:
+      return true;
+    case Json::Kind::boolean:
+      return a.boolean == b.boolean;
+    case Json::Kind::string:
+      return a.text == b.text;
     case Json::Kind::number: {
       const auto x = Decimal::parse(a.text), y = Decimal::parse(b.text);
       return x && y ? *x == *y : a.text == b.text;
     }
-    case Json::Kind::array: return std::ranges::equal(a.items, b.items, equal);
+    case Json::Kind::array:
+      return std::ranges::equal(a.items, b.items, equal);
     case Json::Kind::object:
       return a.members.size() == b.members.size() && std::ranges::all_of(a.members, [&](const auto& member) {
                const Json* other = b.find(member.first);
@@ -30,11 +34,16 @@ namespace {
 
 unsigned type_of(const Json& value) {
   switch (value.kind) {
-    case Json::Kind::null: return kNull;
-    case Json::Kind::boolean: return kBoolean;
-    case Json::Kind::string: return kString;
-    case Json::Kind::array: return kArray;
-    case Json::Kind::object: return kObject;
+    case Json::Kind::null:
+      return kNull;
+    case Json::Kind::boolean:
+      return kBoolean;
+    case Json::Kind::string:
+      return kString;
+    case Json::Kind::array:
+      return kArray;
+    case Json::Kind::object:
+      return kObject;
     case Json::Kind::number: {
       const auto d = Decimal::parse(value.text);
       return d && d->is_integer() ? kInteger : kFraction;
@@ -65,7 +74,8 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
   if (std::ranges::any_of(facts.excluded, same)) return false;
   switch (value.kind) {
     case Json::Kind::null:
-    case Json::Kind::boolean: return true;
+    case Json::Kind::boolean:
+      return true;
     case Json::Kind::number: {
       const auto decimal = Decimal::parse(value.text);
       return decimal && within(facts.number, *decimal);
@@ -91,9 +101,11 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
       }
       return true;
     }
-    case Json::Kind::object: break;
+    case Json::Kind::object:
+      break;
   }
-  if (value.members.size() < facts.properties_min || value.members.size() > facts.properties_max) return false;
+  if (value.members.size() < facts.properties_min || value.members.size() > facts.properties_max)
+    return false;
   for (const std::string_view name : facts.required)
     if (!value.find(name)) return false;
   for (const std::string_view name : facts.forbidden)
@@ -141,12 +153,15 @@ Result<bool> SchemaReader::disjoint(const Facts& a, const Facts& b, int depth) {
   if (common & ~(kInteger | kFraction | kObject)) return false;
   if (common & (kInteger | kFraction)) {
     const auto below = [](const NumberLimits& x, const NumberLimits& y) {
-      return x.max && y.min && (x.max->value < y.min->value || (x.max->value == y.min->value && (x.max->exclusive || y.min->exclusive)));
+      return x.max && y.min &&
+             (x.max->value < y.min->value ||
+              (x.max->value == y.min->value && (x.max->exclusive || y.min->exclusive)));
     };
     if (!below(a.number, b.number) && !below(b.number, a.number)) return false;
   }
   if (!(common & kObject)) return true;
-  // Objects: a property that both must have, with disjoint values, or that one must have and the other must not.
+  // Objects: a property that both must have, with disjoint values, or that one must have and the other must
+  // not.
   if (depth >= 3) return false;
   for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)})
     for (const std::string_view name : x->required) {

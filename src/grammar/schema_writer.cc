@@ -23,7 +23,8 @@ Result<RuleId> SchemaWriter::rule_for(Goals goals) {
   const auto it = rules_.find(goals);
   if (it != rules_.end()) return it->second;
   if (rules_.size() >= static_cast<std::size_t>(kSubschemasMax))
-    return reader_.refuse(goals[0].schema, "", "more than {} different combinations of subschemas", kSubschemasMax);
+    return reader_.refuse(goals[0].schema, "", "more than {} different combinations of subschemas",
+                          kSubschemasMax);
   const RuleId rule = goals.empty() ? any_value() : g_.rule("schema");
   const auto entry = rules_.emplace(std::move(goals), rule).first;
   if (!entry->first.empty()) queue_.emplace_back(rule, &entry->first);
@@ -62,10 +63,13 @@ Result<ExprId> SchemaWriter::values(const Facts& facts) {
     TRY(branches.emplace_back(), write());
     return {};
   };
-  const auto literal = [&](std::string_view text) { return [this, text]() -> Result<ExprId> { return g_.literal(text); }; };
+  const auto literal = [&](std::string_view text) {
+    return [this, text]() -> Result<ExprId> { return g_.literal(text); };
+  };
   if (!excludes(Json::Kind::null)) TRY_VOID(add(kNull, literal("null")));
   for (const bool value : {true, false})
-    if (std::ranges::none_of(excluded, [&](const Json* v) { return v->is(Json::Kind::boolean) && v->boolean == value; }))
+    if (std::ranges::none_of(
+            excluded, [&](const Json* v) { return v->is(Json::Kind::boolean) && v->boolean == value; }))
       TRY_VOID(add(kBoolean, literal(value ? "true" : "false")));
   TRY_VOID(add(kInteger | kFraction, [&] { return number(facts, excluded); }));
   TRY_VOID(add(kString, [&] { return string(facts); }));
@@ -92,8 +96,11 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   limits.fractions = facts.types & kFraction;
   const auto text = number_text(g_, limits);
   if (!text && text.error() == NumberProblem::multiple_of)
-    return reader_.refuse(facts.multiple_of, "multipleOf", "is supported up to {} (without its decimal point)", kMultipleOfMax);
-  if (!text) return reader_.refuse(facts.multiple_of, "multipleOf", "with its limits the automaton has more than {} states", kDfaStatesMax);
+    return reader_.refuse(facts.multiple_of, "multipleOf",
+                          "is supported up to {} (without its decimal point)", kMultipleOfMax);
+  if (!text)
+    return reader_.refuse(facts.multiple_of, "multipleOf",
+                          "with its limits the automaton has more than {} states", kDfaStatesMax);
   std::vector<std::string> spellings;
   for (const Json* value : excluded) {
     if (!value->is(Json::Kind::number)) continue;
@@ -104,8 +111,11 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   }
   if (spellings.empty()) return *text;
   const auto all = regular_automaton(g_, *text, kDfaStatesMax);
-  auto left = all ? combine(*all, automaton_of(std::move(spellings)), Combine::difference, kDfaStatesMax) : std::nullopt;
-  if (!left) return reader_.refuse(excluded[0], "", "the numbers left have an automaton of more than {} states", kDfaStatesMax);
+  auto left = all ? combine(*all, automaton_of(std::move(spellings)), Combine::difference, kDfaStatesMax)
+                  : std::nullopt;
+  if (!left)
+    return reader_.refuse(excluded[0], "", "the numbers left have an automaton of more than {} states",
+                          kDfaStatesMax);
   return g_.leaf(*std::move(left));
 }
 
@@ -115,7 +125,8 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   if (contents) {
     auto text = spelled(*contents);
     if (!text) {
-      const Json* schema = facts.patterns.empty() ? facts.excluded.empty() ? nullptr : facts.excluded[0] : facts.patterns[0].schema;
+      const Json* schema = facts.patterns.empty() ? facts.excluded.empty() ? nullptr : facts.excluded[0]
+                                                  : facts.patterns[0].schema;
       return reader_.refuse(schema, "pattern", "the automaton has more than {} states", kDfaStatesMax);
     }
     return quoted(g_.leaf(*std::move(text)));
@@ -130,7 +141,8 @@ ExprId SchemaWriter::array_of(ExprId item, std::uint32_t min, std::uint32_t max)
   std::vector<ExprId> branches;
   if (min == 0) branches.push_back(g_.sequence({g_.literal("["), space(), g_.literal("]")}));
   if (max > 0) {
-    const ExprId more = g_.repeat(g_.sequence({comma(), item}), min - (min > 0), max == kUnbounded ? max : max - 1);
+    const ExprId more =
+        g_.repeat(g_.sequence({comma(), item}), min - (min > 0), max == kUnbounded ? max : max - 1);
     branches.push_back(g_.sequence({g_.literal("["), space(), item, more, space(), g_.literal("]")}));
   }
   return g_.choice(std::move(branches));
@@ -140,7 +152,8 @@ Result<ExprId> SchemaWriter::array(const Facts& facts) {
   if (!facts.contains.empty()) return array_containing(facts);
   const std::size_t prefix = reader_.prefix_size(facts);
   std::uint32_t min = facts.items_min, max = facts.items_max;
-  if (prefix > kGraphNodesMax) return reader_.refuse(facts.arrays[0], "prefixItems", "more than {} items", kGraphNodesMax);
+  if (prefix > kGraphNodesMax)
+    return reader_.refuse(facts.arrays[0], "prefixItems", "more than {} items", kGraphNodesMax);
   std::vector<RuleId> items;
   for (std::size_t i = 0; i < prefix && i < max; ++i) {
     const Goals goals = reader_.item_goals(facts, i);
@@ -164,7 +177,8 @@ Result<ExprId> SchemaWriter::array(const Facts& facts) {
     graph.arcs.push_back({i, i + 1, i == 0 ? item : g_.sequence({comma(), item})});
     if (i >= min) graph.arcs.push_back({i, end, i == 0 ? g_.empty() : space()});
   }
-  const std::uint32_t more_min = min > fixed ? min - fixed : 0, more_max = max == kUnbounded ? max : max - fixed;
+  const std::uint32_t more_min = min > fixed ? min - fixed : 0,
+                      more_max = max == kUnbounded ? max : max - fixed;
   const ExprId more = g_.repeat(g_.sequence({comma(), g_.call(rest)}), more_min, more_max);
   graph.arcs.push_back({fixed, end, g_.sequence({more, space()})});
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
@@ -174,11 +188,16 @@ Result<ExprId> SchemaWriter::array(const Facts& facts) {
 Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t wanted = facts.contains.size(), prefix = reader_.prefix_size(facts);
   // Beyond `levels` items the count no longer matters.
-  const std::size_t levels = std::max<std::size_t>({prefix + 1, facts.items_min, facts.items_max == kUnbounded ? 0 : facts.items_max});
-  if (wanted > 3 || levels > 200) return reader_.refuse(facts.contains[0], "", "'contains' with more than 200 items or 3 conditions is not supported");
+  const std::size_t levels = std::max<std::size_t>(
+      {prefix + 1, facts.items_min, facts.items_max == kUnbounded ? 0 : facts.items_max});
+  if (wanted > 3 || levels > 200)
+    return reader_.refuse(facts.contains[0], "",
+                          "'contains' with more than 200 items or 3 conditions is not supported");
   const std::uint32_t sets = 1u << wanted;
   Graph graph;
-  const auto node = [&](std::size_t count, std::uint32_t met) { return static_cast<std::uint32_t>(count) * sets + met; };
+  const auto node = [&](std::size_t count, std::uint32_t met) {
+    return static_cast<std::uint32_t>(count) * sets + met;
+  };
   graph.nodes = node(levels + 1, 0) + 1;
   const std::uint32_t end = graph.nodes - 1;
   graph.accepting = {end};
@@ -194,7 +213,8 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
         if (SchemaReader::is_false(goals)) continue;
         TRY(const RuleId rule, rule_for(std::move(goals)));
         const ExprId item = g_.call(rule);
-        graph.arcs.push_back({node(count, met), node(next, met | now), count == 0 ? item : g_.sequence({comma(), item})});
+        graph.arcs.push_back(
+            {node(count, met), node(next, met | now), count == 0 ? item : g_.sequence({comma(), item})});
       }
     }
   }
@@ -236,7 +256,8 @@ RuleId SchemaWriter::any_object() {
   if (object_) return *object_;
   object_ = g_.rule("object");
   const RuleId value = any_value();
-  const ExprId member = g_.sequence({g_.call(any_string()), space(), g_.literal(":"), space(), g_.call(value)});
+  const ExprId member =
+      g_.sequence({g_.call(any_string()), space(), g_.literal(":"), space(), g_.call(value)});
   const ExprId more = g_.repeat(g_.sequence({comma(), member}), 0, kUnbounded);
   g_.rules[*object_].body =
       g_.choice({g_.sequence({g_.literal("{"), space(), g_.literal("}")}),

@@ -1,5 +1,5 @@
-// Writes facts as grammar rules. Each distinct conjunction of subschemas becomes one rule, written when its turn comes,
-// so that recursion in a schema is recursion between rules and not of this code.
+// Writes facts as grammar rules. Each distinct conjunction of subschemas becomes one rule, written when its
+// turn comes, so that recursion in a schema is recursion between rules and not of this code.
 #pragma once
 
 #include <deque>

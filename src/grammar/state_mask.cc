@@ -13,27 +13,31 @@ TokenSet::TokenSet(std::vector<TokenId> tokens, std::size_t mask_words) {
     return;
   }
   bits_.resize(mask_words);
-  for (const TokenId id : tokens) bits_[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
+  for (const TokenId id : tokens)
+    bits_[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
 }
 
 TokenSet TokenSet::without(std::span<const TokenId> removed, std::size_t mask_words) const {
   TokenSet out;
   out.bits_.resize(mask_words);
   add_to(out.bits_);
-  for (const TokenId id : removed) out.bits_[static_cast<std::size_t>(id) / 32] &= ~static_cast<std::int32_t>(1u << (id % 32));
+  for (const TokenId id : removed)
+    out.bits_[static_cast<std::size_t>(id) / 32] &= ~static_cast<std::int32_t>(1u << (id % 32));
   return out;
 }
 
 void TokenSet::add_to(std::span<std::int32_t> mask) const {
   for (std::size_t i = 0; i < bits_.size(); ++i) mask[i] |= bits_[i];
-  for (const TokenId id : list_) mask[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
+  for (const TokenId id : list_)
+    mask[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
 }
 
 void StateMask::set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents,
                          std::span<const std::uint32_t> repeats) {
   const auto for_each = [&](auto&& visit) {
     for (std::size_t i = 0; i < parents.size(); ++i)
-      for (std::uint32_t child = parents[i] + 1; child < trie[parents[i]].end; child = trie[child].end) visit(i, child);
+      for (std::uint32_t child = parents[i] + 1; child < trie[parents[i]].end; child = trie[child].end)
+        visit(i, child);
   };
   std::array<std::uint32_t, 257> begin{};
   for_each([&](std::size_t, std::uint32_t child) { ++begin[trie[child].byte + 1u]; });
@@ -66,7 +70,8 @@ void StateMask::add_to(std::span<std::int32_t> mask) const {
 
 std::size_t StateMask::byte_size() const {
   return sizeof *this + accepted.byte_size() + groups.size() * sizeof(Group) +
-         (open.size() + removed.size() + open_repeats.size() + by_repeats.size() + repeats_begin.size()) * sizeof(std::uint32_t);
+         (open.size() + removed.size() + open_repeats.size() + by_repeats.size() + repeats_begin.size()) *
+             sizeof(std::uint32_t);
 }
 
 StateMaskCache::StateMaskCache(std::size_t bytes_max) : bytes_max_(bytes_max), seed_(secret_seed()) {}

@@ -1,5 +1,6 @@
-// What every token of the vocabulary does from one automaton state, whatever lies below it on the stack: accepted as a
-// whole, rejected, or open because the rule may end inside the token (the split of XGrammar, Dong et al. 2024).
+// What every token of the vocabulary does from one automaton state, whatever lies below it on the stack:
+// accepted as a whole, rejected, or open because the rule may end inside the token (the split of XGrammar,
+// Dong et al. 2024).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,9 @@ class TokenSet {
 
   bool empty() const { return list_.empty() && bits_.empty(); }
   void add_to(std::span<std::int32_t> mask) const;
-  std::size_t byte_size() const { return list_.size() * sizeof(TokenId) + bits_.size() * sizeof(std::int32_t); }
+  std::size_t byte_size() const {
+    return list_.size() * sizeof(TokenId) + bits_.size() * sizeof(std::int32_t);
+  }
 
  private:
   std::vector<TokenId> list_;
@@ -38,7 +41,8 @@ struct StateMask {
   bool may_end = false;     // the rule may end before the token begins
   std::size_t visited = 0;  // trie nodes looked at: what it cost
 
-  // Trie nodes before which the rule may end, grouped by their byte: what may follow the rule decides about them.
+  // Trie nodes before which the rule may end, grouped by their byte: what may follow the rule decides about
+  // them.
   struct Group {
     std::uint8_t byte;
     std::uint32_t begin, end;  // in `open`
@@ -46,21 +50,22 @@ struct StateMask {
   std::vector<Group> groups;
   std::vector<std::uint32_t> open;
 
-  // For unbounded repetitions: how many are complete before each open node, and the accepted tokens by how many they
-  // begin; those that begin at least r start at by_repeats[repeats_begin[r]].
+  // For unbounded repetitions: how many are complete before each open node, and the accepted tokens by how
+  // many they begin; those that begin at least r start at by_repeats[repeats_begin[r]].
   std::vector<std::uint32_t> open_repeats;
   std::vector<TokenId> by_repeats;
   std::vector<std::uint32_t> repeats_begin;
 
-  // For bounded repetitions: the mask of unbounded ones, whose open nodes count where the repetitions are within
-  // bounds. `subtracts`: the accepted tokens are those of `base`, too, without `removed`.
+  // For bounded repetitions: the mask of unbounded ones, whose open nodes count where the repetitions are
+  // within bounds. `subtracts`: the accepted tokens are those of `base`, too, without `removed`.
   std::shared_ptr<const StateMask> base;
   std::uint32_t repeats_min = 0, repeats_max = UINT32_MAX;
   bool subtracts = false;
   std::vector<TokenId> removed;
 
   // Sets groups, open and open_repeats to the children of these nodes.
-  void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents, std::span<const std::uint32_t> repeats);
+  void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents,
+                std::span<const std::uint32_t> repeats);
   // Calls visit(node) for the open nodes of each byte for which wanted(byte).
   template <class Wanted, class Visit>
   void for_open(Wanted&& wanted, Visit&& visit) const {
@@ -68,7 +73,8 @@ struct StateMask {
     for (const Group& group : lists.groups) {
       if (!wanted(group.byte)) continue;
       for (std::uint32_t i = group.begin; i < group.end; ++i)
-        if (!base || (repeats_min <= lists.open_repeats[i] && lists.open_repeats[i] <= repeats_max)) visit(lists.open[i]);
+        if (!base || (repeats_min <= lists.open_repeats[i] && lists.open_repeats[i] <= repeats_max))
+          visit(lists.open[i]);
     }
   }
   bool has_open() const { return !(base ? base->open : open).empty(); }
@@ -78,8 +84,9 @@ struct StateMask {
   std::size_t byte_size() const;
 };
 
-// Masks of states by the structure of their rule, shared by all grammars of a vocabulary: every schema has strings, and
-// the masks of a string are the same in each. Least recently used entries leave first. Thread-safe.
+// Masks of states by the structure of their rule, shared by all grammars of a vocabulary: every schema has
+// strings, and the masks of a string are the same in each. Least recently used entries leave first.
+// Thread-safe.
 class StateMaskCache {
  public:
   explicit StateMaskCache(std::size_t bytes_max);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view kField = "structural_tag";
 
-// The automaton that finds the first of several words in a text (Aho and Corasick 1975): where each byte leads from
-// each state, and which word has been found there.
+// The automaton that finds the first of several words in a text (Aho and Corasick 1975): where each byte
+// leads from each state, and which word has been found there.
 struct WordFinder {
   struct Node {
     std::array<std::uint32_t, 256> next{};
@@ -81,7 +81,8 @@ class Writer {
 
   // `end` is what follows the format: free text stops before it.
   Result<ExprId> format(const Json& f, const std::string& path, const std::string& end, int depth) {
-    if (depth > kNestingMax) return invalid(kField, "structural tag: more than {} levels at {}", kNestingMax, path);
+    if (depth > kNestingMax)
+      return invalid(kField, "structural tag: more than {} levels at {}", kNestingMax, path);
     TRY(const Json* type, member(f, "type", Json::Kind::string, path));
     const std::string& name = type->text;
     if (name == "const_string") {
@@ -109,7 +110,8 @@ class Writer {
       std::vector<ExprId> parts;
       for (std::size_t i = 0; i < elements->items.size(); ++i) {
         const bool last = name == "or" || i + 1 == elements->items.size();
-        TRY(parts.emplace_back(), format(elements->items[i], fmt::format("{}/elements/{}", path, i), last ? end : "", depth + 1));
+        TRY(parts.emplace_back(),
+            format(elements->items[i], fmt::format("{}/elements/{}", path, i), last ? end : "", depth + 1));
       }
       if (parts.empty()) return invalid(kField, "structural tag: 'elements' is empty at {}", path);
       return name == "or" ? g_.choice(std::move(parts)) : g_.sequence(std::move(parts));
@@ -130,7 +132,8 @@ class Writer {
       for (const Tag& t : all) branches.push_back(g_.sequence({g_.literal(t.begin), t.rest}));
       const ExprId one = g_.choice(std::move(branches));
       const std::uint32_t more = flag(f, "stop_after_first") ? 0 : kUnbounded;
-      const ExprId list = g_.sequence({one, g_.repeat(g_.sequence({g_.literal(separator->text), one}), 0, more)});
+      const ExprId list =
+          g_.sequence({one, g_.repeat(g_.sequence({g_.literal(separator->text), one}), 0, more)});
       return flag(f, "at_least_one") ? list : g_.optional(list);
     }
     return invalid(kField, "structural tag: the format '{}' at {} is not supported", name, path);
@@ -142,26 +145,32 @@ class Writer {
     ExprId rest;  // content and end
   };
 
-  Result<const Json*> member(const Json& object, std::string_view key, Json::Kind kind, const std::string& path) const {
+  Result<const Json*> member(const Json& object, std::string_view key, Json::Kind kind,
+                             const std::string& path) const {
     const Json* value = object.find(key);
-    if (!value) return invalid(kField, "structural tag: '{}' is missing at {}", key, path.empty() ? "/" : path);
-    if (!value->is(kind)) return invalid(kField, "structural tag: '{}' at {} must be {}", key, path.empty() ? "/" : path,
-                                         kind == Json::Kind::string ? "a string" : "an array");
+    if (!value)
+      return invalid(kField, "structural tag: '{}' is missing at {}", key, path.empty() ? "/" : path);
+    if (!value->is(kind))
+      return invalid(kField, "structural tag: '{}' at {} must be {}", key, path.empty() ? "/" : path,
+                     kind == Json::Kind::string ? "a string" : "an array");
     return value;
   }
   static bool flag(const Json& f, std::string_view key) {
     const Json* value = f.find(key);
     return value && value->boolean;
   }
-  Result<std::vector<std::string>> strings(const Json& f, std::string_view key, const std::string& path) const {
+  Result<std::vector<std::string>> strings(const Json& f, std::string_view key,
+                                           const std::string& path) const {
     TRY(const Json* list, member(f, key, Json::Kind::array, path));
     std::vector<std::string> out;
     for (const Json& item : list->items) {
       if (!item.is(Json::Kind::string) || item.text.empty())
-        return invalid(kField, "structural tag: '{}' at {} must hold non-empty strings", key, path.empty() ? "/" : path);
+        return invalid(kField, "structural tag: '{}' at {} must hold non-empty strings", key,
+                       path.empty() ? "/" : path);
       out.push_back(item.text);
     }
-    if (out.empty()) return invalid(kField, "structural tag: '{}' is empty at {}", key, path.empty() ? "/" : path);
+    if (out.empty())
+      return invalid(kField, "structural tag: '{}' is empty at {}", key, path.empty() ? "/" : path);
     return out;
   }
 
@@ -203,8 +212,8 @@ class Writer {
     return graph;
   }
 
-  Result<ExprId> triggered(const std::vector<Tag>& tags, const std::vector<std::string>& triggers, bool at_least_one,
-                           bool stop_after_first, const std::string& path) {
+  Result<ExprId> triggered(const std::vector<Tag>& tags, const std::vector<std::string>& triggers,
+                           bool at_least_one, bool stop_after_first, const std::string& path) {
     const WordFinder finder(triggers);
     Graph graph = text_graph(finder);
     const auto text_nodes = graph.nodes;
@@ -230,18 +239,23 @@ class Writer {
     }
     for (std::uint32_t n = 0; n < graph.nodes; ++n) {
       const std::uint32_t at = n >= text_nodes ? n - text_nodes : n;
-      if (at >= finder.nodes.size() || finder.nodes[at].word < 0 || (stop_after_first && n >= text_nodes)) continue;
+      if (at >= finder.nodes.size() || finder.nodes[at].word < 0 || (stop_after_first && n >= text_nodes))
+        continue;
       const std::string& trigger = triggers[static_cast<std::size_t>(finder.nodes[at].word)];
       std::vector<ExprId> branches;
       for (const Tag& t : tags)
-        if (t.begin.starts_with(trigger)) branches.push_back(g_.sequence({g_.literal(t.begin.substr(trigger.size())), t.rest}));
+        if (t.begin.starts_with(trigger))
+          branches.push_back(g_.sequence({g_.literal(t.begin.substr(trigger.size())), t.rest}));
       if (branches.empty())
-        return invalid(kField, "structural tag: no tag begins with the trigger '{}' at {}", trigger, path.empty() ? "/" : path);
+        return invalid(kField, "structural tag: no tag begins with the trigger '{}' at {}", trigger,
+                       path.empty() ? "/" : path);
       graph.arcs.push_back({n, after, g_.call(g_.rule("tag", g_.choice(std::move(branches))))});
     }
     for (const Tag& t : tags)
-      if (std::ranges::none_of(triggers, [&](const std::string& trigger) { return t.begin.starts_with(trigger); }))
-        return invalid(kField, "structural tag: no trigger begins the tag '{}' at {}", t.begin, path.empty() ? "/" : path);
+      if (std::ranges::none_of(triggers,
+                               [&](const std::string& trigger) { return t.begin.starts_with(trigger); }))
+        return invalid(kField, "structural tag: no trigger begins the tag '{}' at {}", t.begin,
+                       path.empty() ? "/" : path);
     return g_.graph(std::move(graph));
   }
 

@@ -27,7 +27,8 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
     NfaBuilder builder{grammar, {}, kNfaStatesMax - nfa_states, &atoms};
     const StateId start = builder.nfa.add(), accept = builder.nfa.add();
     if (!builder.build(rule.body, start, accept))
-      return failure(ErrorCode::invalid_argument, "the grammar needs more than {} automaton states", kNfaStatesMax);
+      return failure(ErrorCode::invalid_argument, "the grammar needs more than {} automaton states",
+                     kNfaStatesMax);
     nfa_states += builder.nfa.nodes.size();
     const Automaton automaton =
         determinize(builder.nfa, start, accept, kDfaGrowthMax * builder.nfa.nodes.size() + kDfaSlackStates);
@@ -41,8 +42,8 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
   return flat;
 }
 
-// Which states reach the end of their rule. An edge counts when passes(edge) and, for calls, when the called rule
-// reaches its own end. The least solution, found backwards from the accepting states.
+// Which states reach the end of their rule. An edge counts when passes(edge) and, for calls, when the called
+// rule reaches its own end. The least solution, found backwards from the accepting states.
 template <class Passes>
 std::vector<bool> reaches_end(const Flat& flat, std::vector<bool>& rule_ends, Passes&& passes) {
   struct Source {
@@ -108,10 +109,10 @@ Result<std::vector<TokenId>> resolve(const std::vector<TokenAtom>& atoms, const 
     const TokenId id = atom.text.empty() ? atom.id : vocabulary.special_named(atom.text);
     if (!vocabulary.contains(id)) {
       if (atom.text.empty())
-        return failure(ErrorCode::invalid_argument, "the grammar asks for token {}, the vocabulary has {}", atom.id,
-                       vocabulary.size());
-      return failure(ErrorCode::invalid_argument, "the grammar asks for the special token '{}', which the vocabulary lacks",
-                     atom.text);
+        return failure(ErrorCode::invalid_argument, "the grammar asks for token {}, the vocabulary has {}",
+                       atom.id, vocabulary.size());
+      return failure(ErrorCode::invalid_argument,
+                     "the grammar asks for the special token '{}', which the vocabulary lacks", atom.text);
     }
     ids.push_back(id);
   }
@@ -160,11 +161,13 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
   for (StateId s = 0; s < flat.states.size(); ++s) {
     std::vector<Edge> edges;
     for (const Edge& edge : flat.states[s].edges)
-      if (live[s] && live[edge.target] && (edge.symbol != Symbol::call || productive[edge.ref])) edges.push_back(edge);
+      if (live[s] && live[edge.target] && (edge.symbol != Symbol::call || productive[edge.ref]))
+        edges.push_back(edge);
     std::ranges::sort(edges);
     const auto first = static_cast<std::uint32_t>(tables.edges.size());
     const auto end_of = [&](Symbol symbol) {
-      return first + static_cast<std::uint32_t>(std::ranges::count_if(edges, [&](const Edge& e) { return e.symbol <= symbol; }));
+      return first + static_cast<std::uint32_t>(
+                         std::ranges::count_if(edges, [&](const Edge& e) { return e.symbol <= symbol; }));
     };
     tables.states.push_back({first, end_of(Symbol::bytes), end_of(Symbol::call), end_of(Symbol::token),
                              flat.states[s].accepting});

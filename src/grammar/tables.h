@@ -19,8 +19,8 @@ struct Tables {
     bool accepting;
   };
   struct RuleRow {
-    StateId start;       // not for counted rules
-    RuleId body;         // counted rules: the rule that is repeated min..max times
+    StateId start;  // not for counted rules
+    RuleId body;    // counted rules: the rule that is repeated min..max times
     std::uint32_t min, max;
     bool counted;
     bool nullable;
@@ -37,10 +37,20 @@ struct Tables {
   int classes = 0;
 
   std::span<const Edge> byte_edges(StateId s) const { return between(states[s].edges, states[s].bytes_end); }
-  std::span<const Edge> call_edges(StateId s) const { return between(states[s].bytes_end, states[s].calls_end); }
-  std::span<const Edge> token_edges(StateId s) const { return between(states[s].calls_end, states[s].tokens_end); }
+  std::span<const Edge> call_edges(StateId s) const {
+    return between(states[s].bytes_end, states[s].calls_end);
+  }
+  std::span<const Edge> token_edges(StateId s) const {
+    return between(states[s].calls_end, states[s].tokens_end);
+  }
   // An accepting state with nothing after it: whoever reaches it has left the rule.
   bool ends(StateId s) const { return states[s].accepting && states[s].edges == states[s].tokens_end; }
+  // A state that can only call (few) rules.
+  bool only_calls(StateId s) const {
+    const StateRow& row = states[s];
+    return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end && row.calls_end > row.bytes_end &&
+           row.calls_end - row.bytes_end <= 4;
+  }
   std::size_t byte_size() const;
 
  private:

@@ -42,7 +42,8 @@ inline std::vector<bool> mask_of(Matcher& matcher, const Vocabulary& vocabulary)
   std::vector<std::int32_t> words(vocabulary.mask_words());
   std::vector<bool> out(static_cast<std::size_t>(vocabulary.size()), false);
   if (!matcher.fill_mask(words)) return out;
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::uint32_t>(words[i / 32]) >> (i % 32) & 1;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<std::uint32_t>(words[i / 32]) >> (i % 32) & 1;
   return out;
 }
 

@@ -23,7 +23,9 @@ struct CodePointSet {
   std::vector<CodePointRange> ranges;
 
   void add(std::uint32_t low, std::uint32_t high) { ranges.push_back({low, high}); }
-  void add(const CodePointSet& other) { ranges.insert(ranges.end(), other.ranges.begin(), other.ranges.end()); }
+  void add(const CodePointSet& other) {
+    ranges.insert(ranges.end(), other.ranges.begin(), other.ranges.end());
+  }
   CodePointSet normalized() const;
   CodePointSet complement() const;
 };
@@ -36,7 +38,8 @@ ExprId code_point_expr(Grammar& grammar, const CodePointSet& set);
 
 void append_utf8(std::string& out, std::uint32_t code_point);
 
-// Reads one code point at text[at] and moves `at` behind it; nullopt (and no move) where the text is not UTF-8.
+// Reads one code point at text[at] and moves `at` behind it; nullopt (and no move) where the text is not
+// UTF-8.
 std::optional<std::uint32_t> next_code_point(std::string_view text, std::size_t& at);
 
 // The offset of the first byte that is not UTF-8.

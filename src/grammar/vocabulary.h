@@ -19,7 +19,8 @@ class StateMaskCache;
 // A trie in preorder: the children of node i begin at i + 1, its subtree ends before nodes[i].end.
 struct TrieNode {
   std::uint32_t end;
-  std::uint32_t first_token;  // tokens that spell exactly this path: sorted_tokens[first_token, + token_count)
+  std::uint32_t
+      first_token;  // tokens that spell exactly this path: sorted_tokens[first_token, + token_count)
   std::uint32_t token_count;
   std::uint16_t depth;  // bytes from the root
   std::uint8_t byte;    // the last of them
@@ -30,7 +31,8 @@ class Vocabulary {
   // tokens[id]: the bytes that token adds to the text, "" when it adds none. special: tokens that no text may
   // produce; a grammar can ask for them by name or number only. eos: tokens that end a generation.
   // cache_bytes_max bounds the masks shared by all grammars over this vocabulary.
-  static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens, std::vector<TokenId> special,
+  static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
+                                                        std::vector<TokenId> special,
                                                         std::vector<TokenId> eos,
                                                         std::size_t cache_bytes_max = 64u << 20);
   ~Vocabulary();

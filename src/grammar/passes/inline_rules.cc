@@ -10,8 +10,8 @@ namespace {
 // A rule of this size or less is written out at its calls.
 constexpr std::size_t kInlineStatesMax = 24;
 
-// Rules whose text is mostly free (long loops over many bytes) stay on their own: their token masks are large, and
-// one mask then serves all their callers.
+// Rules whose text is mostly free (long loops over many bytes) stay on their own: their token masks are
+// large, and one mask then serves all their callers.
 bool has_wide_loop(const Grammar& grammar, ExprId id, bool in_loop) {
   const Expr& expr = grammar.exprs[id];
   if (const auto* set = std::get_if<ByteSet>(&expr.node)) {

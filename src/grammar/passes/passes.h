@@ -1,4 +1,5 @@
-// Rewrites of a grammar that keep its language. Each is a function Grammar -> Grammar; optimize() runs them in order.
+// Rewrites of a grammar that keep its language. Each is a function Grammar -> Grammar; optimize() runs them
+// in order.
 #pragma once
 
 #include "grammar/grammar.h"
