@@ -7,6 +7,7 @@
 //   {"op":"mask"}                                            {"us":..,"mask":hex of little-endian words} or
 //   {"error":".."}
 //   {"op":"accept","token":5}                                {"ok":true,"us":..,"end":false}
+//   {"op":"matches","text":"aa"}                             {"ok":true}: a whole text, from the beginning
 //   {"op":"rollback","count":2}   {"op":"jump"}
 #include <fmt/format.h>
 
@@ -78,6 +79,7 @@ class Session {
     if (op == "new") return start(*request);
     if (!matcher_) return R"({"error":"no grammar"})";
     if (op == "mask") return fill();
+    if (op == "matches") return fmt::format(R"({{"ok":{}}})", matches(text(*request, "text")));
     if (op == "jump") return fmt::format(R"({{"text":"{}"}})", json_escape(matcher_->jump_forward()));
     if (op == "rollback") {
       matcher_->rollback(static_cast<std::size_t>(number(*request, "count")));
@@ -123,6 +125,16 @@ class Session {
     if (!compiled) return error(compiled.error());
     matcher_.emplace(*compiled);
     return fmt::format(R"({{"ok":true,"us":{:.2f},"states":{}}})", us, (*compiled)->state_count());
+  }
+
+  bool matches(const std::string& whole) {
+    matcher_->rollback(matcher_->accepted());
+    for (const char c : whole) {
+      TokenId token = 0;
+      while (token < vocabulary_->size() && vocabulary_->bytes(token) != std::string_view(&c, 1)) ++token;
+      if (!matcher_->accept(token)) return false;
+    }
+    return matcher_->can_terminate();
   }
 
   std::string fill() {
