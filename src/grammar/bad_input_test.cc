@@ -10,11 +10,18 @@
 namespace octavo::grammar {
 namespace {
 
-// Runs on a thread with 256 KiB of stack.
+// AddressSanitizer pads every frame.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::size_t kStackBytes = 2u << 20;
+#else
+constexpr std::size_t kStackBytes = 256u << 10;
+#endif
+
+// Runs on a thread with a small stack.
 void on_small_stack(const std::function<void()>& work) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256u << 10), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kStackBytes), 0);
   pthread_t thread;
   ASSERT_EQ(pthread_create(
                 &thread, &attributes,
