@@ -20,21 +20,19 @@
 #include "base/error.h"
 #include "kernels/attention_plan.h"
 #include "kernels/device.h"
+#include "kernels/kinds.h"
 #include "kernels/weight.h"
 #include "tensor/view.h"
 
 namespace octavo {
-
-enum class NormKind : std::uint8_t { none, rms, layer };
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
 
 // rms:   x / sqrt(mean(x^2) + eps) * weight
 // layer: (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
 struct Norm {
   NormKind kind = NormKind::none;
   float eps = 0;
-  View weight;  // f32 [dim]
-  View bias;    // f32 [dim]; optional
+  View weight = {};  // f32 [dim]
+  View bias = {};    // f32 [dim]; optional
 };
 
 // out[i] = table[ids[i]] * scale + positions_table[positions[i]]
@@ -43,26 +41,26 @@ struct EmbedArgs {
   const Weight& table;
   float scale = 1;
   const Weight* position_table = nullptr;  // learned positions; optional
-  View positions;                          // i32 [n]; with position_table
+  View positions = {};                     // i32 [n]; with position_table
   View out;                                // f32 [n, dim]
 };
 
 // residual += delta_scale * delta_norm(delta);  out = norm(residual)
 struct AddNormArgs {
-  View residual;  // f32 [n, dim], updated in place
-  View delta;     // act [n, dim]; optional
+  View residual;    // f32 [n, dim], updated in place
+  View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
-  Norm delta_norm;  // kind none: delta as it is
-  Norm norm;        // kind none: out is the residual, converted
-  View out;         // act [n, dim]; optional
+  Norm delta_norm = {};  // kind none: delta as it is
+  Norm norm = {};        // kind none: out is the residual, converted
+  View out = {};         // act [n, dim]; optional
 };
 
 // y = x * w^T + bias
 struct MatmulArgs {
   View x;  // w.activation() [m, cols]
   const Weight& w;
-  View bias;  // f32 [rows]; optional
-  View y;     // f32 or act [m, rows]
+  View bias = {};  // f32 [rows]; optional
+  View y;          // f32 or act [m, rows]
 };
 
 // gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
@@ -76,8 +74,8 @@ struct ActivateArgs {
 // Rotary embedding (Su et al., RoFormer, 2021): the first rotary_dim elements of a head turn by the angles of
 // its position. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: none.
 struct Rope {
-  View cos;  // f32 [positions, rotary_dim / 2]
-  View sin;
+  View cos = {};  // f32 [positions, rotary_dim / 2]
+  View sin = {};
   int rotary_dim = 0;
   bool interleaved = false;
 };
@@ -87,11 +85,12 @@ struct Rope {
 struct QkvStoreArgs {
   View qkv;  // act [n, (q_heads + 2 * kv_heads) * head_dim]: all queries, all keys, all values
   int q_heads = 0;
-  Norm
-      q_norm;  // weight [head_dim] (each head on its own), [heads, head_dim] likewise with a weight per head,
-  Norm k_norm;  // or with norm_whole_row [heads * head_dim] over the whole row; kind none: none
+  // Weight [head_dim], or [heads, head_dim] with a weight per head (each head is normalised on its own), or
+  // with norm_whole_row [heads * head_dim] over the whole row; kind none: as they are.
+  Norm q_norm = {};
+  Norm k_norm = {};
   bool norm_whole_row = false;
-  Rope rope;
+  Rope rope = {};
   View positions;  // i32 [n]
   View slots;      // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;   // gives kv_heads and head_dim
@@ -104,7 +103,7 @@ struct AttentionArgs {
   View q;  // act [n, q_heads, head_dim]
   KvLayer cache;
   const AttentionPlan& plan;
-  float scale = 1;
+  float scale = 1;     // > 0
   int window = 0;      // > 0: a query sees the last `window` tokens, itself included
   float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
   View out;            // act [n, q_heads * head_dim]
@@ -127,45 +126,55 @@ struct ScaleLogitsArgs {
 // A list for each row, flat: row r owns items [starts[r], starts[r + 1]).
 struct RowLists {
   View starts;  // i32 [rows + 1]; optional: every list empty
-  View ids;     // i32 token ids, ascending and unique within a row unless said otherwise
+  View ids;     // i32 token ids, each at most once in a row
 };
 
+// The least log-probability that is ever reported: of a banned token, too. Finite, because JSON knows no
+// infinity.
+inline constexpr float kLogprobFloor = -9999.0f;
+
 // From logits to tokens, in vLLM's order: raw log-probabilities are taken; then mask, bias (minus infinity
-// bans), penalties (repetition, frequency, presence), temperature, min_p, top_k, top_p, and one draw by
-// inverting the cumulative distribution at `uniform`. temperature 0: the arg max, ties to the lowest id.
+// bans), penalties (repetition, frequency, presence), temperature, min_p, top_k, top_p, and one draw.
 //
-// Every array is [rows] unless said otherwise. A row whose logits hold a NaN, or where nothing is left to
-// choose, gets out_id -1.
+// Tokens are ordered by logit, the greater first, equal ones by id, the lower first. min_p, top_k and top_p
+// each keep a beginning of that order: the tokens at least min_p times as likely as the first; exactly top_k
+// of those; the fewest of those whose share of their mass reaches top_p. The draw inverts the cumulative
+// distribution of what is kept, in the order of the ids. Masses are integers (kernels/sampling.h), so that
+// all backends keep and draw the same tokens whatever the order in which they add.
+//
+// Every array is [rows] unless said otherwise. A row whose logits hold a NaN or plus infinity, or where
+// nothing is left to choose, gets out_id -1, rank 0, kLogprobFloor and top ids -1.
 struct SampleArgs {
   View logits;  // f32 [rows, vocab]; overwritten
 
-  View temperature;  // f32
+  View temperature;  // f32: 0, or at least 1e-5. 0: the first in order, without filters
   View top_k;        // i32; 0: off
-  View top_p;        // f32
-  View min_p;        // f32
-  View uniform;      // f32 in (0, 1): the draw
-  View forced;       // i32: report on this token instead of choosing; -1: choose
+  View top_p;        // f32; 1: off
+  View min_p;        // f32; 0: off
+  View random;       // i64: 64 random bits, the draw
+  View forced;       // i32: report on this token, from the raw logits, instead of choosing; -1: choose
 
-  View repetition_penalty;  // f32
-  View frequency_penalty;   // f32
-  View presence_penalty;    // f32
   RowLists history;         // tokens of prompt and output
   View history_counts;      // i32, beside history.ids: times in the output; 0: only in the prompt
+  View repetition_penalty;  // f32; this and the two below with history
+  View frequency_penalty;   // f32
+  View presence_penalty;    // f32
 
   RowLists bias;     // logit_bias, bans
-  View bias_values;  // f32, beside bias.ids
+  View bias_values;  // f32, beside bias.ids; never plus infinity
 
-  View mask_rows;  // i32: row of `mask`, or -1
-  View mask;       // i32 [masks, (vocab + 31) / 32]: bit set = allowed
+  View mask_rows;  // i32: row of `mask`, or -1; optional
+  View mask;       // i32 [masks, (vocab + 31) / 32]: bit set = allowed; with mask_rows
 
-  View top_counts;         // i32: how many of the most likely to report; -1: no log-probabilities at all
-  RowLists reported;       // tokens to report instead of the most likely, in their order
-  bool processed = false;  // report log-probabilities after all processing instead of the model's own
+  // What to report: the chosen token with its rank (1 + the tokens of greater logit), and a list.
+  View top_counts;         // i32, at most k: how many of the first in order; -1: no log-probabilities at all
+  RowLists reported;       // at most k tokens (also the same twice) to report instead of the first
+  bool processed = false;  // log-probabilities after all processing instead of the model's own
 
   View out_id;            // i32
-  View out_logprob;       // f32
+  View out_logprob;       // f32, as all below left alone where top_counts is -1
   View out_rank;          // i32
-  View out_top_ids;       // i32 [rows, k]
+  View out_top_ids;       // i32 [rows, k]; entries beyond the row's list are left alone; optional: k is 0
   View out_top_logprobs;  // f32 [rows, k]
 };
 

@@ -7,12 +7,12 @@ namespace octavo {
 
 struct EngineStats {
   // Gauges.
+  int unfinished = 0;  // answers accepted and not ended
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
   int blocks_used = 0;             // owned by requests
   int blocks_cached = 0;           // free to take, content kept for reuse
-  std::int64_t request_bytes = 0;  // state held for unfinished requests
   bool healthy = true;             // false: the step loop has failed for good
   std::int64_t last_step_us = 0;   // when a step last finished (base/clock.h), or the engine was seen idle
 

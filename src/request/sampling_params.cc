@@ -39,8 +39,8 @@ Result<> valid_shape(const SamplingParams& p) {
   TRY_VOID(within("min_p", p.min_p, 0, 1));
   TRY_VOID(within("presence_penalty", p.presence_penalty, -2, 2));
   TRY_VOID(within("frequency_penalty", p.frequency_penalty, -2, 2));
-  if (!(std::isfinite(p.repetition_penalty) && p.repetition_penalty > 0))
-    return invalid("repetition_penalty", "must be finite and > 0, got {}", p.repetition_penalty);
+  // Beyond these a penalised logit would overflow.
+  TRY_VOID(within("repetition_penalty", p.repetition_penalty, 1e-6, 1e6));
   return {};
 }
 
@@ -76,6 +76,9 @@ Result<> valid_ends(const SamplingParams& p, const SamplingLimits& limits) {
   if (r.max_pattern_size < 0 || r.min_pattern_size < 0 || r.min_pattern_size > r.max_pattern_size)
     return invalid("repetition_detection", "needs 0 <= min_pattern_size <= max_pattern_size, got {} and {}",
                    r.min_pattern_size, r.max_pattern_size);
+  if (r.max_pattern_size > limits.max_repetition_pattern_size)
+    return invalid("repetition_detection", "max_pattern_size must be <= {}, got {}",
+                   limits.max_repetition_pattern_size, r.max_pattern_size);
   if (r.max_pattern_size > 0 && r.min_count < 2)
     return invalid("repetition_detection", "min_count must be >= 2, got {}", r.min_count);
   return {};

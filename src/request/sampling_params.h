@@ -74,6 +74,7 @@ struct SamplingLimits {
   int max_bad_words = 1024;
   int max_stop_token_ids = 1024;
   int max_logprob_token_ids = 128;
+  int max_repetition_pattern_size = 1024;  // each step costs up to this much
 };
 
 // Checks every field against its rule and the limits, and brings the rest to a normal form (temperatures in

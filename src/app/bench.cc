@@ -1,0 +1,180 @@
+// octavo bench latency | throughput: engine and sampler without HTTP, with the fields of vLLM's JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/engine_flags.h"
+#include "app/local_generation.h"
+#include "app/runtime.h"
+#include "base/clock.h"
+#include "base/random.h"
+
+namespace octavo {
+namespace {
+
+using boost::json::object;
+
+struct BenchCommand {
+  RuntimeOptions runtime;
+  int input_len = 32;
+  int output_len = 128;
+  int batch_size = 8;
+  int warmup_iterations = 3;
+  int iterations = 10;
+  int num_prompts = 100;
+  std::string output_json;
+};
+
+// Random token ids, so that no prompt shares a prefix with another.
+Request random_request(const BenchCommand& c, int vocab, std::uint64_t number) {
+  Request request;
+  for (int i = 0; i < c.input_len; ++i)
+    request.prompt.push_back(static_cast<TokenId>(random_bits(number, static_cast<std::uint64_t>(i)) %
+                                                  static_cast<std::uint64_t>(vocab)));
+  request.sampling.max_tokens = c.output_len;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+class CountingSink final : public OutputSink {
+ public:
+  CountingSink(std::size_t job, Arrivals& arrivals) : job_(job), arrivals_(arrivals) {}
+  void deliver(Output&& output) noexcept override {
+    if (output.finished) arrivals_.push({job_, std::move(output)});
+  }
+
+ private:
+  std::size_t job_;
+  Arrivals& arrivals_;
+};
+
+// Runs `count` requests at once; seconds until the last has ended.
+Result<double> run_batch(EngineClient& engine, const BenchCommand& c, int vocab, int count,
+                         std::uint64_t& number) {
+  Arrivals arrivals;
+  const std::int64_t started = now_us();
+  for (int i = 0; i < count; ++i) {
+    TRY_VOID(engine.submit(random_request(c, vocab, number++),
+                           std::make_shared<CountingSink>(static_cast<std::size_t>(i), arrivals)));
+  }
+  for (int ended = 0; ended < count;) {
+    Arrivals::Arrival arrival;
+    if (!arrivals.pop(arrival, 1000)) continue;
+    if (!arrival.output.error.empty()) return failure(ErrorCode::internal, "{}", arrival.output.error);
+    ++ended;
+  }
+  return static_cast<double>(now_us() - started) * 1e-6;
+}
+
+Result<> write_json(const std::string& path, const object& result) {
+  if (path.empty()) return {};
+  std::ofstream file(path);
+  file << boost::json::serialize(result) << '\n';
+  if (!file.flush()) return field_failure("output-json", ErrorCode::io, "cannot write {}", path);
+  return {};
+}
+
+double percentile(const std::vector<double>& sorted, double percent) {
+  const double place = percent / 100 * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
+}
+
+Result<> bench_latency(BenchCommand& c) {
+  TRY(const auto runtime, start_runtime(std::move(c.runtime)));
+  EngineClient& engine = *runtime->loaded.engine;
+  const int vocab = runtime->loaded.spec.vocab;
+  std::uint64_t number = 0;
+  std::vector<double> latencies;
+  for (int i = 0; i < c.warmup_iterations + c.iterations; ++i) {
+    TRY(const double seconds, run_batch(engine, c, vocab, c.batch_size, number));
+    if (i >= c.warmup_iterations) latencies.push_back(seconds);
+  }
+  std::vector<double> sorted = latencies;
+  std::ranges::sort(sorted);
+  const double average =
+      std::accumulate(sorted.begin(), sorted.end(), 0.0) / static_cast<double>(sorted.size());
+  object percentiles;
+  fmt::print("Avg latency: {:.4f} seconds\n", average);
+  for (const int percent : {10, 25, 50, 75, 90, 99}) {
+    const double value = percentile(sorted, percent);
+    fmt::print("{}% percentile latency: {:.4f} seconds\n", percent, value);
+    percentiles[std::to_string(percent)] = value;
+  }
+  return write_json(c.output_json, {{"avg_latency", average},
+                                    {"latencies", boost::json::array(latencies.begin(), latencies.end())},
+                                    {"percentiles", percentiles}});
+}
+
+Result<> bench_throughput(BenchCommand& c) {
+  TRY(const auto runtime, start_runtime(std::move(c.runtime)));
+  std::uint64_t number = 0;
+  EngineClient& engine = *runtime->loaded.engine;
+  TRY_VOID(run_batch(engine, c, runtime->loaded.spec.vocab, std::min(c.num_prompts, 4), number));  // warm-up
+  TRY(const double seconds, run_batch(engine, c, runtime->loaded.spec.vocab, c.num_prompts, number));
+  const std::int64_t output_tokens = std::int64_t{c.num_prompts} * c.output_len;
+  const std::int64_t tokens = output_tokens + std::int64_t{c.num_prompts} * c.input_len;
+  fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n",
+             c.num_prompts / seconds, static_cast<double>(tokens) / seconds,
+             static_cast<double>(output_tokens) / seconds);
+  return write_json(c.output_json, {{"elapsed_time", seconds},
+                                    {"num_requests", c.num_prompts},
+                                    {"total_num_tokens", tokens},
+                                    {"requests_per_second", c.num_prompts / seconds},
+                                    {"tokens_per_second", static_cast<double>(tokens) / seconds}});
+}
+
+void add_common(CLI::App& command, BenchCommand& c) {
+  add_engine_flags(command, c.runtime.engine);
+  command.add_option("--input-len", c.input_len, "Prompt tokens of a request")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--output-len", c.output_len, "Generated tokens of a request")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--output-json", c.output_json, "File for the result as JSON");
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, Outcome& outcome) {
+  CLI::App* bench = program.add_subcommand("bench", "Measure the engine");
+  bench->require_subcommand(1);
+  auto options = std::make_shared<BenchCommand>();
+
+  CLI::App* latency = bench->add_subcommand("latency", "Time of one batch of equal requests");
+  add_common(*latency, *options);
+  latency->add_option("--batch-size", options->batch_size, "Requests at a time")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  latency->add_option("--num-iters-warmup", options->warmup_iterations, "Batches before the measured ones")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  latency->add_option("--num-iters", options->iterations, "Measured batches")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  latency->callback([options, &outcome] {
+    if (const auto done = bench_latency(*options); !done) outcome.report(done.error());
+  });
+
+  CLI::App* throughput =
+      bench->add_subcommand("throughput", "Tokens per second with all requests there at once");
+  add_common(*throughput, *options);
+  throughput->add_option("--num-prompts", options->num_prompts, "Requests")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  throughput->callback([options, &outcome] {
+    if (const auto done = bench_throughput(*options); !done) outcome.report(done.error());
+  });
+}
+
+}  // namespace octavo

@@ -1,0 +1,42 @@
+// Who answers in `octavo chat`: the engine in this process, or a server elsewhere.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "app/runtime.h"
+#include "base/error.h"
+
+namespace octavo {
+
+// One answer and how it went.
+struct Turn {
+  std::string text;
+  int tokens = 0;
+  int prompt_tokens = 0;
+  int cached_tokens = 0;
+  double first_s = 0;  // until the first piece of text
+  double all_s = 0;
+};
+
+class ChatBackend {
+ public:
+  virtual ~ChatBackend() = default;
+  // What it is, for the greeting.
+  virtual std::string name() const = 0;
+  // Answers a body of /v1/chat/completions; `show` gets the text piece by piece, and says false to end the
+  // answer early.
+  virtual Result<Turn> answer(const boost::json::object& body,
+                              const std::function<bool(std::string_view)>& show) = 0;
+};
+
+// Error: the model has no chat template.
+Result<std::unique_ptr<ChatBackend>> local_chat(std::unique_ptr<Runtime> runtime);
+
+// url: http://host:port, with or without /v1. Errors: the URL is no such thing, nobody answers.
+Result<std::unique_ptr<ChatBackend>> remote_chat(const std::string& url, const std::string& api_key);
+
+}  // namespace octavo

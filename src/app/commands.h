@@ -1,0 +1,24 @@
+// The subcommands of `octavo`. Each adds itself to the program; its callback runs it and sets the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+
+namespace octavo {
+
+// What a command line comes to.
+struct Outcome {
+  int exit_code = 0;
+
+  // One line on standard error; exit code 2 for the caller's mistakes, 1 for everything else.
+  void report(const Error& error);
+};
+
+void add_generate(CLI::App& program, Outcome& outcome);
+void add_chat(CLI::App& program, Outcome& outcome);
+void add_serve(CLI::App& program, Outcome& outcome);
+void add_bench(CLI::App& program, Outcome& outcome);
+void add_model(CLI::App& program, Outcome& outcome);
+
+}  // namespace octavo

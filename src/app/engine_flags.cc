@@ -1,0 +1,153 @@
+#include "app/engine_flags.h"
+
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+namespace octavo {
+namespace {
+
+// "16k" is 16,000 and "16K" 16,384, as vLLM reads integers; likewise m and M, g and G.
+std::string expand_suffix(std::string text) {
+  static const std::map<char, std::int64_t> units = {{'k', 1'000},         {'K', 1 << 10},
+                                                     {'m', 1'000'000},     {'M', 1 << 20},
+                                                     {'g', 1'000'000'000}, {'G', std::int64_t{1} << 30}};
+  const auto unit = text.empty() ? units.end() : units.find(text.back());
+  if (unit == units.end()) return text;
+  double number = 0;
+  const char* end = text.data() + text.size() - 1;
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) return text;
+  return std::to_string(static_cast<std::int64_t>(number * static_cast<double>(unit->second)));
+}
+
+const std::map<std::string, Policy> kPolicies = {
+    {"fcfs", Policy::fcfs},
+    {"priority", Policy::priority},
+    {"lpm", Policy::longest_prefix},
+};
+const std::map<std::string, HashAlgorithm> kHashes = {
+    {"xxhash", HashAlgorithm::xxh3_128},
+    {"sha256", HashAlgorithm::sha256},
+};
+
+}  // namespace
+
+void add_engine_flags(CLI::App& command, EngineOptions& o) {
+  const CLI::Validator suffix(expand_suffix, "");
+  command.add_option("model,--model", o.model_dir, "Folder of the checkpoint; the demo model when left out");
+  command.add_option("--dtype", o.dtype, "auto, bfloat16, float16 or float32")
+      ->check(CLI::IsMember({"auto", "bfloat16", "float16", "float32", "half", "float"}))
+      ->group("Model");
+  command
+      .add_option("--max-model-len", o.max_model_len,
+                  "Tokens of prompt and answer together; the model's own limit when left out")
+      ->transform(suffix)
+      ->check(CLI::Range(1, 1 << 28))
+      ->group("Model");
+  command.add_option("--seed", o.seed, "Seed for requests that bring none")
+      ->capture_default_str()
+      ->group("Model");
+
+  command.add_option("--device", o.device, "cpu, or reference (plain loops, for checking)")
+      ->check(CLI::IsMember({"cpu", "reference"}))
+      ->capture_default_str()
+      ->group("Device");
+  command.add_option("--cpu-threads", o.threads, "Compute threads; as many as this process may use when 0")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str()
+      ->group("Device");
+
+  command.add_option("--block-size", o.block_size, "Tokens in a KV block, a multiple of 16")
+      ->check(CLI::Range(16, 256))
+      ->capture_default_str()
+      ->group("KV cache");
+  command
+      .add_option("--kv-cache-memory-bytes", o.kv_cache_memory_bytes,
+                  "Size of the KV cache; chosen from the memory that is there when 0")
+      ->transform(suffix)
+      ->check(CLI::NonNegativeNumber)
+      ->group("KV cache");
+  command
+      .add_option("--num-gpu-blocks-override", o.num_blocks,
+                  "Number of KV blocks, instead of a size in bytes")
+      ->transform(suffix)
+      ->check(CLI::Range(1, 1 << 30))
+      ->group("KV cache");
+  command
+      .add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", o.enable_prefix_caching,
+                "Reuse the KV of common prefixes (default: on)")
+      ->group("KV cache");
+  command.add_option("--prefix-caching-hash-algo", o.prefix_hash, "xxhash (keyed, fast) or sha256")
+      ->transform(CLI::CheckedTransformer(kHashes))
+      ->group("KV cache");
+  command
+      .add_flag("!--disable-hybrid-kv-cache-manager", o.sliding_window_groups,
+                "Keep the whole context of sliding-window layers")
+      ->group("KV cache");
+
+  command.add_option("--max-num-batched-tokens", o.max_num_batched_tokens, "Token budget of one step")
+      ->transform(suffix)
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str()
+      ->group("Scheduling");
+  command.add_option("--max-num-seqs", o.max_num_seqs, "Sequences in one step")
+      ->transform(suffix)
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str()
+      ->group("Scheduling");
+  command
+      .add_option("--long-prefill-token-threshold", o.long_prefill_token_threshold,
+                  "Largest chunk of one prompt in a step; 0: no limit")
+      ->transform(suffix)
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str()
+      ->group("Scheduling");
+  command
+      .add_option("--watermark", o.watermark, "Share of the KV blocks kept free when a new request is let in")
+      ->check(CLI::Range(0.0, 0.5))
+      ->capture_default_str()
+      ->group("Scheduling");
+  command.add_option("--scheduling-policy", o.policy, "fcfs, priority, or lpm (longest cached prefix first)")
+      ->transform(CLI::CheckedTransformer(kPolicies))
+      ->group("Scheduling");
+  command
+      .add_option("--max-num-queued-reqs", o.max_unfinished,
+                  "Unfinished answers the engine accepts; more are refused with 429")
+      ->transform(suffix)
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str()
+      ->group("Scheduling");
+
+  command
+      .add_option("--max-logprobs", o.max_logprobs,
+                  "Most log-probabilities a request may ask for; -1: no limit")
+      ->check(CLI::Range(-1, 1 << 20))
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option_function<std::string>(
+          "--logprobs-mode",
+          [&o](const std::string& mode) { o.processed_logprobs = mode == "processed_logprobs"; },
+          "raw_logprobs (the model's own) or processed_logprobs (after sampling parameters)")
+      ->check(CLI::IsMember({"raw_logprobs", "processed_logprobs"}))
+      ->group("Sampling");
+}
+
+Result<std::string> demo_model_dir() {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<fs::path> places = {fs::current_path(ignored)};
+  for (fs::path p = fs::read_symlink("/proc/self/exe", ignored).parent_path(); p.has_relative_path();
+       p = p.parent_path())
+    places.push_back(p);
+  places.emplace_back(OCTAVO_SOURCE_DIR);
+  for (const fs::path& place : places) {
+    const fs::path dir = place / "models" / "demo";
+    if (fs::exists(dir / "config.json", ignored)) return dir.string();
+  }
+  return field_failure("model", ErrorCode::not_found,
+                       "no model named, and the demo model (models/demo) was not found");
+}
+
+}  // namespace octavo

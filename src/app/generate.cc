@@ -1,0 +1,203 @@
+// octavo generate
+#include <fmt/format.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/engine_flags.h"
+#include "app/local_generation.h"
+#include "app/progress.h"
+#include "app/runtime.h"
+#include "app/sampling_flags.h"
+#include "base/clock.h"
+
+namespace octavo {
+namespace {
+
+using boost::json::object;
+
+struct GenerateCommand {
+  RuntimeOptions runtime;
+  object sampling;
+  std::vector<std::string> prompts;
+  std::string input;
+  std::string output;
+  bool chat = false;
+};
+
+object prompt_body(const std::string& text, bool chat) {
+  if (!chat) return {{"prompt", text}};
+  return {{"messages", {{{"role", "user"}, {"content", text}}}}};
+}
+
+// The request bodies that are asked for. A .jsonl file has one body a line, any other file one prompt a line;
+// "-" is standard input.
+Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
+  std::vector<object> bodies;
+  for (const std::string& prompt : c.prompts) bodies.push_back(prompt_body(prompt, c.chat));
+  if (c.input.empty()) return bodies;
+
+  std::ifstream file;
+  if (c.input != "-") {
+    file.open(c.input);
+    if (!file) return field_failure("input", ErrorCode::not_found, "cannot read {}", c.input);
+  }
+  const bool json = c.input.ends_with(".jsonl");
+  std::istream& in = c.input == "-" ? std::cin : file;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (line.empty()) continue;
+    if (!json) {
+      bodies.push_back(prompt_body(line, c.chat));
+      continue;
+    }
+    boost::json::error_code error;
+    boost::json::value value = boost::json::parse(line, error);
+    if (error || !value.is_object())
+      return invalid("input", "line {} of {} is not a JSON object", number, c.input);
+    bodies.push_back(std::move(value.as_object()));
+  }
+  return bodies;
+}
+
+// A prompt on its way, and what has come of it.
+struct Job {
+  GenerationPlan plan;
+  std::optional<LocalGeneration> generation;
+  std::map<int, openai::AnswerPart> answers;
+};
+
+object result_json(std::size_t number, const Job& job) {
+  boost::json::array choices;
+  std::int64_t tokens = 0;
+  for (const auto& [index, answer] : job.answers) {
+    choices.push_back({{"index", index},
+                       {"text", answer.text},
+                       {"finish_reason", openai::finish_reason_json(answer.finish)},
+                       {"stop_reason", openai::stop_reason_json(answer.stop_reason)}});
+    tokens += static_cast<std::int64_t>(answer.token_ids.size());
+  }
+  return {{"index", number},
+          {"choices", std::move(choices)},
+          {"usage", {{"prompt_tokens", job.generation->prompt_tokens()}, {"completion_tokens", tokens}}}};
+}
+
+// Runs all bodies, as many at a time as the engine takes, and hands each finished job over in order.
+class BatchRun {
+ public:
+  BatchRun(Service& service, std::vector<object> bodies) : service_(service), bodies_(std::move(bodies)) {}
+
+  template <class Done>
+  Result<> run(Done&& done) {
+    ProgressBar bar("generating", "prompts", 1);
+    std::size_t written = 0;
+    while (written < bodies_.size()) {
+      TRY_VOID(submit_more());
+      Arrivals::Arrival arrival;
+      if (!arrivals_.pop(arrival, 1000)) continue;
+      Job& job = jobs_.at(arrival.job);
+      openai::AnswerPart part = job.generation->take(std::move(arrival.output));
+      tokens_ += static_cast<std::int64_t>(part.token_ids.size());
+      job.answers[part.index].append(std::move(part));
+      for (auto first = jobs_.find(written); first != jobs_.end() && first->second.generation->finished();
+           first = jobs_.find(written)) {
+        done(written++, first->second);
+        jobs_.erase(first);
+      }
+      bar.show(written, bodies_.size());
+    }
+    return {};
+  }
+
+  std::int64_t tokens() const { return tokens_; }
+
+ private:
+  // Jobs that are in the engine or wait for an earlier one to be written.
+  static constexpr std::size_t kJobsMax = 1024;
+
+  Result<> submit_more() {
+    while (submitted_ < bodies_.size() && jobs_.size() < kJobsMax) {
+      TRY(GenerationPlan plan, plan_body(service_, bodies_[submitted_]));
+      Job& job = jobs_.emplace(submitted_, Job{std::move(plan), {}, {}}).first->second;
+      auto generation = LocalGeneration::start(service_, job.plan, submitted_, arrivals_);
+      if (!generation) {
+        const bool full = generation.error().code == ErrorCode::resource_exhausted && jobs_.size() > 1;
+        jobs_.erase(submitted_);
+        if (full) return {};
+        return std::unexpected(generation.error());
+      }
+      job.generation = std::move(*generation);
+      ++submitted_;
+    }
+    return {};
+  }
+
+  Service& service_;
+  std::vector<object> bodies_;
+  Arrivals arrivals_;
+  std::map<std::size_t, Job> jobs_;
+  std::size_t submitted_ = 0;
+  std::int64_t tokens_ = 0;
+};
+
+Result<> generate(GenerateCommand& c) {
+  TRY(std::vector<object> bodies, read_bodies(c));
+  if (bodies.empty()) return invalid("prompt", "none given: use -p TEXT or --input FILE");
+  for (object& body : bodies)
+    for (const auto& field : c.sampling)
+      if (!body.contains(field.key())) body.emplace(field.key(), field.value());
+  std::ofstream file;
+  if (!c.output.empty()) {
+    file.open(c.output);
+    if (!file) return field_failure("output", ErrorCode::io, "cannot write {}", c.output);
+  }
+
+  TRY(const auto runtime, start_runtime(std::move(c.runtime)));
+  const bool plain = c.output.empty() && !c.input.ends_with(".jsonl");
+  const std::size_t count = bodies.size();
+  BatchRun batch(*runtime->service, std::move(bodies));
+  const std::int64_t started = now_us();
+  TRY_VOID(batch.run([&](std::size_t number, const Job& job) {
+    if (plain) {
+      for (const auto& [index, answer] : job.answers) fmt::print("{}\n", answer.text);
+    } else {
+      const std::string line = boost::json::serialize(result_json(number, job));
+      c.output.empty() ? fmt::print("{}\n", line) : void(file << line << '\n');
+    }
+  }));
+  if (file.is_open() && !file.flush())
+    return field_failure("output", ErrorCode::io, "cannot write {}", c.output);
+  const double seconds = static_cast<double>(now_us() - started) * 1e-6;
+  fmt::print(stderr, "{} prompts, {} tokens in {:.2f} s: {:.1f} tokens/s\n", count, batch.tokens(), seconds,
+             static_cast<double>(batch.tokens()) / seconds);
+  return {};
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program, Outcome& outcome) {
+  CLI::App* command =
+      program.add_subcommand("generate", "Complete prompts from arguments, a file or JSON lines, batched");
+  auto options = std::make_shared<GenerateCommand>();
+  add_engine_flags(*command, options->runtime.engine);
+  add_sampling_flags(*command, options->sampling);
+  command->add_option("-p,--prompt", options->prompts, "A prompt; may be given several times");
+  command->add_option(
+      "-i,--input", options->input,
+      "File with a prompt a line, or .jsonl with a request body a line; - for standard input");
+  command->add_option("-o,--output", options->output, "File for the results as JSON lines");
+  command->add_flag("--chat", options->chat, "Prompts are a user's turns, to be put into the chat template");
+  command->callback([options, &outcome] {
+    if (const auto done = generate(*options); !done) outcome.report(done.error());
+  });
+}
+
+}  // namespace octavo

@@ -1,0 +1,53 @@
+#include <utility>
+
+#include "app/chat_backends.h"
+#include "app/local_generation.h"
+#include "base/clock.h"
+
+namespace octavo {
+namespace {
+
+class LocalChat final : public ChatBackend {
+ public:
+  explicit LocalChat(std::unique_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+
+  std::string name() const override { return runtime_->service->options.rules.model_names.front(); }
+
+  Result<Turn> answer(const boost::json::object& body,
+                      const std::function<bool(std::string_view)>& show) override {
+    Service& service = *runtime_->service;
+    TRY(const GenerationPlan plan, plan_body(service, body));
+    Arrivals arrivals;
+    const std::int64_t started = now_us();
+    TRY(LocalGeneration generation, LocalGeneration::start(service, plan, 0, arrivals));
+    Turn turn;
+    while (!generation.finished()) {
+      Arrivals::Arrival arrival;
+      const bool came = arrivals.pop(arrival, 100);
+      if (came && !arrival.output.error.empty())
+        return failure(ErrorCode::internal, "{}", arrival.output.error);
+      openai::AnswerPart part;
+      if (came) part = generation.take(std::move(arrival.output));
+      if (turn.tokens == 0 && came) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
+      turn.tokens += static_cast<int>(part.token_ids.size());
+      turn.text += part.text;
+      if (!show(part.text)) generation.abort();
+    }
+    turn.prompt_tokens = generation.prompt_tokens();
+    turn.cached_tokens = generation.cached_tokens();
+    turn.all_s = static_cast<double>(now_us() - started) * 1e-6;
+    return turn;
+  }
+
+ private:
+  std::unique_ptr<Runtime> runtime_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ChatBackend>> local_chat(std::unique_ptr<Runtime> runtime) {
+  if (!runtime->chat_template) return invalid("model", "this model has no chat template");
+  return std::make_unique<LocalChat>(std::move(runtime));
+}
+
+}  // namespace octavo

@@ -1,0 +1,137 @@
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <utility>
+
+#include "app/chat_backends.h"
+#include "base/clock.h"
+#include "http/client.h"
+#include "http/sse.h"
+
+namespace octavo {
+namespace {
+
+using boost::json::object;
+using boost::json::value;
+
+Result<http::ClientOptions> parse_url(std::string_view url) {
+  http::ClientOptions options;
+  const auto wrong = [&] { return invalid("url", "must be http://HOST:PORT, got {}", url); };
+  std::string_view rest = url;
+  if (!rest.starts_with("http://")) return wrong();
+  rest.remove_prefix(7);
+  rest = rest.substr(0, rest.find('/'));
+  const std::size_t colon = rest.rfind(':');
+  options.host = rest.substr(0, colon);
+  if (options.host.empty()) return wrong();
+  if (colon == std::string_view::npos) return options;
+  const std::string_view port = rest.substr(colon + 1);
+  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), options.port);
+  if (parsed.ec != std::errc{} || parsed.ptr != port.data() + port.size()) return wrong();
+  return options;
+}
+
+// The value at a path of keys and indices, null when something on the way is missing.
+const value* at_path(const value& root, std::string_view pointer) {
+  boost::json::error_code missing;
+  return root.find_pointer(pointer, missing);
+}
+
+std::string server_error(const http::Response& response) {
+  boost::json::error_code wrong;
+  const value body = boost::json::parse(response.body, wrong);
+  const value* message = wrong ? nullptr : at_path(body, "/error/message");
+  return message != nullptr && message->is_string() ? std::string(message->as_string()) : response.body;
+}
+
+class RemoteChat final : public ChatBackend {
+ public:
+  RemoteChat(http::ClientOptions options, const std::string& api_key) : options_(std::move(options)) {
+    if (!api_key.empty()) headers_.add("Authorization", "Bearer " + api_key);
+  }
+
+  Result<> find_model() {
+    TRY(http::Client client, http::Client::connect(options_));
+    TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_));
+    if (response.status != 200)
+      return failure(ErrorCode::io, "the server says {}: {}", response.status, server_error(response));
+    boost::json::error_code wrong;
+    const value models = boost::json::parse(response.body, wrong);
+    const value* id = wrong ? nullptr : at_path(models, "/data/0/id");
+    if (id == nullptr || !id->is_string())
+      return failure(ErrorCode::io, "the server's list of models makes no sense");
+    model_ = id->as_string();
+    return {};
+  }
+
+  std::string name() const override {
+    return fmt::format("{} at {}:{}", model_, options_.host, options_.port);
+  }
+
+  Result<Turn> answer(const object& request, const std::function<bool(std::string_view)>& show) override {
+    object body = request;
+    body["model"] = model_;
+    body["stream"] = true;
+    body["stream_options"] = {{"include_usage", true}};
+    http::Headers headers = headers_;
+    headers.add("Content-Type", "application/json");
+    TRY(http::Client client, http::Client::connect(options_));
+    const std::int64_t started = now_us();
+    TRY(http::Response head,
+        client.open("POST", "/v1/chat/completions", boost::json::serialize(body), headers));
+    Turn turn;
+    http::SseReader events;
+    bool wanted = true;
+    while (wanted) {
+      TRY(const std::optional<std::string> bytes, client.read());
+      if (!bytes) break;
+      if (head.status != 200) {
+        head.body += *bytes;
+        continue;
+      }
+      for (const std::string& event : events.push(*bytes)) {
+        if (event == "[DONE]") break;
+        TRY(const std::string text, take_event(event, turn));
+        if (!text.empty() && turn.text.empty()) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
+        turn.text += text;
+        wanted = show(text);  // leaving the loop hangs up, which ends the answer at the server
+        if (!wanted) break;
+      }
+    }
+    if (head.status != 200) return invalid("", "{}", server_error(head));
+    turn.all_s = static_cast<double>(now_us() - started) * 1e-6;
+    return turn;
+  }
+
+ private:
+  // The event's text; its usage goes into the turn.
+  static Result<std::string> take_event(const std::string& event, Turn& turn) {
+    boost::json::error_code wrong;
+    const value chunk = boost::json::parse(event, wrong);
+    if (wrong) return failure(ErrorCode::io, "the server sent an event that is not JSON");
+    if (const value* error = at_path(chunk, "/error/message"); error != nullptr && error->is_string())
+      return failure(ErrorCode::internal, "{}", std::string_view(error->as_string()));
+    if (const value* tokens = at_path(chunk, "/usage/completion_tokens");
+        tokens != nullptr && tokens->is_int64())
+      turn.tokens = static_cast<int>(tokens->as_int64());
+    if (const value* tokens = at_path(chunk, "/usage/prompt_tokens"); tokens != nullptr && tokens->is_int64())
+      turn.prompt_tokens = static_cast<int>(tokens->as_int64());
+    const value* content = at_path(chunk, "/choices/0/delta/content");
+    return content != nullptr && content->is_string() ? std::string(content->as_string()) : std::string();
+  }
+
+  http::ClientOptions options_;
+  http::Headers headers_;
+  std::string model_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ChatBackend>> remote_chat(const std::string& url, const std::string& api_key) {
+  TRY(http::ClientOptions options, parse_url(url));
+  auto chat = std::make_unique<RemoteChat>(std::move(options), api_key);
+  TRY_VOID(chat->find_model());
+  return chat;
+}
+
+}  // namespace octavo

@@ -1,0 +1,15 @@
+// Sampling parameters on the command line, as fields of a request body.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <boost/json/object.hpp>
+#include <string>
+#include <vector>
+
+namespace octavo {
+
+// Adds --temperature, --top-p, --max-tokens and so on; each one that is given becomes the field of that name
+// in `body`, which must outlive the subcommand. Their values are checked where every request's are.
+void add_sampling_flags(CLI::App& command, boost::json::object& body);
+
+}  // namespace octavo

@@ -1,0 +1,10 @@
+// Which Octavo this is.
+#pragma once
+
+#include <string_view>
+
+namespace octavo {
+
+inline constexpr std::string_view kVersion = OCTAVO_VERSION;
+
+}  // namespace octavo

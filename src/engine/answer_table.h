@@ -1,0 +1,59 @@
+// The answers in the making, and how each of them ends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/answer.h"
+#include "engine/inbox.h"
+#include "sample/sampler.h"
+
+namespace octavo {
+
+using AnswerIndex = std::uint64_t;  // SequenceSpec::tag
+
+// Every answer that is opened ends in exactly one of deliver (returning true), fail and abort; then its place
+// is free again, and when it was the request's last one, so are the request's places in the inbox.
+class AnswerTable {
+ public:
+  explicit AnswerTable(Inbox& inbox) : inbox_(inbox) {}
+
+  AnswerIndex open(std::unique_ptr<Answer> answer);
+  Answer& operator[](AnswerIndex index) { return *answers_[index]; }
+
+  // Hands the answer's newest token, the last of `output`, to its owner. True: the answer has ended with it.
+  bool deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output,
+               std::int64_t now_us);
+
+  // Ends it with FinishReason::error or abort.
+  void fail(AnswerIndex index, std::string_view why, std::int64_t now_us);
+  void abort(AnswerIndex index, std::int64_t now_us);
+
+  // Calls visit(index, answer) for each open answer of the request; visit may end it.
+  template <class Visit>
+  void for_request(RequestId id, Visit&& visit) {
+    for (AnswerIndex i = 0; i < answers_.size(); ++i)
+      if (answers_[i] && answers_[i]->accepted->id == id) visit(i, *answers_[i]);
+  }
+  template <class Visit>
+  void for_all(Visit&& visit) {
+    for (AnswerIndex i = 0; i < answers_.size(); ++i)
+      if (answers_[i]) visit(i, *answers_[i]);
+  }
+
+  int open_count() const { return static_cast<int>(answers_.size() - unused_.size()); }
+  std::int64_t generated_tokens() const { return generated_tokens_; }
+
+ private:
+  void end(AnswerIndex index, Output output, FinishReason reason, std::int64_t now_us);
+
+  Inbox& inbox_;
+  std::vector<std::unique_ptr<Answer>> answers_;  // by index; null: unused
+  std::vector<AnswerIndex> unused_;
+  std::int64_t generated_tokens_ = 0;
+};
+
+}  // namespace octavo

@@ -1,0 +1,51 @@
+#include "engine/batch.h"
+
+#include <algorithm>
+
+namespace octavo {
+namespace {
+
+void pack_group(const StepPlan& plan, int g, int block_size, Batch::Group& group) {
+  std::size_t stride = 0;
+  for (const PlannedSequence& s : plan.sequences) stride = std::max(stride, s.blocks->table(g).size());
+  group.table_stride = static_cast<std::int64_t>(stride);
+  group.tables.assign(stride * plan.sequences.size(), kNoBlock);
+  group.slots.clear();
+  auto row = group.tables.begin();
+  for (const PlannedSequence& s : plan.sequences) {
+    const std::span<const BlockId> table = s.blocks->table(g);
+    std::ranges::copy(table, row);
+    row += static_cast<std::ptrdiff_t>(stride);
+    for (int position = s.first; position < s.first + s.count; ++position) {
+      const BlockId block = table[static_cast<std::size_t>(position / block_size)];
+      group.slots.push_back(std::int64_t{block} * block_size + position % block_size);
+    }
+  }
+}
+
+}  // namespace
+
+void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
+  batch.ids.clear();
+  batch.positions.clear();
+  batch.lengths.clear();
+  batch.sequences.clear();
+  batch.pending.clear();
+  batch.query_starts.assign(1, 0);
+  for (const PlannedSequence& s : plan.sequences) {
+    batch.ids.insert(batch.ids.end(), s.tokens.begin(), s.tokens.end());
+    if (s.last_pending) {
+      batch.pending.push_back({batch.tokens(), static_cast<std::int32_t>(batch.lengths.size())});
+      batch.ids.push_back(0);
+    }
+    for (int i = 0; i < s.count; ++i) batch.positions.push_back(s.first + i);
+    batch.lengths.push_back(s.first + s.count);
+    batch.sequences.push_back(s.sequence);
+    batch.query_starts.push_back(batch.tokens());
+  }
+  batch.groups.resize(static_cast<std::size_t>(group_count));
+  for (int g = 0; g < group_count; ++g)
+    pack_group(plan, g, block_size, batch.groups[static_cast<std::size_t>(g)]);
+}
+
+}  // namespace octavo

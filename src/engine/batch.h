@@ -1,0 +1,42 @@
+// One step's work as flat arrays: what pack() makes of a plan and an executor runs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedule/scheduler.h"
+
+namespace octavo {
+
+struct Batch {
+  // [tokens]
+  std::vector<std::int32_t> ids;  // 0 where pending
+  std::vector<std::int32_t> positions;
+
+  // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s, whose cache reaches lengths[s] after
+  // this step.
+  std::vector<std::int32_t> query_starts;  // [sequences + 1]
+  std::vector<std::int32_t> lengths;       // [sequences]
+  std::vector<SequenceId> sequences;       // [sequences]
+
+  // Tokens whose id the step in flight is still sampling, for the sequence they belong to.
+  struct Pending {
+    std::int32_t token;
+    std::int32_t sequence;
+  };
+  std::vector<Pending> pending;
+
+  struct Group {
+    std::vector<std::int32_t> tables;  // [sequences, table_stride]: block of each block_size positions
+    std::int64_t table_stride = 0;
+    std::vector<std::int64_t> slots;  // [tokens]: where this step's keys and values go
+  };
+  std::vector<Group> groups;  // one a cache group
+
+  int tokens() const { return static_cast<int>(ids.size()); }
+};
+
+// Lays the plan out in `batch`, whose memory is reused from step to step.
+void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch);
+
+}  // namespace octavo

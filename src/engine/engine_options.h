@@ -1,0 +1,42 @@
+// Everything about an engine that somebody can choose. Filled in by app/, passed down; nothing below reads
+// the environment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/hash.h"
+#include "schedule/options.h"
+
+namespace octavo {
+
+struct EngineOptions {
+  std::string model_dir;
+  std::string device = "cpu";        // cpu or reference
+  std::string dtype = "auto";        // of the weights
+  int threads = 0;                   // CPU compute threads; 0: as many as this process may use
+  std::optional<int> max_model_len;  // nullopt: what the model was made for
+  std::uint64_t seed = 0;            // for requests that bring none
+
+  // The number of KV blocks follows from the bytes, unless it is given.
+  std::int64_t kv_cache_memory_bytes = 0;  // 0: chosen from the memory that is there
+  std::optional<int> num_blocks;
+  int block_size = 16;
+  bool sliding_window_groups = true;  // false: windowed layers keep their whole context
+  bool enable_prefix_caching = true;
+  HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
+
+  int max_num_batched_tokens = 2048;
+  int max_num_seqs = 128;
+  int long_prefill_token_threshold = 0;
+  bool enable_chunked_prefill = true;
+  double watermark = 0.0;
+  Policy policy = Policy::fcfs;
+
+  int max_unfinished = 4096;  // answers accepted and not finished, running ones included
+  int max_logprobs = 20;      // of one request; -1: the whole vocabulary
+  bool processed_logprobs = false;
+};
+
+}  // namespace octavo

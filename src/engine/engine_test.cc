@@ -1,0 +1,314 @@
+#include "engine/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "engine/simulated_executor.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kVocab = 1000;
+constexpr int kBlock = 16;
+
+// Keeps everything that arrives.
+class Recorder final : public OutputSink {
+ public:
+  struct Record {
+    std::vector<TokenId> tokens;
+    std::vector<TokenLogprobs> logprobs, prompt_logprobs;
+    std::vector<Output> ends;
+  };
+
+  void deliver(Output&& output) noexcept override {
+    const std::lock_guard lock(mutex_);
+    Record& r = records_[output.index];
+    EXPECT_TRUE(r.ends.empty()) << "an output after the end";
+    r.tokens.insert(r.tokens.end(), output.token_ids.begin(), output.token_ids.end());
+    r.logprobs.insert(r.logprobs.end(), output.logprobs.begin(), output.logprobs.end());
+    r.prompt_logprobs.insert(r.prompt_logprobs.end(), output.prompt_logprobs.begin(),
+                             output.prompt_logprobs.end());
+    ++outputs_;
+    if (output.finished) {
+      r.ends.push_back(std::move(output));
+      ++ended_;
+    }
+    changed_.notify_all();
+  }
+
+  void wait_ended(int answers) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ >= answers; });
+  }
+  void wait_outputs(int outputs) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return outputs_ >= outputs; });
+  }
+  Record record(int index = 0) {
+    const std::lock_guard lock(mutex_);
+    return records_[index];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int, Record> records_;
+  int ended_ = 0;
+  int outputs_ = 0;
+};
+
+struct Setup {
+  int num_blocks = 64;
+  int max_tokens = 64;
+  int max_seqs = 8;
+  int max_model_len = 512;
+  int max_unfinished = 256;
+  bool asynchronous = false;
+  bool prefix_caching = true;
+};
+
+struct Rig {
+  SimulatedExecutor* device = nullptr;
+  std::unique_ptr<Engine> engine;
+
+  explicit Rig(const Setup& setup = {}) {
+    SchedulerOptions options;
+    options.block_size = kBlock;
+    options.num_blocks = setup.num_blocks;
+    options.max_num_batched_tokens = setup.max_tokens;
+    options.max_num_seqs = setup.max_seqs;
+    options.max_model_len = setup.max_model_len;
+    options.enable_prefix_caching = setup.prefix_caching;
+    auto executor = std::make_unique<SimulatedExecutor>(
+        SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.asynchronous});
+    device = executor.get();
+    engine = Engine::start(options, {setup.max_unfinished, kVocab, 0}, std::move(executor)).value();
+  }
+
+  void expect_empty() {
+    engine->reset_prefix_cache();
+    for (int i = 0; i < 1000 && engine->stats().blocks_used + engine->stats().blocks_cached > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const EngineStats stats = engine->stats();
+    EXPECT_EQ(stats.running, 0);
+    EXPECT_EQ(stats.waiting, 0);
+    EXPECT_EQ(stats.blocks_used, 0);
+    EXPECT_EQ(stats.unfinished, 0);
+  }
+};
+
+Request request_for(std::vector<TokenId> prompt, int max_tokens) {
+  Request request;
+  request.prompt = std::move(prompt);
+  request.sampling.max_tokens = max_tokens;
+  return request;
+}
+
+std::vector<TokenId> some_prompt(unsigned seed, int length) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> prompt(static_cast<std::size_t>(length));
+  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % kVocab);
+  return prompt;
+}
+
+std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
+  const std::size_t prompt = tokens.size();
+  for (int i = 0; i < count; ++i) tokens.push_back(SimulatedExecutor::next(tokens, kVocab));
+  return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
+}
+
+class EngineModes : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(SyncAndAsync, EngineModes, testing::Bool());
+
+TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
+  // The pool holds 1.2 of the longest request: chunks, preemptions and shared prefixes are certain.
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .asynchronous = GetParam()});
+  struct Expectation {
+    std::shared_ptr<Recorder> sink = std::make_shared<Recorder>();
+    std::vector<TokenId> tokens;
+  };
+  std::vector<Expectation> all;
+  std::mt19937 random(7);
+  for (int i = 0; i < 64; ++i) {
+    std::vector<TokenId> prompt =
+        some_prompt(i % 3 == 0 ? 1 : static_cast<unsigned>(i), 5 + static_cast<int>(random() % 200));
+    const int count = 1 + static_cast<int>(random() % 100);
+    Expectation e;
+    e.tokens = expected(prompt, count);
+    ASSERT_TRUE(rig.engine->submit(request_for(std::move(prompt), count), e.sink).has_value());
+    all.push_back(std::move(e));
+  }
+  for (Expectation& e : all) {
+    e.sink->wait_ended(1);
+    const Recorder::Record record = e.sink->record();
+    EXPECT_EQ(record.tokens, e.tokens);
+    ASSERT_EQ(record.ends.size(), 1u);
+    EXPECT_EQ(record.ends[0].finished, FinishReason::length);
+  }
+  EXPECT_GT(rig.engine->stats().preemptions + rig.engine->stats().prefix_hits, 0);
+  rig.expect_empty();
+}
+
+TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
+  Rig rig({.asynchronous = GetParam()});
+  std::mt19937 random(3);
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  int aborted = 0;
+  for (int i = 0; i < 200; ++i) {
+    auto sink = std::make_shared<Recorder>();
+    const auto id = rig.engine->submit(request_for(some_prompt(static_cast<unsigned>(i), 40), 200), sink);
+    ASSERT_TRUE(id.has_value());
+    if (random() % 2 == 0) sink->wait_outputs(1 + static_cast<int>(random() % 5));
+    rig.engine->abort(*id);
+    rig.engine->abort(*id);
+    sinks.push_back(sink);
+  }
+  for (auto& sink : sinks) {
+    sink->wait_ended(1);
+    // A few are done before the abort arrives.
+    const std::optional<FinishReason> end = sink->record().ends[0].finished;
+    aborted += end == FinishReason::abort;
+    EXPECT_THAT(end, testing::AnyOf(FinishReason::abort, FinishReason::length));
+  }
+  EXPECT_GT(aborted, 50);
+  rig.expect_empty();
+}
+
+TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
+  Rig rig({.asynchronous = GetParam()});
+  auto sink = std::make_shared<Recorder>();
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  Request request = request_for(prompt, 10);
+  request.sampling.n = 3;
+  ASSERT_TRUE(rig.engine->submit(std::move(request), sink).has_value());
+  sink->wait_ended(3);
+  for (int index = 0; index < 3; ++index) EXPECT_EQ(sink->record(index).tokens, expected(prompt, 10));
+  EXPECT_EQ(sink->record(1).ends[0].cached_tokens, 96);  // six full blocks, computed once
+  rig.expect_empty();
+}
+
+TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
+  Rig rig({.max_tokens = 16, .asynchronous = GetParam()});
+  auto sink = std::make_shared<Recorder>();
+  const std::vector<TokenId> prompt = some_prompt(1, 75);
+  Request request = request_for(prompt, 3);
+  request.sampling.prompt_logprobs = 0;
+  request.sampling.logprobs = 0;
+  ASSERT_TRUE(rig.engine->submit(std::move(request), sink).has_value());
+  sink->wait_ended(1);
+  const Recorder::Record record = sink->record();
+  ASSERT_EQ(record.prompt_logprobs.size(), prompt.size() - 1);
+  for (std::size_t i = 1; i < prompt.size(); ++i) EXPECT_EQ(record.prompt_logprobs[i - 1].id, prompt[i]);
+  EXPECT_EQ(record.logprobs.size(), 3u);
+}
+
+TEST_P(EngineModes, StopTokensEndAnAnswer) {
+  Rig rig({.asynchronous = GetParam()});
+  const std::vector<TokenId> prompt = some_prompt(1, 20);
+  const std::vector<TokenId> tokens = expected(prompt, 8);
+  auto sink = std::make_shared<Recorder>();
+  Request request = request_for(prompt, 100);
+  request.sampling.stop_token_ids = {tokens[5]};
+  ASSERT_TRUE(rig.engine->submit(std::move(request), sink).has_value());
+  sink->wait_ended(1);
+  const Recorder::Record record = sink->record();
+  EXPECT_EQ(record.tokens, std::vector<TokenId>(tokens.begin(), tokens.begin() + 6));
+  EXPECT_EQ(record.ends[0].finished, FinishReason::stop);
+  EXPECT_EQ(record.ends[0].stop_token, tokens[5]);
+}
+
+TEST_P(EngineModes, BrokenLogitsEndTheirOwnRequestOnly) {
+  Rig rig({.asynchronous = GetParam()});
+  const std::vector<TokenId> prompt = some_prompt(1, 20);
+  const std::vector<TokenId> tokens = expected(prompt, 5);
+  rig.device->break_after(tokens[2]);
+  auto broken = std::make_shared<Recorder>();
+  auto healthy = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(request_for(prompt, 20), broken).has_value());
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 2), healthy).has_value());
+  broken->wait_ended(1);
+  healthy->wait_ended(1);
+  EXPECT_EQ(broken->record().tokens, std::vector<TokenId>(tokens.begin(), tokens.begin() + 3));
+  EXPECT_EQ(broken->record().ends[0].finished, FinishReason::error);
+  EXPECT_EQ(healthy->record().ends[0].finished, FinishReason::length);
+  EXPECT_TRUE(rig.engine->stats().healthy);
+  rig.expect_empty();
+}
+
+TEST_P(EngineModes, ADeadDeviceEndsEverythingAndSaysSo) {
+  Rig rig({.asynchronous = GetParam()});
+  auto sink = std::make_shared<Recorder>();
+  rig.device->fail();
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).has_value());
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
+  for (int i = 0; i < 1000 && rig.engine->stats().healthy; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(rig.engine->stats().healthy);
+  EXPECT_EQ(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).error().code,
+            ErrorCode::unavailable);
+}
+
+TEST(Engine, RefusesWhatCannotBeServed) {
+  Rig rig({.num_blocks = 16, .max_model_len = 512});
+  auto sink = std::make_shared<Recorder>();
+  const auto error = [&](Request request) { return rig.engine->submit(std::move(request), sink).error(); };
+  EXPECT_EQ(error(request_for({}, 5)).field, "prompt");
+  EXPECT_EQ(error(request_for({kVocab}, 5)).field, "prompt");
+  EXPECT_EQ(error(request_for({-1}, 5)).field, "prompt");
+  EXPECT_EQ(error(request_for(some_prompt(1, 512), 5)).field, "prompt");
+  EXPECT_EQ(error(request_for(some_prompt(1, 300), 5)).field, "max_tokens");  // 19 blocks of 16
+}
+
+TEST(Engine, BoundsUnfinishedAnswers) {
+  Rig rig({.num_blocks = 600, .max_model_len = 4096, .max_unfinished = 2});
+  auto sink = std::make_shared<Recorder>();
+  Request three = request_for(some_prompt(1, 20), 4000);
+  three.sampling.n = 3;
+  EXPECT_EQ(rig.engine->submit(std::move(three), sink).error().field, "n");
+  Request two = request_for(some_prompt(1, 20), 4000);
+  two.sampling.n = 2;
+  const auto id = rig.engine->submit(std::move(two), sink);
+  ASSERT_TRUE(id.has_value());
+  const auto refused = rig.engine->submit(request_for(some_prompt(1, 20), 5), sink);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
+  rig.engine->abort(*id);
+  sink->wait_ended(2);
+  for (int i = 0; i < 1000; ++i) {  // the places come free just after the last output
+    if (rig.engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>()).has_value())
+      return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  FAIL() << "places were not given back";
+}
+
+TEST(Engine, DrainFinishesWhatWasAccepted) {
+  Rig rig;
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (unsigned i = 0; i < 20; ++i) {
+    sinks.push_back(std::make_shared<Recorder>());
+    ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(i, 30), 50), sinks.back()).has_value());
+  }
+  rig.engine->drain();
+  for (auto& sink : sinks) EXPECT_EQ(sink->record().tokens.size(), 50u);
+  EXPECT_EQ(rig.engine->submit(request_for(some_prompt(1, 20), 5), sinks[0]).error().code,
+            ErrorCode::unavailable);
+}
+
+TEST(Engine, StoppingAbortsWhatIsLeft) {
+  auto sink = std::make_shared<Recorder>();
+  {
+    Rig rig;
+    ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 30), 400), sink).has_value());
+  }
+  ASSERT_EQ(sink->record().ends.size(), 1u);
+}
+
+}  // namespace
+}  // namespace octavo

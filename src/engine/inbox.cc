@@ -1,0 +1,80 @@
+#include "engine/inbox.h"
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace octavo {
+
+Result<RequestId> Inbox::submit(Request request, std::shared_ptr<OutputSink> sink) {
+  const std::int64_t now = now_us();
+  const std::lock_guard lock(mutex_);
+  if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
+  const int answers = request.sampling.n;
+  if (answers > places_)
+    return invalid("n", "this engine holds at most {} unfinished answers (--max-num-queued-reqs), got {}",
+                   places_, answers);
+  if (taken_ + answers > places_)
+    return failure(ErrorCode::resource_exhausted,
+                   "{} answers are unfinished, the limit is {} (--max-num-queued-reqs)", taken_, places_);
+  taken_ += answers;
+  const RequestId id = ++last_id_;
+  unfinished_[id].answers = answers;
+  mail_.submissions.push_back({id, std::move(request), std::move(sink), now});
+  mail_came_.notify_one();
+  return id;
+}
+
+void Inbox::abort(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = unfinished_.find(id);
+  if (found == unfinished_.end() || std::exchange(found->second.aborting, true)) return;
+  mail_.aborts.push_back(id);
+  mail_came_.notify_one();
+}
+
+void Inbox::request_reset() {
+  const std::lock_guard lock(mutex_);
+  mail_.reset_prefix_cache = true;
+  mail_came_.notify_one();
+}
+
+bool Inbox::take(Mail& mail, bool wait) {
+  mail.submissions.clear();
+  mail.aborts.clear();
+  mail.reset_prefix_cache = false;
+  std::unique_lock lock(mutex_);
+  const auto something = [&] {
+    return stopped_ || mail_.reset_prefix_cache || !mail_.submissions.empty() || !mail_.aborts.empty();
+  };
+  if (wait) mail_came_.wait(lock, something);
+  std::swap(mail, mail_);
+  return !stopped_;
+}
+
+void Inbox::finished(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = unfinished_.find(id);
+  taken_ -= found->second.answers;
+  unfinished_.erase(found);
+  if (unfinished_.empty()) emptied_.notify_all();
+}
+
+void Inbox::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void Inbox::wait_empty() {
+  std::unique_lock lock(mutex_);
+  emptied_.wait(lock, [&] { return unfinished_.empty(); });
+}
+
+void Inbox::stop() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  stopped_ = true;
+  mail_came_.notify_one();
+}
+
+}  // namespace octavo

@@ -1,0 +1,69 @@
+// Where other threads leave their wishes for the engine thread, and where the number of unfinished requests
+// is bounded.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "request/request.h"
+
+namespace octavo {
+
+struct Submission {
+  RequestId id = 0;
+  Request request;
+  std::shared_ptr<OutputSink> sink;
+  std::int64_t arrived_us = 0;
+};
+
+// What has come in since the last look.
+struct Mail {
+  std::vector<Submission> submissions;
+  std::vector<RequestId> aborts;
+  bool reset_prefix_cache = false;
+};
+
+class Inbox {
+ public:
+  // `places`: answers that may be unfinished at a time; a request takes n of them.
+  explicit Inbox(int places) : places_(places) {}
+
+  // Any thread. Errors: resource_exhausted when places run short, unavailable after close().
+  Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink);
+  // Any thread. Never lost while the request is unfinished, ignored otherwise.
+  void abort(RequestId id);
+  void request_reset();
+
+  // The engine thread: swaps what is there into `mail` (emptied first). With wait, sleeps until there is
+  // something, or stop() was called. False after stop().
+  bool take(Mail& mail, bool wait);
+  // The engine thread: all answers of the request have finished.
+  void finished(RequestId id);
+
+  void close();       // refuse new requests from now on
+  void wait_empty();  // until no request is unfinished
+  void stop();        // make take() say false
+
+ private:
+  struct Unfinished {
+    int answers = 0;
+    bool aborting = false;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable mail_came_;
+  std::condition_variable emptied_;
+  Mail mail_;
+  std::unordered_map<RequestId, Unfinished> unfinished_;
+  int places_;
+  int taken_ = 0;
+  RequestId last_id_ = 0;
+  bool closed_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace octavo

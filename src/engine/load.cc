@@ -1,0 +1,135 @@
+#include "engine/load.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/local_executor.h"
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+Result<Backend> make_backend(const EngineOptions& options) {
+  if (options.device == "reference") return make_reference_backend();
+  if (options.device == "cpu") return make_cpu_backend({.threads = options.threads, .isa = {}});
+  return invalid("device", "must be cpu or reference, got {}", options.device);
+}
+
+Result<ModelDType> model_dtype(const std::string& text) {
+  if (text == "auto") return ModelDType::automatic;
+  if (text == "bfloat16") return ModelDType::bfloat16;
+  if (text == "float16" || text == "half") return ModelDType::float16;
+  if (text == "float32" || text == "float") return ModelDType::float32;
+  return invalid("dtype", "must be auto, bfloat16, float16 or float32, got {}", text);
+}
+
+// What the system says could be had without swapping; 0 when it does not say.
+std::int64_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  std::int64_t kib = 0;
+  while (file >> key >> kib >> unit)
+    if (key == "MemAvailable:") return kib * 1024;
+  return 0;
+}
+
+// The cache that is asked for, or else 4 GiB, half of what is available, or what the largest step could ever
+// use, whichever is least.
+std::int64_t cache_bytes(const EngineOptions& options, std::int64_t useful_bytes) {
+  if (options.kv_cache_memory_bytes > 0) return options.kv_cache_memory_bytes;
+  constexpr std::int64_t kDefaultBytes = std::int64_t{4} << 30;
+  const std::int64_t available = available_bytes();
+  const std::int64_t affordable = available > 0 ? std::min(kDefaultBytes, available / 2) : kDefaultBytes;
+  return std::min(affordable, useful_bytes);
+}
+
+// The longest sequence that the pool holds when it has all of it.
+int longest_sequence(const SchedulerOptions& options) {
+  const KvCache shape(1, options.block_size, options.groups);
+  int fits = 0;
+  for (int low = 1, high = options.max_model_len; low <= high;) {
+    const int middle = low + (high - low) / 2;
+    if (shape.peak_blocks(middle - 1, options.max_num_batched_tokens) <= options.num_blocks) {
+      fits = middle;
+      low = middle + 1;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return fits;
+}
+
+SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayout& layout,
+                                   int max_model_len) {
+  SchedulerOptions s;
+  s.block_size = options.block_size;
+  s.groups.clear();
+  for (const LayerGroup& group : layout.groups) s.groups.push_back({group.window});
+  s.enable_prefix_caching = options.enable_prefix_caching;
+  s.prefix_hash = {options.prefix_hash, secret_seed()};
+  s.max_num_batched_tokens = options.max_num_batched_tokens;
+  s.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
+  s.long_prefill_token_threshold = options.long_prefill_token_threshold;
+  s.enable_chunked_prefill = options.enable_chunked_prefill;
+  s.policy = options.policy;
+  s.max_model_len = max_model_len;
+  s.watermark = options.watermark;
+  return s;
+}
+
+// Settles the number of blocks, and with it the longest sequence: one that was asked for must fit, the
+// model's own limit gives way.
+Result<> plan_cache(const EngineOptions& options, std::int64_t block_bytes, SchedulerOptions& s) {
+  const KvCache shape(1, s.block_size, s.groups);
+  const std::int64_t useful =
+      std::int64_t{shape.peak_blocks(s.max_model_len, s.max_num_batched_tokens)} * s.max_num_seqs;
+  const std::int64_t blocks =
+      options.num_blocks ? *options.num_blocks : cache_bytes(options, useful * block_bytes) / block_bytes;
+  s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
+  const int longest = longest_sequence(s);
+  if (longest < 2 || (options.max_model_len && longest < s.max_model_len))
+    return invalid("kv_cache_memory_bytes",
+                   "{} KV blocks of {} bytes hold sequences of {} tokens, max_model_len is {}", s.num_blocks,
+                   block_bytes, longest, s.max_model_len);
+  if (longest < s.max_model_len)
+    log_warning("the KV cache ({} blocks) holds sequences of {} tokens: max_model_len lowered from {}",
+                s.num_blocks, longest, s.max_model_len);
+  s.max_model_len = longest;
+  return {};
+}
+
+}  // namespace
+
+Result<LoadedEngine> load_engine(const EngineOptions& options,
+                                 std::function<void(std::size_t, std::size_t)> progress) {
+  TRY(Backend backend, make_backend(options));
+  TRY(const ModelDType dtype, model_dtype(options.dtype));
+  TRY(auto model, Model::load(options.model_dir, backend,
+                              {dtype, options.max_model_len, options.threads, std::move(progress)}));
+  const CacheLayout layout =
+      cache_layout(model->spec, {options.block_size, model->activation, options.sliding_window_groups});
+  SchedulerOptions scheduler = scheduler_options(options, layout, model->max_model_len);
+  const std::int64_t block_bytes = layout.block_bytes(backend.ops);
+  TRY_VOID(plan_cache(options, block_bytes, scheduler));
+
+  LoadedEngine loaded;
+  loaded.spec = model->spec;
+  loaded.max_model_len = scheduler.max_model_len;
+  loaded.num_blocks = scheduler.num_blocks;
+  loaded.weight_bytes = static_cast<std::int64_t>(model->weight_bytes());
+  loaded.cache_bytes = scheduler.num_blocks * block_bytes;
+
+  const LocalExecutorOptions executor_options = {scheduler.num_blocks,
+                                                 scheduler.max_num_batched_tokens,
+                                                 scheduler.max_num_seqs,
+                                                 {options.processed_logprobs}};
+  TRY(auto executor, LocalExecutor::create(std::move(backend), std::move(model), layout, executor_options));
+  const EngineLimits limits = {options.max_unfinished, loaded.spec.vocab, options.seed};
+  TRY(loaded.engine, Engine::start(std::move(scheduler), limits, std::move(executor)));
+  return loaded;
+}
+
+}  // namespace octavo

@@ -1,0 +1,59 @@
+// The bytes of all request bodies that a server holds at a time, so that many large ones together are refused
+// as one too large is.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace octavo::http {
+
+class BodyBudget {
+ public:
+  explicit BodyBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+  // False, and nothing taken, when that much is not left.
+  bool take(std::uint64_t bytes) {
+    if (used_.fetch_add(bytes) + bytes <= bytes_max_) return true;
+    used_.fetch_sub(bytes);
+    return false;
+  }
+  void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes); }
+  std::uint64_t used() const { return used_.load(); }
+
+ private:
+  std::atomic<std::uint64_t> used_ = 0;
+  std::uint64_t bytes_max_;
+};
+
+// One body's share of the budget, given back with the object.
+class BodyShare {
+ public:
+  BodyShare() = default;
+  explicit BodyShare(std::shared_ptr<BodyBudget> budget) : budget_(std::move(budget)) {}
+  BodyShare(BodyShare&& other) noexcept
+      : budget_(std::move(other.budget_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  BodyShare& operator=(BodyShare&& other) noexcept {
+    std::swap(budget_, other.budget_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~BodyShare() {
+    if (budget_) budget_->give_back(bytes_);
+  }
+
+  // False when the budget does not allow it.
+  bool grow_to(std::uint64_t bytes) {
+    if (bytes <= bytes_) return true;
+    if (!budget_->take(bytes - bytes_)) return false;
+    bytes_ = bytes;
+    return true;
+  }
+
+ private:
+  std::shared_ptr<BodyBudget> budget_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace octavo::http

@@ -1,0 +1,57 @@
+// A small blocking HTTP/1.1 client: for benchmarks, the command line and tests. One connection, one request
+// at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "http/message.h"
+
+namespace octavo::http {
+
+struct ClientOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 80;
+  int timeout_ms = 60'000;  // for connecting, and for each wait for bytes
+  std::uint64_t body_bytes_max = std::uint64_t{1} << 30;
+};
+
+class Client {
+ public:
+  // Errors: io (field "host" or "port").
+  static Result<Client> connect(ClientOptions options);
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  ~Client();
+
+  // Sends a request and reads the whole response.
+  Result<Response> request(std::string_view method, std::string_view target, std::string body = {},
+                           Headers headers = {});
+  Result<Response> get(std::string_view target) { return request("GET", target); }
+  Result<Response> post_json(std::string_view target, std::string body) {
+    return request("POST", target, std::move(body), {{"Content-Type", "application/json"}});
+  }
+
+  // The same in steps: open() returns the response's head (empty body), then read() its body piece by piece
+  // as it arrives; nullopt at the end.
+  Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
+                        Headers headers = {});
+  Result<std::optional<std::string>> read();
+
+  // Raw bytes, for tests of malformed input and for clients that vanish.
+  Result<> send_raw(std::string_view bytes);
+  Result<std::string> receive_raw();  // what is there, at least one byte; "" at the end
+  void shutdown_send();
+  void close();
+
+ private:
+  struct State;
+  explicit Client(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octavo::http

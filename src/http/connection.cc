@@ -1,0 +1,401 @@
+#include "http/connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/error.hpp>
+#include <iterator>
+#include <utility>
+
+#include "base/clock.h"
+#include "http/target.h"
+
+namespace octavo::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast_http = boost::beast::http;
+using boost::system::error_code;
+
+constexpr int kLingerMs = 1000;
+constexpr std::size_t kLingerBytesMax = 16 << 20;
+constexpr std::size_t kKeptCapacity = 1024;  // of buffers that are empty
+
+void release_if_large(std::string& buffer) {
+  if (buffer.empty() && buffer.capacity() > kKeptCapacity) std::string().swap(buffer);
+}
+
+int refusal_status(const error_code& error) {
+  if (error == beast_http::error::header_limit) return 431;
+  if (error == beast_http::error::body_limit) return 413;
+  return error == beast_http::error::bad_version ? 505 : 400;
+}
+
+Headers copied(const beast_http::fields& fields) {
+  Headers headers;
+  for (const auto& field : fields) headers.add(std::string(field.name_string()), std::string(field.value()));
+  return headers;
+}
+
+}  // namespace
+
+Connection::Connection(Socket socket, std::shared_ptr<EventLoop> loop,
+                       std::shared_ptr<const ServerContext> context)
+    : socket_(std::move(socket)), loop_(std::move(loop)), context_(std::move(context)) {}
+Connection::~Connection() = default;
+
+void Connection::start() {
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  enter(Phase::idle, context_->options.idle_ms_max);
+  wait_readable();
+}
+
+void Connection::refuse_busy() {
+  start();
+  refuse(503, "too many connections");
+}
+
+void Connection::enter(Phase phase, int timeout_ms) {
+  phase_ = phase;
+  read_deadline_us_ = timeout_ms > 0 ? now_us() + std::int64_t{timeout_ms} * 1000 : 0;
+}
+
+void Connection::sweep(std::int64_t now) {
+  if (write_deadline_us_ != 0 && now > write_deadline_us_) return close(CloseReason::too_slow);
+  if (read_deadline_us_ == 0 || now <= read_deadline_us_) return;
+  if (phase_ == Phase::header || phase_ == Phase::body)
+    return refuse(408, "the request took too long to arrive");
+  close(CloseReason::client_gone);
+}
+
+void Connection::stop_when_idle() {
+  stopping_ = true;
+  if (phase_ == Phase::idle || phase_ == Phase::header || phase_ == Phase::body)
+    close(CloseReason::server_stopping);
+}
+
+void Connection::close(CloseReason reason) {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::closed;
+  body_share_ = {};
+  error_code ignored;
+  socket_.close(ignored);
+  std::function<void(CloseReason)> callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_) closed_ = reason;
+    reason = *closed_;
+    callback.swap(on_close_);
+    std::string().swap(outgoing_);
+  }
+  if (callback) callback(reason);
+  loop_->remove(this);
+}
+
+// --- Reading ---
+
+void Connection::wait_readable() {
+  if (reading_ || phase_ == Phase::closed) return;
+  reading_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const error_code& error) {
+    self->reading_ = false;
+    if (error) return self->close(CloseReason::client_gone);
+    self->on_readable();
+  });
+}
+
+void Connection::on_readable() {
+  if (phase_ == Phase::closed) return;
+  error_code error;
+  const std::size_t count = socket_.read_some(asio::buffer(loop_->scratch()), error);
+  if (error == asio::error::would_block) return wait_readable();
+  // A client that has closed its sending side is taken for gone, also in the middle of an answer.
+  if (error) return close(CloseReason::client_gone);
+  if (phase_ == Phase::lingering) {
+    lingered_bytes_ += count;
+    if (lingered_bytes_ > kLingerBytesMax) return close(CloseReason::client_gone);
+    return wait_readable();
+  }
+  unread_.append(loop_->scratch().data(), count);
+  if (phase_ != Phase::answering) return parse();
+  // Requests sent ahead wait here; when they are too many, in the kernel.
+  if (unread_.size() < context_->options.header_bytes_max) wait_readable();
+}
+
+void Connection::parse() {
+  if (phase_ == Phase::idle) {
+    while (unread_.starts_with("\r\n")) unread_.erase(0, 2);
+    if (unread_.empty()) return wait_readable();
+    form_ = {};
+    parser_ = std::make_unique<Parser>();
+    parser_->header_limit(context_->options.header_bytes_max);
+    parser_->body_limit(context_->options.body_bytes_max);
+    enter(Phase::header, context_->options.header_ms_max);
+  }
+  for (;;) {
+    error_code error;
+    unread_.erase(0, parser_->put(asio::buffer(unread_), error));
+    if (error && error != beast_http::error::need_more)
+      return refuse(refusal_status(error),
+                    fmt::format("malformed or oversized request: {}", error.message()));
+    if (phase_ == Phase::header && parser_->is_header_done() && !accept_header()) return;
+    if (phase_ == Phase::body && !hold_body()) return;
+    if (parser_->is_done()) return dispatch();
+    if (error || unread_.empty()) break;
+  }
+  release_if_large(unread_);
+  wait_readable();
+}
+
+bool Connection::accept_header() {
+  const auto& message = parser_->get();
+  const ServerOptions& options = context_->options;
+  const auto refused = [&](int status, const std::string& text) {
+    refuse(status, text);
+    return false;
+  };
+  const auto fields = static_cast<std::size_t>(std::distance(message.begin(), message.end()));
+  if (fields > options.headers_max)
+    return refused(431, fmt::format("at most {} header fields, got {}", options.headers_max, fields));
+  if (message.version() != 10 && message.version() != 11) return refused(505, "only HTTP/1.0 and HTTP/1.1");
+  if (message.version() == 11 && message.count(beast_http::field::host) != 1)
+    return refused(400, "exactly one Host header is needed");
+  // Any other coding would leave the end of the body open to interpretation.
+  const auto coding = message.find(beast_http::field::transfer_encoding);
+  if (coding != message.end() &&
+      (message.version() == 10 ||
+       !equal_ignoring_case(std::string_view(coding->value().data(), coding->value().size()), "chunked")))
+    return refused(501, "only Transfer-Encoding: chunked");
+  if (message.count(beast_http::field::transfer_encoding) > 1 ||
+      message.count(beast_http::field::content_length) > 1)
+    return refused(400, "repeated Transfer-Encoding or Content-Length");
+
+  if (!read_head() || !hold_body()) return false;
+  if (options.admit && !parser_->is_done()) {
+    if (auto response = options.admit(request_)) {
+      refuse(*std::move(response));
+      return false;
+    }
+  }
+  parser_->eager(true);
+  enter(Phase::body, options.body_ms_max);
+  const auto expect = message.find(beast_http::field::expect);
+  if (expect != message.end() && message.version() == 11 && !parser_->is_done()) {
+    const std::lock_guard lock(mutex_);
+    outgoing_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    request_flush();
+  }
+  return true;
+}
+
+// Fills request_ and form_ from the header.
+bool Connection::read_head() {
+  const auto& message = parser_->get();
+  request_ = {};
+  request_.method = std::string(message.method_string());
+  request_.headers = copied(message.base());
+  error_code ignored;
+  const auto peer = socket_.remote_endpoint(ignored);
+  if (!ignored) request_.peer = peer.address().to_string();
+  const bool cors = context_->options.cors.has_value();
+  form_ = AnswerForm{.keep_alive = message.keep_alive() && !stopping_,
+                     .head_only = request_.method == "HEAD",
+                     .chunks = message.version() == 11,
+                     .origin = cors ? std::string(request_.headers.find("Origin").value_or("")) : ""};
+  Result<Target> target = parse_target(std::string_view(message.target().data(), message.target().size()));
+  if (!target) {
+    refuse(400, target.error().message);
+    return false;
+  }
+  request_.path = std::move(target->path);
+  request_.query = std::move(target->query);
+  return true;
+}
+
+// Counts what has arrived, not what is announced: an announcement costs its sender nothing.
+bool Connection::hold_body() {
+  if (phase_ == Phase::header) body_share_ = BodyShare(context_->bodies);
+  if (body_share_.grow_to(parser_->get().body().size())) return true;
+  refuse(503, "too many request bodies are waiting");
+  return false;
+}
+
+void Connection::dispatch() {
+  request_.body = std::move(parser_->get().body());
+  parser_.reset();
+  release_if_large(unread_);
+  const std::uint64_t serial = begin_answer();
+  wait_readable();
+  auto exchange = std::make_shared<Exchange>(std::exchange(request_, {}), std::exchange(body_share_, {}),
+                                             shared_from_this(), serial);
+  const auto& cors = context_->options.cors;
+  if (const auto preflight = cors ? preflight_answer(exchange->request(), *cors) : std::nullopt)
+    return exchange->respond(*preflight);
+  context_->handler(std::move(exchange));
+}
+
+// From now on the answer of this request, and of no earlier one, may be written.
+std::uint64_t Connection::begin_answer() {
+  enter(Phase::answering, 0);
+  const std::lock_guard lock(mutex_);
+  answer_ = Answer::none;
+  close_after_answer_ = !form_.keep_alive;
+  return ++serial_;
+}
+
+void Connection::refuse(int status, const std::string& message) {
+  const auto& make = context_->options.refusal;
+  refuse(make ? make(status, message)
+              : Response{.status = status, .content_type = "text/plain", .body = message + "\n"});
+}
+
+void Connection::refuse(Response response) {
+  parser_.reset();
+  request_ = {};
+  body_share_ = {};
+  form_.keep_alive = false;
+  respond(begin_answer(), std::move(response));
+}
+
+// Closing at once, with input unread, would reset the connection and could destroy the answer on its way.
+void Connection::linger() {
+  error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  std::string().swap(unread_);
+  enter(Phase::lingering, kLingerMs);
+  wait_readable();
+}
+
+// --- Writing ---
+
+bool Connection::may_answer(std::uint64_t serial, Answer state) const {
+  return serial == serial_ && answer_ == state && !closed_;
+}
+
+void Connection::respond(std::uint64_t serial, Response response) {
+  const std::lock_guard lock(mutex_);
+  if (!may_answer(serial, Answer::none)) return;
+  outgoing_ += answer_head(response, response.body.size(), form_, context_->options.cors);
+  if (!form_.head_only) outgoing_ += response.body;
+  answer_ = Answer::complete;
+  request_flush();
+}
+
+void Connection::start_stream(std::uint64_t serial, Response response) {
+  const std::lock_guard lock(mutex_);
+  if (!may_answer(serial, Answer::none)) return;
+  if (!form_.chunks) close_after_answer_ = true;
+  AnswerForm form = form_;
+  form.keep_alive = form_.keep_alive && form_.chunks;
+  outgoing_ += answer_head(response, std::nullopt, form, context_->options.cors);
+  answer_ = Answer::streaming;
+  append_piece(response.body);
+  request_flush();
+}
+
+bool Connection::write(std::uint64_t serial, std::string_view piece) {
+  const std::lock_guard lock(mutex_);
+  if (!may_answer(serial, Answer::streaming)) return false;
+  if (outgoing_.size() + sending_bytes_ + piece.size() > context_->options.stream_buffer_bytes_max) {
+    closed_ = CloseReason::too_slow;
+    std::string().swap(outgoing_);
+    asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
+    return false;
+  }
+  append_piece(piece);
+  request_flush();
+  return true;
+}
+
+void Connection::finish(std::uint64_t serial) {
+  const std::lock_guard lock(mutex_);
+  if (!may_answer(serial, Answer::streaming)) return;
+  if (form_.chunks && !form_.head_only) outgoing_ += "0\r\n\r\n";
+  answer_ = Answer::complete;
+  request_flush();
+}
+
+void Connection::on_close(std::uint64_t serial, std::function<void(CloseReason)> callback) {
+  std::optional<CloseReason> reason;
+  {
+    const std::lock_guard lock(mutex_);
+    if (serial != serial_ || answer_ == Answer::complete) return;
+    reason = closed_;
+    if (!reason) on_close_ = std::move(callback);
+  }
+  if (reason) callback(*reason);
+}
+
+void Connection::abandon(std::uint64_t serial) {
+  respond(serial, {.status = 500, .content_type = "text/plain", .body = "the request was not answered\n"});
+  const std::lock_guard lock(mutex_);
+  if (!may_answer(serial, Answer::streaming)) return;
+  asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::server_stopping); });
+}
+
+void Connection::append_piece(std::string_view piece) {
+  if (piece.empty() || form_.head_only) return;
+  if (form_.chunks) fmt::format_to(std::back_inserter(outgoing_), "{:x}\r\n", piece.size());
+  outgoing_ += piece;
+  if (form_.chunks) outgoing_ += "\r\n";
+}
+
+// Called with the mutex held.
+void Connection::request_flush() {
+  if (flush_posted_) return;
+  flush_posted_ = true;
+  asio::post(loop_->io(), [self = shared_from_this()] { self->flush(); });
+}
+
+void Connection::flush() {
+  bool complete = false;
+  {
+    const std::lock_guard lock(mutex_);
+    flush_posted_ = false;
+    if (writing_ || phase_ == Phase::closed) return;
+    complete = outgoing_.empty() && answer_ == Answer::complete;
+    sending_.swap(outgoing_);
+    sending_bytes_ = sending_.size();
+  }
+  if (complete && phase_ == Phase::answering) return answer_sent();
+  if (sending_.empty()) return;
+  writing_ = true;
+  sent_ = 0;
+  write_some();
+}
+
+void Connection::write_some() {
+  write_deadline_us_ = now_us() + std::int64_t{context_->options.write_ms_max} * 1000;
+  const auto rest = asio::buffer(sending_) + sent_;
+  socket_.async_write_some(rest, [self = shared_from_this()](const error_code& error, std::size_t count) {
+    if (error) return self->close(CloseReason::client_gone);
+    self->sent_ += count;
+    if (self->sent_ < self->sending_.size()) return self->write_some();
+    self->writing_ = false;
+    self->write_deadline_us_ = 0;
+    self->sending_.clear();
+    release_if_large(self->sending_);
+    self->flush();
+  });
+}
+
+void Connection::answer_sent() {
+  std::function<void(CloseReason)> finished;  // destroyed outside the lock: it may own the exchange
+  bool closing = false;
+  {
+    const std::lock_guard lock(mutex_);
+    finished.swap(on_close_);
+    ++serial_;
+    answer_ = Answer::none;
+    closing = close_after_answer_ || stopping_;
+  }
+  if (closing) return linger();
+  enter(Phase::idle, context_->options.idle_ms_max);
+  parse();
+}
+
+}  // namespace octavo::http

@@ -1,0 +1,107 @@
+// One client connection of the server. Private to this room.
+//
+// Everything that touches the socket runs on the connection's event loop;
+// respond/start_stream/write/finish/on_close/ abandon come from any thread, leave bytes in outgoing_ under a
+// mutex, and post a flush. There is no read buffer while nothing is read: the connection waits for
+// readability and reads into the loop's scratch.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/answer_head.h"
+#include "http/event_loop.h"
+#include "http/exchange.h"
+#include "http/growing_body.h"
+#include "http/server.h"
+
+namespace octavo::http {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+
+  Connection(Socket socket, std::shared_ptr<EventLoop> loop, std::shared_ptr<const ServerContext> context);
+  ~Connection();
+
+  // On the loop's thread.
+  void start();
+  void refuse_busy();
+  void sweep(std::int64_t now);  // closes or refuses when a deadline has passed
+  void stop_when_idle();
+  void close(CloseReason reason);
+
+  // From any thread: see Exchange.
+  // `serial` says which request is answered; calls for one that is over are ignored.
+  void respond(std::uint64_t serial, Response response);
+  void start_stream(std::uint64_t serial, Response response);
+  bool write(std::uint64_t serial, std::string_view piece);
+  void finish(std::uint64_t serial);
+  void on_close(std::uint64_t serial, std::function<void(CloseReason)> callback);
+  void abandon(std::uint64_t serial);
+
+ private:
+  enum class Phase : std::uint8_t { idle, header, body, answering, lingering, closed };
+  enum class Answer : std::uint8_t { none, streaming, complete };
+  using Parser = boost::beast::http::request_parser<GrowingBody>;
+
+  void enter(Phase phase, int timeout_ms);
+  void wait_readable();
+  void on_readable();
+  void parse();
+  bool accept_header();
+  bool read_head();
+  bool hold_body();
+  void dispatch();
+  void refuse(int status, const std::string& message);
+  void refuse(Response response);
+  std::uint64_t begin_answer();
+  void linger();
+
+  bool may_answer(std::uint64_t serial, Answer state) const;
+  void append_piece(std::string_view piece);
+  void request_flush();
+  void flush();
+  void write_some();
+  void answer_sent();
+
+  Socket socket_;
+  std::shared_ptr<EventLoop> loop_;
+  std::shared_ptr<const ServerContext> context_;
+
+  // On the loop's thread only.
+  Phase phase_ = Phase::idle;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool stopping_ = false;
+  std::int64_t read_deadline_us_ = 0;   // 0: none
+  std::int64_t write_deadline_us_ = 0;  // 0: none
+  std::string unread_;                  // bytes received and not yet parsed
+  std::unique_ptr<Parser> parser_;
+  Request request_;  // without its body, while that is read
+  BodyShare body_share_;
+  std::string sending_;
+  std::size_t sent_ = 0;
+  std::size_t lingered_bytes_ = 0;
+
+  AnswerForm form_;  // set before the handler is called; constant until the answer is complete
+
+  std::mutex mutex_;  // guards all below
+  std::uint64_t serial_ = 0;
+  Answer answer_ = Answer::none;
+  bool close_after_answer_ = false;
+  std::string outgoing_;
+  std::size_t sending_bytes_ = 0;
+  bool flush_posted_ = false;
+  std::optional<CloseReason> closed_;
+  std::function<void(CloseReason)> on_close_;
+};
+
+}  // namespace octavo::http

@@ -1,0 +1,64 @@
+// One request and the way to answer it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "http/body_budget.h"
+#include "http/message.h"
+
+namespace octavo::http {
+
+class Connection;
+
+// Why an answer was cut short.
+enum class CloseReason : std::uint8_t {
+  client_gone,      // the client closed its side, or the connection broke
+  too_slow,         // the client does not read: the stream's buffer or the write timeout ran out
+  server_stopping,  // the server's grace period is over
+};
+
+// Answer it once: respond(), or start_stream() then any number of write() and one finish(). All of it may be
+// called from any thread and never waits. An exchange that is dropped unanswered sends 500; a stream that is
+// dropped unfinished closes the connection, so that the client does not take it for complete.
+class Exchange {
+ public:
+  Exchange(Request request, BodyShare body_share, std::shared_ptr<Connection> connection,
+           std::uint64_t serial);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  const Request& request() const { return request_; }
+  // Moves the body out: from now on the owner answers for its memory, not the server's budget. Only for the
+  // thread that handles the request.
+  std::string take_body();
+
+  // A field for whatever response follows, also one that is made elsewhere.
+  void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
+
+  void respond(Response response);
+
+  // Sends the head; response.body is the first piece (may be empty). HTTP/1.1 clients get chunks, HTTP/1.0
+  // clients the plain bytes.
+  void start_stream(Response response);
+  // False: the client is gone, or this piece would exceed ServerOptions::stream_buffer_bytes_max of unsent
+  // bytes and the connection is being closed. The owner can stop producing.
+  bool write(std::string_view piece);
+  void finish();
+
+  // Called once, on the server's thread (or at once, when it has already happened), if the connection closes
+  // before the whole answer is out. Not called after a complete answer.
+  void on_close(std::function<void(CloseReason)> callback);
+
+ private:
+  Request request_;
+  BodyShare body_share_;
+  Headers extra_;
+  std::shared_ptr<Connection> connection_;
+  std::uint64_t serial_;  // which of the connection's requests this is
+};
+
+}  // namespace octavo::http

@@ -1,0 +1,52 @@
+// HTTP messages as plain data.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace octavo::http {
+
+// Header fields in the order they came. Names compare without regard to case.
+class Headers {
+ public:
+  Headers() = default;
+  Headers(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
+
+  void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
+  // The first value of that name; nullopt when there is none.
+  std::optional<std::string_view> find(std::string_view name) const;
+  std::size_t count(std::string_view name) const;
+  std::size_t size() const { return fields_.size(); }
+  auto begin() const { return fields_.begin(); }
+  auto end() const { return fields_.end(); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> fields_;
+};
+
+struct Request {
+  std::string method;  // as sent: "GET", "POST", ...
+  std::string
+      path;  // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
+  std::string query;  // what follows '?', still encoded
+  Headers headers;
+  std::string body;
+  std::string peer;  // the client's address
+};
+
+struct Response {
+  int status = 200;
+  std::string content_type = "application/json";
+  Headers headers{};  // without Content-Type, Content-Length, Date, Connection: the server writes those
+  std::string body{};
+};
+
+// "Not Found" for 404.
+std::string_view reason_phrase(int status);
+
+bool equal_ignoring_case(std::string_view a, std::string_view b);
+
+}  // namespace octavo::http

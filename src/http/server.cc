@@ -1,0 +1,126 @@
+#include "http/server.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <thread>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "http/connection.h"
+#include "http/event_loop.h"
+
+namespace octavo::http {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+struct Server::State {
+  std::shared_ptr<const ServerContext> context;
+  std::vector<std::shared_ptr<EventLoop>> loops;
+  std::optional<tcp::acceptor> acceptor;  // on the first loop
+  std::optional<asio::steady_timer> accept_pause;
+  std::uint16_t port = 0;
+  std::size_t next_loop = 0;
+  bool stopped = false;
+
+  Result<> listen();
+  void accept();
+  void take(tcp::socket socket, const std::shared_ptr<EventLoop>& loop);
+  std::size_t connections() const;
+};
+
+Result<> Server::State::listen() {
+  const ServerOptions& options = context->options;
+  error_code error;
+  tcp::resolver resolver(loops.front()->io());
+  const auto found =
+      resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, error);
+  if (error || found.empty())
+    return field_failure("host", ErrorCode::io, "cannot resolve {}: {}", options.host, error.message());
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor.emplace(loops.front()->io());
+  if (acceptor->open(endpoint.protocol(), error); !error)
+    acceptor->set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor->bind(endpoint, error);
+  if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
+  if (error)
+    return field_failure("port", ErrorCode::io, "cannot listen on {}:{}: {}", options.host, options.port,
+                         error.message());
+  port = acceptor->local_endpoint().port();
+  return {};
+}
+
+std::size_t Server::State::connections() const {
+  std::size_t count = 0;
+  for (const auto& loop : loops) count += loop->size();
+  return count;
+}
+
+void Server::State::accept() {
+  const auto loop = loops[next_loop++ % loops.size()];
+  acceptor->async_accept(loop->io(), [this, loop](const error_code& error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
+    if (!error) {
+      take(std::move(socket), loop);
+      return accept();
+    }
+    // Out of file descriptors, most likely: existing connections must end first.
+    log_warning("cannot accept a connection: {}", error.message());
+    accept_pause->expires_after(std::chrono::milliseconds(100));
+    accept_pause->async_wait([this](const error_code& stopped_now) {
+      if (!stopped_now && acceptor->is_open()) accept();
+    });
+  });
+}
+
+void Server::State::take(tcp::socket socket, const std::shared_ptr<EventLoop>& loop) {
+  const bool busy = connections() >= context->options.connections_max;
+  asio::post(loop->io(), [loop = loop.get(), shared = context, busy, taken = std::move(socket)]() mutable {
+    const auto connection = std::make_shared<Connection>(std::move(taken), loop->shared_from_this(), shared);
+    if (!loop->add(connection)) return;
+    busy ? connection->refuse_busy() : connection->start();
+  });
+}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler handler) {
+  CHECK(options.threads >= 1, "a server needs a thread, got {}", options.threads);
+  auto state = std::make_unique<State>();
+  const int threads = options.threads;
+  auto bodies = std::make_shared<BodyBudget>(options.bodies_bytes_max);
+  state->context = std::make_shared<const ServerContext>(
+      ServerContext{std::move(options), std::move(handler), std::move(bodies)});
+  for (int i = 0; i < threads; ++i) state->loops.push_back(std::make_shared<EventLoop>(state->context));
+  TRY_VOID(state->listen());
+  state->accept_pause.emplace(state->loops.front()->io());
+  state->accept();
+  for (const auto& loop : state->loops) loop->start();
+  return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Server::~Server() { stop(0); }
+
+std::uint16_t Server::port() const { return state_->port; }
+std::size_t Server::connections() const { return state_->connections(); }
+
+void Server::stop(int grace_ms) {
+  if (state_->stopped) return;
+  state_->stopped = true;
+  asio::post(state_->loops.front()->io(), [state = state_.get()] {
+    error_code ignored;
+    state->acceptor->close(ignored);
+    state->accept_pause->cancel();
+  });
+  for (const auto& loop : state_->loops) loop->stop_idle();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(grace_ms);
+  while (connections() > 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (const auto& loop : state_->loops) loop->close_all();
+  for (const auto& loop : state_->loops) loop->join();
+}
+
+}  // namespace octavo::http

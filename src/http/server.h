@@ -1,0 +1,74 @@
+// An HTTP/1.1 server on event loops: one thread serves thousands of connections, and an idle stream costs its
+// connection object and its socket, no buffer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "http/exchange.h"
+
+namespace octavo::http {
+
+// What browsers on other origins may do (Fetch standard, CORS protocol).
+struct CorsOptions {
+  std::vector<std::string> origins = {"*"};
+  std::vector<std::string> methods = {"*"};
+  std::vector<std::string> headers = {"*"};
+  bool allow_credentials = false;
+};
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;  // 0: any free one
+  int threads = 1;
+
+  // Limits. Reaching one is answered with the status beside it.
+  std::uint32_t header_bytes_max = 64 << 10;   // 431
+  std::size_t headers_max = 100;               // 431
+  std::uint64_t body_bytes_max = 64 << 20;     // 413
+  std::uint64_t bodies_bytes_max = 512 << 20;  // of all bodies that the handler has not taken: 503
+  std::size_t connections_max = 16384;         // 503
+  std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;  // unsent bytes of one stream; beyond: closed
+
+  int header_ms_max = 10'000;  // from a request's first byte to the end of its header: 408
+  int body_ms_max = 300'000;   // from there to the end of its body: 408
+  int idle_ms_max = 75'000;    // between requests: closed
+  int write_ms_max = 60'000;   // without any byte taken by the client: closed
+
+  std::optional<CorsOptions> cors{};
+  // Asked when a request with a body has sent its header (request.body is empty): a response refuses it
+  // before the body is read, and closes the connection.
+  std::function<std::optional<Response>(const Request&)> admit{};
+  // The body of refusals that the server makes itself (400, 408, 413, 431, 503). Default: the message as
+  // plain text.
+  std::function<Response(int status, const std::string& message)> refusal{};
+};
+
+// Called on an event loop's thread: hand long work to other threads and return.
+using Handler = std::function<void(std::shared_ptr<Exchange>)>;
+
+class Server {
+ public:
+  // Binds and begins to serve. Errors: the address cannot be bound (io; field "host" or "port").
+  static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler);
+  ~Server();  // stop(0)
+
+  std::uint16_t port() const;
+  std::size_t connections() const;
+
+  // Takes no new connection or request, waits up to grace_ms for answers in flight, closes what is left, and
+  // returns with all threads ended. Calling it again does nothing.
+  void stop(int grace_ms);
+
+ private:
+  struct State;
+  explicit Server(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octavo::http

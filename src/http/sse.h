@@ -1,0 +1,28 @@
+// Server-sent events (WHATWG HTML, section 9.2): writing them, and reading them back.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace octavo::http {
+
+// "data: {payload}\n\n". The payload holds no line break: JSON on one line.
+std::string sse_event(std::string_view payload);
+
+// Cuts a byte stream into the data of its events, however the bytes arrive. Fields other than data and
+// comments are skipped.
+class SseReader {
+ public:
+  // The events completed by these bytes, in order.
+  std::vector<std::string> push(std::string_view bytes);
+
+ private:
+  void take_line(std::string_view line, std::vector<std::string>& events);
+
+  std::string line_;
+  std::string data_;
+  bool has_data_ = false;
+};
+
+}  // namespace octavo::http

@@ -1,0 +1,273 @@
+// Storing into pages and attending over them: the CPU backend against the specification, and against itself
+// however the work is cut.
+#include <gtest/gtest.h>
+
+#include "kernels/test_tensors.h"
+
+namespace octavo {
+namespace {
+
+struct Shape {
+  KvSpec spec;
+  int q_heads;
+  DType activation;
+  int window;
+  float soft_cap;
+  Rope rope;
+  NormKind norm;
+  bool whole_row;
+};
+
+// Some sequences with their inputs; blocks are scattered over a pool that is otherwise full of NaN.
+class Sequences {
+ public:
+  Sequences(const Shape& of_shape, std::vector<int> of_lengths, TestRandom& random)
+      : shape(of_shape), lengths(std::move(of_lengths)) {
+    const int row = (shape.q_heads + 2 * shape.spec.kv_heads) * shape.spec.head_dim;
+    std::vector<std::int32_t> ids;
+    for (const int length : lengths) {
+      inputs.push_back(random.tensor(shape.activation, {length, row}, -2, 2));
+      blocks_per_table = std::max<std::int64_t>(blocks_per_table, blocks_of(length) + 1);
+      blocks += blocks_of(length) + 2;
+    }
+    ids.resize(static_cast<std::size_t>(blocks));
+    std::iota(ids.begin(), ids.end(), 0);
+    random.shuffle(ids);
+    tables.assign(lengths.size() * static_cast<std::size_t>(blocks_per_table), -7);
+    for (std::size_t s = 0; s < lengths.size(); ++s)
+      for (std::int64_t b = 0; b < blocks_of(lengths[s]); ++b) {
+        tables[s * static_cast<std::size_t>(blocks_per_table) + static_cast<std::size_t>(b)] = ids.back();
+        ids.pop_back();
+      }
+    const int heads = std::max(shape.q_heads, shape.spec.kv_heads);
+    weights = random.tensor(DType::f32, {2, heads * shape.spec.head_dim});
+    const int angles = std::max(1, shape.rope.rotary_dim / 2);
+    cos = random.tensor(DType::f32, {5000, angles});
+    sin = random.tensor(DType::f32, {5000, angles});
+  }
+  std::int64_t blocks_of(std::int64_t length) const {
+    return (length + shape.spec.block_size - 1) / shape.spec.block_size;
+  }
+
+  Shape shape;
+  std::vector<int> lengths;
+  std::vector<TestTensor> inputs;
+  std::vector<std::int32_t> tables;
+  std::int64_t blocks_per_table = 0;
+  std::int64_t blocks = 0;
+  TestTensor weights, cos, sin;
+};
+
+// Runs sequences through one backend, as many tokens of each at a time as asked.
+class Runner {
+ public:
+  Runner(Backend& backend, const Sequences& sequences) : backend_(backend), all_(sequences) {
+    const std::int64_t block_bytes = backend.ops.kv_block_bytes(all_.shape.spec);
+    pool_ = TestTensor(DType::f32, {all_.blocks * block_bytes / 4});
+    for (std::int64_t i = 0; i < pool_.elements(); ++i) pool_.set(i, std::nanf(""));
+    cache_ = {pool_.data(), all_.blocks, block_bytes, all_.shape.spec};
+    AttentionLimits limits{.max_tokens = 0,
+                           .max_sequences = static_cast<int>(all_.lengths.size()),
+                           .max_length = 0,
+                           .q_heads = all_.shape.q_heads,
+                           .kv = all_.shape.spec};
+    for (const int length : all_.lengths) {
+      limits.max_tokens += length;
+      limits.max_length = std::max(limits.max_length, length);
+      outputs.emplace_back(all_.shape.activation, std::vector<std::int64_t>{length, dim()});
+      done_.push_back(0);
+    }
+    plan_ = backend.ops.make_attention_plan(*backend.device, limits);
+  }
+
+  // One step: tokens[s] more tokens of sequence s (0: not in the batch).
+  void step(const std::vector<int>& tokens) {
+    const Shape& shape = all_.shape;
+    std::vector<std::int32_t> starts{0}, lengths, table, positions;
+    std::vector<std::int64_t> slots;
+    for (std::size_t s = 0; s < tokens.size(); ++s) {
+      if (tokens[s] == 0) continue;
+      for (int t = done_[s]; t < done_[s] + tokens[s]; ++t) {
+        positions.push_back(t);
+        const auto block = all_.tables[s * static_cast<std::size_t>(all_.blocks_per_table) +
+                                       static_cast<std::size_t>(t / shape.spec.block_size)];
+        slots.push_back(std::int64_t{block} * shape.spec.block_size + t % shape.spec.block_size);
+      }
+      starts.push_back(static_cast<std::int32_t>(positions.size()));
+      lengths.push_back(done_[s] + tokens[s]);
+      for (std::int64_t b = 0; b < all_.blocks_per_table; ++b) {
+        const bool left = shape.window > 0 && (b + 1) * shape.spec.block_size <= done_[s] - shape.window + 1;
+        table.push_back(left ? -1
+                             : all_.tables[s * static_cast<std::size_t>(all_.blocks_per_table) +
+                                           static_cast<std::size_t>(b)]);
+      }
+    }
+    const auto n = static_cast<std::int64_t>(positions.size());
+    TestTensor qkv(shape.activation, {n, dim() + 2 * shape.spec.kv_heads * shape.spec.head_dim});
+    TestTensor q(shape.activation, {n, shape.q_heads, shape.spec.head_dim});
+    TestTensor out(shape.activation, {n, dim()});
+    std::int64_t row = 0;
+    each_token(tokens, [&](std::size_t s, int t) { copy_row(all_.inputs[s], t, qkv, row++); });
+
+    Rope rope = shape.rope;
+    rope.cos = all_.cos.view();
+    rope.sin = all_.sin.view();
+    const auto norm = [&](int heads) {
+      const std::int64_t size = shape.whole_row ? heads * shape.spec.head_dim : shape.spec.head_dim;
+      const View w = all_.weights.view();
+      return Norm{shape.norm, 1e-6f, View::of(w.row<float>(0), DType::f32, {size}), {}};
+    };
+    backend_.ops.qkv_store(*backend_.stream, {.qkv = qkv.view(),
+                                              .q_heads = shape.q_heads,
+                                              .q_norm = norm(shape.q_heads),
+                                              .k_norm = norm(shape.spec.kv_heads),
+                                              .norm_whole_row = shape.whole_row,
+                                              .rope = rope,
+                                              .positions = View::of(std::span(positions)),
+                                              .slots = View::of(std::span(slots)),
+                                              .cache = cache_,
+                                              .q_out = q.view()});
+    backend_.ops.plan_attention(*backend_.stream, {starts, lengths, table, all_.blocks_per_table}, *plan_);
+    backend_.ops.attention(*backend_.stream, {.q = q.view(),
+                                              .cache = cache_,
+                                              .plan = *plan_,
+                                              .scale = 0.3f,
+                                              .window = shape.window,
+                                              .soft_cap = shape.soft_cap,
+                                              .out = out.view()});
+    row = 0;
+    each_token(tokens, [&](std::size_t s, int t) { copy_row(out, row++, outputs[s], t); });
+    for (std::size_t s = 0; s < tokens.size(); ++s) done_[s] += tokens[s];
+  }
+
+  // Everything, in random steps.
+  void run_in_random_steps(TestRandom& random, int chunk_max) {
+    for (;;) {
+      std::vector<int> tokens;
+      bool any = false;
+      for (std::size_t s = 0; s < done_.size(); ++s) {
+        const int left = all_.lengths[s] - done_[s];
+        tokens.push_back(left == 0 ? 0 : std::min(left, random.integer(0, chunk_max)));
+        any = any || left > 0;
+      }
+      if (!any) return;
+      if (std::accumulate(tokens.begin(), tokens.end(), 0) > 0) step(tokens);
+    }
+  }
+  void run_alone() {
+    for (std::size_t s = 0; s < done_.size(); ++s) {
+      std::vector<int> tokens(done_.size(), 0);
+      tokens[s] = all_.lengths[s];
+      step(tokens);
+    }
+  }
+
+  std::vector<TestTensor> outputs;  // of each sequence
+
+ private:
+  std::int64_t dim() const { return std::int64_t{all_.shape.q_heads} * all_.shape.spec.head_dim; }
+  template <class Body>
+  void each_token(const std::vector<int>& tokens, Body&& body) {
+    for (std::size_t s = 0; s < tokens.size(); ++s)
+      for (int t = done_[s]; t < done_[s] + tokens[s]; ++t) body(s, t);
+  }
+  static void copy_row(const TestTensor& from, std::int64_t i, TestTensor& to, std::int64_t j) {
+    const std::int64_t row = from.view().size(1);
+    for (std::int64_t k = 0; k < row; ++k) to.set(j * row + k, from[i * row + k]);
+  }
+
+  Backend& backend_;
+  const Sequences& all_;
+  TestTensor pool_;
+  KvLayer cache_;
+  std::unique_ptr<AttentionPlan> plan_;
+  std::vector<int> done_;
+};
+
+Shape random_shape(TestRandom& random) {
+  Shape shape{};
+  shape.spec.kv_heads = random.integer(1, 3);
+  shape.spec.head_dim = random.pick({8, 16, 24, 40, 64, 80, 96, 128, 256});
+  shape.spec.block_size = random.pick({16, 32, 64});
+  shape.spec.dtype = random.pick({DType::f32, DType::bf16, DType::bf16, DType::f16});
+  shape.q_heads = shape.spec.kv_heads * random.pick({1, 2, 4, 5, 8});
+  shape.activation = random.pick({DType::f32, DType::bf16});
+  shape.window = random.pick({0, 0, 1, 20, 100, 300});
+  shape.soft_cap = random.pick({0.0f, 0.0f, 5.0f});
+  shape.norm = random.pick({NormKind::none, NormKind::rms, NormKind::layer});
+  shape.whole_row = random.coin();
+  shape.rope.interleaved = random.coin();
+  shape.rope.rotary_dim = random.pick({0, shape.spec.head_dim, shape.spec.head_dim / 2});
+  return shape;
+}
+
+class CpuAttention : public testing::TestWithParam<CpuIsa> {
+ protected:
+  Backend make(int threads) {
+    auto made = make_cpu_backend({.threads = threads, .isa = GetParam()});
+    CHECK(made.has_value());
+    return *std::move(made);
+  }
+  void SetUp() override {
+    if (auto made = make_cpu_backend({.threads = 1, .isa = GetParam()}); !made)
+      GTEST_SKIP() << made.error().message;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Isa, CpuAttention,
+                         testing::Values(CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16),
+                         [](const auto& test) {
+                           return std::string(test.param == CpuIsa::avx2     ? "avx2"
+                                              : test.param == CpuIsa::avx512 ? "avx512"
+                                                                             : "avx512_bf16");
+                         });
+
+TEST_P(CpuAttention, AgreesWithTheReference) {
+  Backend cpu = make(3);
+  Backend reference = make_reference_backend();
+  TestRandom random(11);
+  for (int round = 0; round < 30; ++round) {
+    const Shape shape = random_shape(random);
+    std::vector<int> lengths;
+    for (int s = random.integer(1, 4); s > 0; --s)
+      lengths.push_back(random.integer(1, random.coin() ? 40 : 330));
+    const Sequences sequences(shape, lengths, random);
+    Runner got(cpu, sequences);
+    Runner expected(reference, sequences);
+    got.run_in_random_steps(random, random.pick({1, 7, 200}));
+    expected.run_alone();
+    // Keys and values are rounded to the cache's format by both; probabilities by the CPU backend alone.
+    const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
+    for (std::size_t s = 0; s < lengths.size(); ++s)
+      ASSERT_LE(difference(got.outputs[s], expected.outputs[s], halves ? 0.02 : 2e-5, 0.01), 1)
+          << "round " << round << " head_dim " << shape.spec.head_dim << " kv " << name(shape.spec.dtype)
+          << " act " << name(shape.activation) << " window " << shape.window << " length " << lengths[s];
+  }
+}
+
+TEST_P(CpuAttention, IsTheSameHoweverTheWorkIsCut) {
+  Backend one = make(1);
+  Backend four = make(4);
+  TestRandom random(12);
+  for (int round = 0; round < 30; ++round) {
+    const Shape shape = random_shape(random);
+    std::vector<int> lengths;
+    for (int s = random.integer(1, 5); s > 0; --s)
+      lengths.push_back(random.integer(1, random.coin() ? 50 : 1200));
+    const Sequences sequences(shape, lengths, random);
+    Runner alone(one, sequences);
+    alone.run_alone();
+    for (const int chunk : {1, 7, 64, 500}) {
+      if (chunk == 1 && *std::max_element(lengths.begin(), lengths.end()) > 300) continue;
+      Runner chunked(four, sequences);
+      chunked.run_in_random_steps(random, chunk);
+      for (std::size_t s = 0; s < lengths.size(); ++s)
+        ASSERT_TRUE(chunked.outputs[s] == alone.outputs[s])
+            << "round " << round << " sequence " << s << " of " << lengths.size() << ", chunks up to "
+            << chunk;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,84 @@
+#include "kernels/backends.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/sample.h"
+
+namespace octavo {
+namespace {
+
+constexpr Ops kCpuOps{
+    .prepare = cpu::prepare,
+    .kv_block_bytes = cpu::kv_block_bytes,
+    .supports = cpu::supports,
+    .make_attention_plan = cpu::make_attention_plan,
+    .plan_attention = cpu::plan_attention,
+    .embed = cpu::embed,
+    .add_norm = cpu::add_norm,
+    .matmul = cpu::matmul,
+    .activate = cpu::activate,
+    .qkv_store = cpu::qkv_store,
+    .attention = cpu::attention,
+    .gather_rows = cpu::gather_rows,
+    .scale_logits = cpu::scale_logits,
+    .sample = cpu::sample,
+};
+
+struct IsaChoice {
+  CpuIsa isa;
+  const cpu::IsaKernels* kernels;
+  std::string_view missing;  // an instruction set that it needs and this processor lacks, or ""
+};
+
+// From least to most able.
+std::vector<IsaChoice> isa_choices() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  std::string_view avx2, avx512, avx512_bf16;
+  if (!__builtin_cpu_supports("f16c")) avx2 = "F16C";
+  if (!__builtin_cpu_supports("fma")) avx2 = "FMA";
+  if (!__builtin_cpu_supports("avx2")) avx2 = "AVX2";
+  avx512 = avx2;
+  if (!__builtin_cpu_supports("avx512dq")) avx512 = "AVX512DQ";
+  if (!__builtin_cpu_supports("avx512vl")) avx512 = "AVX512VL";
+  if (!__builtin_cpu_supports("avx512bw")) avx512 = "AVX512BW";
+  if (!__builtin_cpu_supports("avx512f")) avx512 = "AVX512F";
+  avx512_bf16 = avx512;
+  if (avx512.empty() && !__builtin_cpu_supports("avx512bf16")) avx512_bf16 = "AVX512_BF16";
+  return {{CpuIsa::avx2, &cpu::kAvx2Kernels, avx2},
+          {CpuIsa::avx512, &cpu::kAvx512Kernels, avx512},
+          {CpuIsa::avx512_bf16, &cpu::kAvx512Bf16Kernels, avx512_bf16}};
+#else
+  return {};
+#endif
+}
+
+Result<const cpu::IsaKernels*> choose(std::optional<CpuIsa> wanted) {
+  const std::vector<IsaChoice> choices = isa_choices();
+  const cpu::IsaKernels* best = nullptr;
+  for (const IsaChoice& choice : choices) {
+    if (wanted && choice.isa != *wanted) continue;
+    if (choice.missing.empty()) {
+      best = choice.kernels;
+    } else if (wanted) {
+      return failure(ErrorCode::unsupported, "this processor lacks {}", choice.missing);
+    }
+  }
+  if (best != nullptr) return best;
+  if (wanted || choices.empty())
+    return failure(ErrorCode::unsupported, "no kernels for this kind of processor in this build");
+  return failure(ErrorCode::unsupported, "the CPU backend needs AVX2, FMA and F16C; this processor lacks {}",
+                 choices.front().missing);
+}
+
+}  // namespace
+
+Result<Backend> make_cpu_backend(const CpuOptions& options) {
+  TRY(const cpu::IsaKernels* kernels, choose(options.isa));
+  if (options.threads < 0) return invalid("threads", "{} is negative", options.threads);
+  const int threads = options.threads == 0 ? usable_processors() : options.threads;
+  auto stream = std::make_unique<cpu::CpuStream>(threads, kernels);
+  auto device =
+      std::make_unique<cpu::CpuDevice>(fmt::format("cpu ({}, {} threads)", kernels->name, threads), *stream);
+  return Backend{.name = "cpu", .ops = kCpuOps, .device = std::move(device), .stream = std::move(stream)};
+}
+
+}  // namespace octavo

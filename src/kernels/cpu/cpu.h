@@ -1,0 +1,35 @@
+// The CPU backend's operators.
+#pragma once
+
+#include "kernels/cpu/cpu_stream.h"
+#include "kernels/host_device.h"
+#include "kernels/ops.h"
+
+namespace octavo::cpu {
+
+// Host memory, and the stream whose threads lay weights out.
+class CpuDevice final : public HostDevice {
+ public:
+  CpuDevice(std::string name, CpuStream& stream) : HostDevice(std::move(name)), stream_(stream) {}
+  CpuStream& stream() { return stream_; }
+
+ private:
+  CpuStream& stream_;
+};
+
+Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
+std::int64_t kv_block_bytes(const KvSpec& spec);
+Result<> supports(const KvSpec& spec, int q_heads);
+std::unique_ptr<AttentionPlan> make_attention_plan(Device& device, const AttentionLimits& limits);
+void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan);
+
+void embed(Stream& stream, const EmbedArgs& args);
+void add_norm(Stream& stream, const AddNormArgs& args);
+void matmul(Stream& stream, const MatmulArgs& args);
+void activate(Stream& stream, const ActivateArgs& args);
+void qkv_store(Stream& stream, const QkvStoreArgs& args);
+void attention(Stream& stream, const AttentionArgs& args);
+void gather_rows(Stream& stream, const GatherRowsArgs& args);
+void scale_logits(Stream& stream, const ScaleLogitsArgs& args);
+
+}  // namespace octavo::cpu

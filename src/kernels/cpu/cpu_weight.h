@@ -1,0 +1,54 @@
+// How the CPU backend lays out a matrix.
+//
+// Panels of `width` rows (two vectors of lanes) follow each other; in a panel, step after step, each step
+// holding one number (or a pair k, k + 1 of bf16) of every row of the panel. A product streams it from front
+// to back. Rows and columns that do not fill a panel or pair are zeros.
+#pragma once
+
+#include "kernels/cpu/isa.h"
+#include "kernels/ops.h"
+
+namespace octavo::cpu {
+
+struct PanelLayout {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t width = 0;  // rows of a panel
+  std::int64_t unit = 1;   // consecutive k side by side
+  std::int64_t element_bytes = 4;
+
+  std::int64_t panels() const { return (rows + width - 1) / width; }
+  std::int64_t steps() const { return (cols + unit - 1) / unit; }
+  std::int64_t step_bytes() const { return width * unit * element_bytes; }
+  std::int64_t panel_bytes() const { return steps() * step_bytes(); }
+  std::int64_t bytes() const { return panels() * panel_bytes(); }
+  // Where element (row, col) lies, in bytes.
+  std::int64_t offset(std::int64_t row, std::int64_t col) const {
+    return row / width * panel_bytes() + col / unit * step_bytes() +
+           (row % width * unit + col % unit) * element_bytes;
+  }
+};
+
+class CpuWeight final : public Weight {
+ public:
+  CpuWeight(const PanelLayout& layout, Format format, DType activation, Buffer data)
+      : Weight(layout.rows, layout.cols, activation, data.bytes()),
+        layout_(layout),
+        format_(format),
+        data_(std::move(data)) {}
+  const PanelLayout& layout() const { return layout_; }
+  Format format() const { return format_; }
+  const std::byte* data() const { return static_cast<const std::byte*>(data_.data()); }
+  // Two vectors make a step of a panel.
+  std::int64_t vector_stride() const { return layout_.step_bytes() / 2; }
+
+ private:
+  PanelLayout layout_;
+  Format format_;
+  Buffer data_;
+};
+
+// The dtype as a kernel format; it must be one of the three floating-point ones.
+Format format_of(DType type);
+
+}  // namespace octavo::cpu

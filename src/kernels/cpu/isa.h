@@ -1,0 +1,131 @@
+// What the CPU backend needs from one instruction set: a table of plain functions on plain memory.
+//
+// The table is filled once per instruction set, in a translation unit of its own (isa_avx2.cc ..) that is
+// compiled for it. Such a unit includes this header, kinds.h and intrinsics only: an inline function of a
+// shared header, compiled there, could be the copy that the linker keeps for everybody, and then crash on a
+// lesser processor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kinds.h"
+
+namespace octavo::cpu {
+
+// Formats of activations and KV caches.
+enum class Format : std::uint8_t { f32, bf16, f16 };
+
+// How the streamed operand W of the product kernel lies in memory, and what it meets. A step is one k, or a
+// pair (k, k + 1) of bf16; lane j of a vector holds row j of W at that step.
+//   f32, f16     one number per lane, times x in f32
+//   bf16         a pair per lane, times two numbers of x in f32
+//   bf16_dot     a pair per lane, times a pair of bf16 (dot product instructions)
+enum class Operand : std::uint8_t { f32, f16, bf16, bf16_dot };
+constexpr int kOperands = 4;
+
+// c[r][0 .. 2 lanes) (+)= sum over all steps of all segments of x[r] * W, one accumulator for each element of
+// c and steps strictly in order: the sum is the same whatever rows share the tile and wherever it was
+// interrupted.
+struct TileArgs {
+  const std::byte* x;          // f32, or pairs of bf16 for bf16_dot
+  std::int64_t x_row_stride;   // bytes
+  std::int64_t x_unit_stride;  // bytes from one f32 or pair to the next
+  const std::byte* const* w;   // the first vector of each segment
+  std::int64_t segments;
+  std::int64_t w_offset;       // bytes, added to every segment's address
+  std::int64_t steps;          // of a segment
+  std::int64_t step_stride;    // bytes
+  std::int64_t vector_stride;  // bytes from the first to the second vector of a step
+  float* c;
+  std::int64_t c_stride;  // floats
+  bool accumulate;        // go on from what c holds
+};
+using TileFunction = void (*)(const TileArgs&);
+
+struct NormRow {
+  NormKind kind;
+  float eps;
+  const float* weight;
+  const float* bias;  // or nullptr
+};
+
+struct NormStats {
+  float mean;
+  float scale;  // 1 / sqrt(var + eps)
+};
+
+struct AddNormRow {
+  std::int64_t dim;
+  float* residual;
+  const void* delta;  // or nullptr
+  Format delta_format;
+  float delta_scale;
+  NormRow delta_norm;
+  NormRow norm;
+  void* out;  // or nullptr
+  Format out_format;
+};
+
+// One head of a query or key: read, normalised, turned.
+struct HeadRow {
+  const void* x;
+  Format format;
+  std::int64_t dim;
+  NormRow norm;
+  NormStats stats;   // of the vector that is normalised: the head, or the whole row
+  const float* cos;  // rotary / 2 of them
+  const float* sin;
+  int rotary;
+  bool interleaved;
+  float* out;  // dim, f32
+};
+
+// Attention: scores of one row and piece become probabilities relative to the piece's maximum. Tokens outside
+// [begin, end) get 0 whatever their score.
+struct SoftmaxRow {
+  float* scores;       // [first, last)
+  std::int64_t first;  // multiples of 16
+  std::int64_t last;
+  std::int64_t begin;
+  std::int64_t end;
+  float scale;
+  float soft_cap;
+  void* p;  // [first, last), f32 or bf16
+  Format p_format;
+  float maximum;  // result, of log2(e) * score
+  float sum;      // result
+};
+
+// A row's running softmax: values already weighted, relative to 2^maximum.
+struct AttentionState {
+  float* values;
+  float maximum;
+  float sum;
+};
+
+struct IsaKernels {
+  const char* name;
+  int lanes;                             // f32 in a vector
+  int tile_rows;                         // most rows of x that one tile call takes
+  const TileFunction* tiles[kOperands];  // [operand][rows - 1]; nullptr without the instructions
+
+  // x -> f32 and back; bias may be nullptr.
+  void (*widen)(const void* x, Format format, float* out, std::int64_t n);
+  void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
+  void (*add_norm)(const AddNormRow& row);
+  NormStats (*norm_stats)(const void* x, Format format, std::int64_t n, NormKind kind, float eps);
+  void (*head)(const HeadRow& row);
+  void (*activate)(const void* x, const void* up, Format format, Activation kind, void* y, std::int64_t n);
+  void (*scale_logits)(float* x, float scale, float soft_cap, std::int64_t n);
+  void (*softmax)(SoftmaxRow& row);
+  // into += from, in the order of calls. A state without tokens (sum 0) changes nothing.
+  void (*merge)(AttentionState& into, const AttentionState& from, std::int64_t n);
+  void (*finish)(const AttentionState& state, Format format, void* out, std::int64_t n);  // values / sum
+};
+
+extern const IsaKernels kAvx2Kernels;
+extern const IsaKernels kAvx512Kernels;
+extern const IsaKernels kAvx512Bf16Kernels;
+
+}  // namespace octavo::cpu

@@ -1,0 +1,91 @@
+// Weights from the checkpoint into panels.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_weight.h"
+#include "kernels/cpu/matmul.h"
+
+namespace octavo::cpu {
+namespace {
+
+// Rows [first, last) of the matrix, all in one panel, into that panel. T is as wide as an element.
+template <class T, std::int64_t kUnit>
+void pack_rows(const View& part, std::int64_t part_first, std::int64_t first, std::int64_t last,
+               const PanelLayout& layout, std::byte* data) {
+  constexpr std::int64_t kColumns = 64;  // the lines of a panel's rows that stay in the first-level cache
+  for (std::int64_t column = 0; column < layout.cols; column += kColumns) {
+    const std::int64_t end = std::min(column + kColumns, layout.cols);
+    for (std::int64_t row = first; row < last; ++row) {
+      const T* from = part.row<T>(row - part_first);
+      std::byte* to = data + layout.offset(row, column);
+      std::int64_t k = column;
+      if (part.stride[1] == 1)
+        for (; k + kUnit <= end; k += kUnit, to += layout.step_bytes())
+          std::memcpy(to, from + k, kUnit * sizeof(T));
+      for (; k < end; k += kUnit, to += layout.step_bytes())
+        for (std::int64_t u = 0; u < std::min(kUnit, end - k); ++u)
+          std::memcpy(to + u * static_cast<std::int64_t>(sizeof(T)), from + (k + u) * part.stride[1],
+                      sizeof(T));
+    }
+  }
+}
+
+void pack_part(const View& part, std::int64_t part_first, std::int64_t panel, const PanelLayout& layout,
+               std::byte* data) {
+  const std::int64_t first = std::max(part_first, panel * layout.width);
+  const std::int64_t last = std::min(part_first + part.size(0), (panel + 1) * layout.width);
+  if (layout.element_bytes == 4)
+    return pack_rows<std::uint32_t, 1>(part, part_first, first, last, layout, data);
+  if (layout.unit == 1) return pack_rows<std::uint16_t, 1>(part, part_first, first, last, layout, data);
+  pack_rows<std::uint16_t, 2>(part, part_first, first, last, layout, data);
+}
+
+}  // namespace
+
+Format format_of(DType type) {
+  switch (type) {
+    case DType::f32:
+      return Format::f32;
+    case DType::bf16:
+      return Format::bf16;
+    case DType::f16:
+      return Format::f16;
+    default:
+      CHECK(false, "{} is not a floating-point format", name(type));
+  }
+}
+
+Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
+  CHECK(!source.parts.empty());
+  CpuStream& stream = static_cast<CpuDevice&>(device).stream();
+  const DType dtype = source.parts[0].dtype;
+  PanelLayout layout{.cols = source.parts[0].size(1),
+                     .width = 2 * stream.kernels().lanes,
+                     .unit = dtype == DType::bf16 ? 2 : 1,
+                     .element_bytes = static_cast<std::int64_t>(size_of(dtype))};
+  for (const View& part : source.parts) {
+    CHECK(part.rank == 2 && part.size(1) == layout.cols, "parts of a matrix must have as many columns");
+    if (part.dtype != dtype)
+      return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(dtype),
+                     name(part.dtype));
+    layout.rows += part.size(0);
+  }
+  TRY_VOID(stream.reserve_shared(matmul_scratch_bytes(layout.cols)));
+  TRY(Buffer data, device.allocate(static_cast<std::size_t>(layout.bytes())));
+  auto* bytes = static_cast<std::byte*>(data.data());
+  stream.pool().for_ranges(layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t panel = begin; panel < end; ++panel) {
+      std::int64_t part_first = 0;
+      for (const View& part : source.parts) {
+        pack_part(part, part_first, panel, layout, bytes);
+        part_first += part.size(0);
+      }
+    }
+  });
+  const bool in_bf16 = dtype == DType::bf16 && source.activation == DType::bf16;
+  return std::make_unique<const CpuWeight>(layout, format_of(dtype), in_bf16 ? DType::bf16 : DType::f32,
+                                           std::move(data));
+}
+
+}  // namespace octavo::cpu

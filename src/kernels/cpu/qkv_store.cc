@@ -1,0 +1,145 @@
+// Queries out, keys and values into the cache.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_weight.h"
+#include "kernels/cpu/kv_layout.h"
+
+namespace octavo::cpu {
+namespace {
+
+constexpr std::int64_t kGrainElements = 8192;
+
+// A head's numbers in the cache's format, to where a token's keys or values lie.
+template <class T>
+void scatter_key(const T* from, std::int64_t dim, std::int64_t unit, std::int64_t token, std::byte* group) {
+  for (std::int64_t d = 0; d < dim; d += unit)
+    std::memcpy(group + (d * kGroupTokens + token * unit) * static_cast<std::int64_t>(sizeof(T)), from + d,
+                static_cast<std::size_t>(unit) * sizeof(T));
+}
+
+template <class T>
+void scatter_value(const T* from, std::int64_t dim, const KvLayout& layout, std::int64_t token,
+                   std::byte* group) {
+  T* to = reinterpret_cast<T*>(group) + token / layout.unit * layout.padded_dim * layout.unit +
+          token % layout.unit;
+  for (std::int64_t d = 0; d < dim; ++d) to[d * layout.unit] = from[d];
+}
+
+struct TokenStore {
+  const QkvStoreArgs& args;
+  const IsaKernels& kernels;
+  const KvLayout layout;
+  const std::int64_t dim;
+  const Format format;
+
+  const std::byte* input(std::int64_t i, std::int64_t head) const {
+    return static_cast<const std::byte*>(args.qkv.data) +
+           (i * args.qkv.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.qkv.dtype));
+  }
+
+  // Heads [first, first + count) of row i, normalised and turned, each given to use(head - first, values).
+  template <class Use>
+  void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, const Norm& norm,
+                    Use&& use) const {
+    HeadRow row{.x = nullptr,
+                .format = format,
+                .dim = dim,
+                .norm = {norm.kind, norm.eps, nullptr, nullptr},
+                .stats = {},
+                .cos = nullptr,
+                .sin = nullptr,
+                .rotary = args.rope.rotary_dim,
+                .interleaved = args.rope.interleaved,
+                .out = nullptr};
+    alignas(64) float head_values[kMaxHeadDim];
+    row.out = head_values;
+    if (row.rotary > 0) {
+      const std::int32_t position = args.positions.as<std::int32_t>()[i];
+      row.cos = args.rope.cos.row<float>(position);
+      row.sin = args.rope.sin.row<float>(position);
+    }
+    const bool normed = norm.kind != NormKind::none;
+    if (normed && args.norm_whole_row)
+      row.stats = kernels.norm_stats(input(i, first), format, count * dim, norm.kind, norm.eps);
+    for (std::int64_t head = 0; head < count; ++head) {
+      row.x = input(i, first + head);
+      if (normed) {
+        const bool own_weight = args.norm_whole_row || norm.weight.rank == 2;
+        row.norm.weight = norm.weight.as<float>() + (own_weight ? head * dim : 0);
+        if (norm.bias) row.norm.bias = norm.bias.as<float>() + (own_weight ? head * dim : 0);
+        if (!args.norm_whole_row) row.stats = kernels.norm_stats(row.x, format, dim, norm.kind, norm.eps);
+      }
+      kernels.head(row);
+      use(head, head_values);
+    }
+  }
+
+  void store(std::int64_t i) const {
+    const KvSpec& spec = args.cache.spec;
+    const std::int64_t slot = args.slots.as<std::int64_t>()[i];
+    const std::int64_t in_block = slot % spec.block_size;
+    const std::int64_t group = in_block / kGroupTokens;
+    const std::int64_t token = in_block % kGroupTokens;
+    std::byte* block = args.cache.data + slot / spec.block_size * args.cache.stride_bytes;
+    const Format kv_format = format_of(spec.dtype);
+    alignas(64) std::byte cached[kMaxHeadDim * 4];
+
+    turned_heads(i, 0, args.q_heads, args.q_norm, [&](std::int64_t head, const float* values) {
+      kernels.narrow(
+          values, nullptr, format,
+          static_cast<std::byte*>(args.q_out.data) +
+              (i * args.q_out.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.q_out.dtype)),
+          dim);
+    });
+    turned_heads(i, args.q_heads, spec.kv_heads, args.k_norm, [&](std::int64_t head, const float* values) {
+      kernels.narrow(values, nullptr, kv_format, cached, dim);
+      std::byte* keys = block + layout.keys(head, group);
+      if (layout.element_bytes == 4)
+        scatter_key(reinterpret_cast<const std::uint32_t*>(cached), dim, layout.unit, token, keys);
+      if (layout.element_bytes == 2)
+        scatter_key(reinterpret_cast<const std::uint16_t*>(cached), dim, layout.unit, token, keys);
+    });
+    alignas(64) float wide[kMaxHeadDim];
+    for (std::int64_t head = 0; head < spec.kv_heads; ++head) {
+      kernels.widen(input(i, args.q_heads + spec.kv_heads + head), format, wide, dim);
+      kernels.narrow(wide, nullptr, kv_format, cached, dim);
+      std::byte* values = block + layout.values(head, group);
+      if (layout.element_bytes == 4)
+        scatter_value(reinterpret_cast<const std::uint32_t*>(cached), dim, layout, token, values);
+      if (layout.element_bytes == 2)
+        scatter_value(reinterpret_cast<const std::uint16_t*>(cached), dim, layout, token, values);
+    }
+  }
+};
+
+}  // namespace
+
+std::int64_t kv_block_bytes(const KvSpec& spec) { return KvLayout(spec).block_bytes; }
+
+Result<> supports(const KvSpec& spec, int q_heads) {
+  if (spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > kMaxHeadDim)
+    return field_failure("head_dim", ErrorCode::unsupported, "{} is not a multiple of 8 up to {}",
+                         spec.head_dim, kMaxHeadDim);
+  if (spec.block_size < kGroupTokens || spec.block_size % kGroupTokens != 0)
+    return invalid("block_size", "{} is not a multiple of {}", spec.block_size, kGroupTokens);
+  if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
+    return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
+  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
+    return field_failure("kv_cache_dtype", ErrorCode::unsupported, "no KV cache in {}", name(spec.dtype));
+  return {};
+}
+
+void qkv_store(Stream& stream, const QkvStoreArgs& args) {
+  check_indices("slot", args.slots, args.cache.blocks * args.cache.spec.block_size);
+  if (args.rope.rotary_dim > 0) check_indices("position", args.positions, args.rope.cos.size(0));
+  const TokenStore tokens{args, cpu_stream(stream).kernels(), KvLayout(args.cache.spec),
+                          args.cache.spec.head_dim, format_of(args.qkv.dtype)};
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrainElements / args.qkv.size(1));
+  pool_of(stream).for_ranges(args.qkv.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) tokens.store(i);
+  });
+}
+
+}  // namespace octavo::cpu

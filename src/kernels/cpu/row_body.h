@@ -1,0 +1,128 @@
+// Operators on rows, for any instruction set S. Sums run over lanes in a fixed order: vector after vector,
+// then across the lanes.
+#pragma once
+
+#include "kernels/cpu/vector_math.h"
+
+namespace octavo::cpu {
+namespace {
+
+template <class S>
+void widen(const void* x, Format format, float* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += S::kLanes) store<S>(out, Format::f32, i, n, load<S>(x, format, i, n));
+}
+
+template <class S>
+void narrow(const float* x, const float* bias, Format format, void* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    F<S> value = load<S>(x, Format::f32, i, n);
+    if (bias != nullptr) value = S::add(value, load<S>(bias, Format::f32, i, n));
+    store<S>(out, format, i, n, value);
+  }
+}
+
+template <class S>
+NormStats norm_stats(const void* x, Format format, std::int64_t n, NormKind kind, float eps) {
+  float mean = 0;
+  if (kind == NormKind::layer) {
+    F<S> sum = S::zero();
+    for (std::int64_t i = 0; i < n; i += S::kLanes) sum = S::add(sum, load<S>(x, format, i, n));
+    mean = S::sum(sum) / static_cast<float>(n);
+  }
+  F<S> squares = S::zero();
+  const F<S> m = S::set(mean);
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    F<S> d = S::sub(load<S>(x, format, i, n), m);
+    d = S::select(S::lanes_in(0, n - i), d, S::zero());
+    squares = S::fma(d, d, squares);
+  }
+  return {mean, 1.0f / __builtin_sqrtf(S::sum(squares) / static_cast<float>(n) + eps)};
+}
+
+// (x - mean) * scale * weight + bias
+template <class S>
+F<S> normalized(F<S> x, const NormRow& norm, NormStats stats, std::int64_t i, std::int64_t n) {
+  if (norm.kind == NormKind::none) return x;
+  x = S::mul(S::sub(x, S::set(stats.mean)), S::set(stats.scale));
+  const F<S> weight = load<S>(norm.weight, Format::f32, i, n);
+  if (norm.bias == nullptr) return S::mul(x, weight);
+  return S::fma(x, weight, load<S>(norm.bias, Format::f32, i, n));
+}
+
+template <class S>
+void add_norm(const AddNormRow& row) {
+  const std::int64_t n = row.dim;
+  if (row.delta != nullptr) {
+    const NormStats stats =
+        row.delta_norm.kind == NormKind::none
+            ? NormStats{}
+            : norm_stats<S>(row.delta, row.delta_format, n, row.delta_norm.kind, row.delta_norm.eps);
+    const F<S> scale = S::set(row.delta_scale);
+    for (std::int64_t i = 0; i < n; i += S::kLanes) {
+      const F<S> delta =
+          normalized<S>(load<S>(row.delta, row.delta_format, i, n), row.delta_norm, stats, i, n);
+      store<S>(row.residual, Format::f32, i, n,
+               S::fma(delta, scale, load<S>(row.residual, Format::f32, i, n)));
+    }
+  }
+  if (row.out == nullptr) return;
+  const NormStats stats = row.norm.kind == NormKind::none
+                              ? NormStats{}
+                              : norm_stats<S>(row.residual, Format::f32, n, row.norm.kind, row.norm.eps);
+  for (std::int64_t i = 0; i < n; i += S::kLanes)
+    store<S>(row.out, row.out_format, i, n,
+             normalized<S>(load<S>(row.residual, Format::f32, i, n), row.norm, stats, i, n));
+}
+
+// (a, b) -> (a cos - b sin, b cos + a sin)
+template <class S>
+void rotate_halves(float* head, const float* cos, const float* sin, std::int64_t half) {
+  for (std::int64_t i = 0; i < half; i += S::kLanes) {
+    const F<S> a = load<S>(head, Format::f32, i, half);
+    const F<S> b = load<S>(head + half, Format::f32, i, half);
+    const F<S> c = load<S>(cos, Format::f32, i, half);
+    const F<S> s = load<S>(sin, Format::f32, i, half);
+    store<S>(head, Format::f32, i, half, S::fma(a, c, S::sub(S::zero(), S::mul(b, s))));
+    store<S>(head + half, Format::f32, i, half, S::fma(b, c, S::mul(a, s)));
+  }
+}
+
+template <class S>
+void rotate_neighbours(float* head, const float* cos, const float* sin, std::int64_t pairs) {
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    const float a = head[2 * i];
+    const float b = head[2 * i + 1];
+    head[2 * i] = a * cos[i] - b * sin[i];
+    head[2 * i + 1] = b * cos[i] + a * sin[i];
+  }
+}
+
+template <class S>
+void head(const HeadRow& row) {
+  for (std::int64_t i = 0; i < row.dim; i += S::kLanes)
+    store<S>(row.out, Format::f32, i, row.dim,
+             normalized<S>(load<S>(row.x, row.format, i, row.dim), row.norm, row.stats, i, row.dim));
+  if (row.interleaved) return rotate_neighbours<S>(row.out, row.cos, row.sin, row.rotary / 2);
+  rotate_halves<S>(row.out, row.cos, row.sin, row.rotary / 2);
+}
+
+template <class S>
+void activate(const void* x, const void* up, Format format, Activation kind, void* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    F<S> value = activation<S>(kind, load<S>(x, format, i, n));
+    if (up != nullptr) value = S::mul(value, load<S>(up, format, i, n));
+    store<S>(y, format, i, n, value);
+  }
+}
+
+template <class S>
+void scale_logits(float* x, float scale, float soft_cap, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    F<S> value = S::mul(load<S>(x, Format::f32, i, n), S::set(scale));
+    if (soft_cap > 0) value = soft_capped<S>(value, soft_cap);
+    store<S>(x, Format::f32, i, n, value);
+  }
+}
+
+}  // namespace
+}  // namespace octavo::cpu

@@ -1,0 +1,121 @@
+// Operators that treat each row on its own, shared out to the threads by rows.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_weight.h"
+
+namespace octavo::cpu {
+namespace {
+
+// So many elements make it worth waking another thread.
+constexpr std::int64_t kGrainElements = 16384;
+
+template <class Body>
+void for_rows(Stream& stream, std::int64_t rows, std::int64_t row_elements, Body&& body) {
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kGrainElements / std::max<std::int64_t>(1, row_elements));
+  pool_of(stream).for_ranges(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) body(row);
+  });
+}
+
+std::byte* row_address(const View& view, std::int64_t row) {
+  return static_cast<std::byte*>(view.data) +
+         row * view.stride[0] * static_cast<std::int64_t>(size_of(view.dtype));
+}
+
+constexpr std::int64_t kUnpackColumns = 512;
+
+// Columns [column, column + count) of one row of a matrix, out of its panel; at most kUnpackColumns, from an
+// even column on.
+void unpack(const CpuWeight& table, std::int64_t row, std::int64_t column, std::int64_t count,
+            const IsaKernels& kernels, float* out) {
+  const PanelLayout& layout = table.layout();
+  const std::int64_t step_part = layout.unit * layout.element_bytes;
+  alignas(64) std::byte part[kUnpackColumns * 4];
+  const std::byte* from = table.data() + layout.offset(row, column);
+  for (std::int64_t i = 0; i * layout.unit < count; ++i)
+    std::memcpy(part + i * step_part, from + i * layout.step_bytes(), static_cast<std::size_t>(step_part));
+  kernels.widen(part, table.format(), out, count);
+}
+
+NormRow norm_row(const Norm& norm) {
+  if (norm.kind == NormKind::none) return {NormKind::none, 0, nullptr, nullptr};
+  return {norm.kind, norm.eps, norm.weight.as<float>(), norm.bias ? norm.bias.as<float>() : nullptr};
+}
+
+}  // namespace
+
+void embed(Stream& stream, const EmbedArgs& args) {
+  check_indices("token id", args.ids, args.table.rows());
+  if (args.position_table != nullptr) check_indices("position", args.positions, args.position_table->rows());
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t dim = args.out.size(1);
+  const auto& table = static_cast<const CpuWeight&>(args.table);
+  const auto* positions = static_cast<const CpuWeight*>(args.position_table);
+  for_rows(stream, args.out.size(0), dim, [&](std::int64_t i) {
+    for (std::int64_t column = 0; column < dim; column += kUnpackColumns) {
+      const std::int64_t count = std::min(kUnpackColumns, dim - column);
+      float* out = args.out.row<float>(i) + column;
+      unpack(table, args.ids.as<std::int32_t>()[i], column, count, kernels, out);
+      if (args.scale != 1) kernels.scale_logits(out, args.scale, 0, count);
+      if (positions == nullptr) continue;
+      alignas(64) float learned[kUnpackColumns];
+      unpack(*positions, args.positions.as<std::int32_t>()[i], column, count, kernels, learned);
+      kernels.narrow(out, learned, Format::f32, out, count);
+    }
+  });
+}
+
+void add_norm(Stream& stream, const AddNormArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t dim = args.residual.size(1);
+  for_rows(stream, args.residual.size(0), dim, [&](std::int64_t i) {
+    kernels.add_norm({.dim = dim,
+                      .residual = args.residual.row<float>(i),
+                      .delta = args.delta ? row_address(args.delta, i) : nullptr,
+                      .delta_format = args.delta ? format_of(args.delta.dtype) : Format::f32,
+                      .delta_scale = args.delta_scale,
+                      .delta_norm = norm_row(args.delta_norm),
+                      .norm = norm_row(args.norm),
+                      .out = args.out ? row_address(args.out, i) : nullptr,
+                      .out_format = args.out ? format_of(args.out.dtype) : Format::f32});
+  });
+}
+
+void activate(Stream& stream, const ActivateArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t h = args.y.size(1);
+  const auto half_bytes = h * static_cast<std::int64_t>(size_of(args.x.dtype));
+  for_rows(stream, args.y.size(0), 2 * h, [&](std::int64_t i) {
+    const std::byte* x = row_address(args.x, i);
+    kernels.activate(x, args.gated ? x + half_bytes : nullptr, format_of(args.y.dtype), args.activation,
+                     row_address(args.y, i), h);
+  });
+}
+
+void gather_rows(Stream& stream, const GatherRowsArgs& args) {
+  check_indices("row", args.rows, args.x.size(0));
+  const std::int64_t dim = args.out.size(1);
+  for_rows(stream, args.out.size(0), dim, [&](std::int64_t i) {
+    std::copy_n(args.x.row<float>(args.rows.as<std::int32_t>()[i]), dim, args.out.row<float>(i));
+  });
+}
+
+void scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t vocab = args.logits.size(1);
+  // Columns are shared out too: a decode step has one row of many.
+  constexpr std::int64_t kColumns = kGrainElements;
+  const std::int64_t pieces = (vocab + kColumns - 1) / kColumns;
+  pool_of(stream).for_ranges(args.logits.size(0) * pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t column = i % pieces * kColumns;
+      kernels.scale_logits(args.logits.row<float>(i / pieces) + column, args.scale, args.soft_cap,
+                           std::min(kColumns, vocab - column));
+    }
+  });
+}
+
+}  // namespace octavo::cpu

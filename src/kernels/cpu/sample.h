@@ -1,0 +1,11 @@
+// The sample operator of the CPU backend: many rows at a time, or one row cut into pieces; never a sort of
+// the vocabulary.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace octavo::cpu {
+
+void sample(Stream& stream, const SampleArgs& args);
+
+}  // namespace octavo::cpu

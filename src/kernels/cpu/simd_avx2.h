@@ -1,0 +1,94 @@
+// AVX2 with FMA and F16C: eight f32 to a vector.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace octavo::cpu {
+namespace {  // each translation unit has its own, compiled for its own instruction set
+
+struct Avx2 {
+  static constexpr int kLanes = 8;
+  static constexpr int kTileRows = 6;
+  static constexpr bool kDot = false;
+  using F = __m256;
+  using Pairs = __m256i;  // pairs of bf16
+  using Mask = __m256;
+
+  static F zero() { return _mm256_setzero_ps(); }
+  static F set(float x) { return _mm256_set1_ps(x); }
+  static F load_f32(const void* p) { return _mm256_loadu_ps(static_cast<const float*>(p)); }
+  static F load_bf16(const void* p) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half_of(p)), 16));
+  }
+  static F load_f16(const void* p) { return _mm256_cvtph_ps(half_of(p)); }
+  static void store_f32(void* p, F x) { _mm256_storeu_ps(static_cast<float*>(p), x); }
+  static void store_bf16(void* p, F x) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+  }
+  static void store_f16(void* p, F x) {
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  }
+
+  static Pairs load_pairs(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+  static F low(Pairs x) { return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16)); }
+  static F high(Pairs x) {
+    return _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(static_cast<int>(0xffff0000))));
+  }
+
+  static F add(F a, F b) { return _mm256_add_ps(a, b); }
+  static F sub(F a, F b) { return _mm256_sub_ps(a, b); }
+  static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static F div(F a, F b) { return _mm256_div_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  // A NaN in the second argument comes through.
+  static F max(F a, F b) { return _mm256_max_ps(a, b); }
+  static F min(F a, F b) { return _mm256_min_ps(a, b); }
+  static F abs(F x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
+  static F with_sign_of(F sign, F magnitude) {
+    return _mm256_or_ps(_mm256_and_ps(_mm256_set1_ps(-0.0f), sign), magnitude);
+  }
+  static F round(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  // x * 2^n for x in [0.7, 1.5] and integral n from kVanishing, where it gives 0, to 128, where it gives
+  // infinity.
+  static constexpr float kVanishing = -127;
+  static F times_pow2(F x, F n) {
+    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+  }
+  static Mask less(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+  static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes begin <= i < end
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i from = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(clamp(begin) - 1));
+    const __m256i to = _mm256_cmpgt_epi32(_mm256_set1_epi32(clamp(end)), lane);
+    return _mm256_castsi256_ps(_mm256_and_si256(from, to));
+  }
+  static F select(Mask mask, F yes, F no) { return _mm256_blendv_ps(no, yes, mask); }
+
+  static float sum(F x) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+  }
+  static float maximum(F x) {
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+  }
+
+ private:
+  static __m128i half_of(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+  static int clamp(std::int64_t i) { return static_cast<int>(i < 0 ? 0 : i > kLanes ? kLanes : i); }
+};
+
+}  // namespace
+}  // namespace octavo::cpu

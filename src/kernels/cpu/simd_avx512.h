@@ -1,0 +1,79 @@
+// AVX-512 (F, BW, VL, DQ): sixteen f32 to a vector; and the same with the bf16 instructions.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace octavo::cpu {
+namespace {  // each translation unit has its own, compiled for its own instruction set
+
+struct Avx512 {
+  static constexpr int kLanes = 16;
+  static constexpr int kTileRows = 12;
+  static constexpr bool kDot = false;
+  using F = __m512;
+  using Pairs = __m512i;  // pairs of bf16
+  using Mask = __mmask16;
+
+  static F zero() { return _mm512_setzero_ps(); }
+  static F set(float x) { return _mm512_set1_ps(x); }
+  static F load_f32(const void* p) { return _mm512_loadu_ps(p); }
+  static F load_bf16(const void* p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half_of(p)), 16));
+  }
+  static F load_f16(const void* p) { return _mm512_cvtph_ps(half_of(p)); }
+  static void store_f32(void* p, F x) { _mm512_storeu_ps(p, x); }
+  static void store_bf16(void* p, F x) {
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const Mask nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i high = _mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16);
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtepi32_epi16(high));
+  }
+  static void store_f16(void* p, F x) {
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  }
+
+  static Pairs load_pairs(const void* p) { return _mm512_loadu_si512(p); }
+  static F low(Pairs x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }
+  static F high(Pairs x) {
+    return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(static_cast<int>(0xffff0000))));
+  }
+
+  static F add(F a, F b) { return _mm512_add_ps(a, b); }
+  static F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F div(F a, F b) { return _mm512_div_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  // A NaN in the second argument comes through.
+  static F max(F a, F b) { return _mm512_max_ps(a, b); }
+  static F min(F a, F b) { return _mm512_min_ps(a, b); }
+  static F abs(F x) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), x); }
+  static F with_sign_of(F sign, F magnitude) {
+    return _mm512_or_ps(_mm512_and_ps(_mm512_set1_ps(-0.0f), sign), magnitude);
+  }
+  static F round(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  // x * 2^n for x in [0.7, 1.5] and integral n from kVanishing, where it gives 0, to 128, where it gives
+  // infinity.
+  static constexpr float kVanishing = -200;
+  static F times_pow2(F x, F n) { return _mm512_scalef_ps(x, n); }
+  static Mask less(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+  static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes begin <= i < end
+    return static_cast<Mask>(lanes_below(end) & ~lanes_below(begin));
+  }
+  static F select(Mask mask, F yes, F no) { return _mm512_mask_mov_ps(no, mask, yes); }
+
+  static float sum(F x) { return _mm512_reduce_add_ps(x); }
+  static float maximum(F x) { return _mm512_reduce_max_ps(x); }
+
+ private:
+  static __m256i half_of(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+  static unsigned lanes_below(std::int64_t i) { return i <= 0 ? 0u : i >= kLanes ? 0xffffu : (1u << i) - 1; }
+};
+
+}  // namespace
+}  // namespace octavo::cpu

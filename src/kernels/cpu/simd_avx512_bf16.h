@@ -1,0 +1,25 @@
+// AVX-512 with dot products of bf16 pairs.
+#pragma once
+
+#include "kernels/cpu/simd_avx512.h"
+
+namespace octavo::cpu {
+namespace {  // each translation unit has its own, compiled for its own instruction set
+
+struct Avx512Bf16 : Avx512 {
+  static constexpr bool kDot = true;
+
+  static void store_bf16(void* p, F x) {
+    _mm256_storeu_si256(static_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(x));
+  }
+  // Every lane gets the pair at p.
+  static Pairs broadcast_pair(const void* p) {
+    int pair;
+    __builtin_memcpy(&pair, p, sizeof pair);
+    return _mm512_set1_epi32(pair);
+  }
+  static F dot(F sum, Pairs a, Pairs b) { return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b); }
+};
+
+}  // namespace
+}  // namespace octavo::cpu

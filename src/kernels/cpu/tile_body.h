@@ -1,0 +1,123 @@
+// The product micro-kernel, for any instruction set S: every product and both halves of attention run in it.
+#pragma once
+
+#include <utility>
+
+#include "kernels/cpu/vector_math.h"
+
+namespace octavo::cpu {
+namespace {
+
+// What one step does with each operand format. Raw is a vector as loaded; kUnits is how many x it meets.
+template <class S>
+struct OperandF32 {
+  static constexpr int kUnits = 1;
+  using Raw = F<S>;
+  static Raw load(const void* p) { return S::load_f32(p); }
+  static F<S> unit(Raw raw, int) { return raw; }
+};
+
+template <class S>
+struct OperandF16 {
+  static constexpr int kUnits = 1;
+  using Raw = F<S>;
+  static Raw load(const void* p) { return S::load_f16(p); }
+  static F<S> unit(Raw raw, int) { return raw; }
+};
+
+template <class S>
+struct OperandBf16 {
+  static constexpr int kUnits = 2;
+  using Raw = typename S::Pairs;
+  static Raw load(const void* p) { return S::load_pairs(p); }
+  static F<S> unit(Raw raw, int u) { return u == 0 ? S::low(raw) : S::high(raw); }
+};
+
+// x in f32: accumulators += unit * x, unit by unit.
+template <class S, class W, int kRows>
+struct WideStep {
+  static constexpr int kUnits = W::kUnits;
+  static void run(const std::byte* w, std::int64_t vector_stride, const std::byte* const* x,
+                  std::int64_t row_stride, std::int64_t unit_stride, F<S> (&c)[kRows][2]) {
+    const typename W::Raw raw0 = W::load(w);
+    const typename W::Raw raw1 = W::load(w + vector_stride);
+#pragma GCC unroll 2
+    for (int u = 0; u < W::kUnits; ++u) {
+      const F<S> w0 = W::unit(raw0, u);
+      const F<S> w1 = W::unit(raw1, u);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        float value;
+        __builtin_memcpy(&value, x[r / 3] + (r % 3) * row_stride + u * unit_stride, sizeof value);
+        const F<S> b = S::set(value);
+        c[r][0] = S::fma(w0, b, c[r][0]);
+        c[r][1] = S::fma(w1, b, c[r][1]);
+      }
+    }
+  }
+};
+
+// x in pairs of bf16.
+template <class S, int kRows>
+struct DotStep {
+  static constexpr int kUnits = 1;
+  static void run(const std::byte* w, std::int64_t vector_stride, const std::byte* const* x,
+                  std::int64_t row_stride, std::int64_t, F<S> (&c)[kRows][2]) {
+    const typename S::Pairs w0 = S::load_pairs(w);
+    const typename S::Pairs w1 = S::load_pairs(w + vector_stride);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const typename S::Pairs b = S::broadcast_pair(x[r / 3] + (r % 3) * row_stride);
+      c[r][0] = S::dot(c[r][0], w0, b);
+      c[r][1] = S::dot(c[r][1], w1, b);
+    }
+  }
+};
+
+template <class S, int kRows, class Step>
+void tile(const TileArgs& args) {
+  F<S> c[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
+    c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
+  }
+  // One pointer for every three rows: the others are reached by scaled addressing.
+  constexpr int kPointers = (kRows + 2) / 3;
+  const std::byte* x[kPointers];
+#pragma GCC unroll 4
+  for (int i = 0; i < kPointers; ++i) x[i] = args.x + 3 * i * args.x_row_stride;
+  for (std::int64_t s = 0; s < args.segments; ++s) {
+    const std::byte* w = args.w[s] + args.w_offset;
+    for (std::int64_t step = 0; step < args.steps; ++step) {
+      Step::run(w, args.vector_stride, x, args.x_row_stride, args.x_unit_stride, c);
+      w += args.step_stride;
+#pragma GCC unroll 4
+      for (int i = 0; i < kPointers; ++i) x[i] += Step::kUnits * args.x_unit_stride;
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    S::store_f32(args.c + r * args.c_stride, c[r][0]);
+    S::store_f32(args.c + r * args.c_stride + S::kLanes, c[r][1]);
+  }
+}
+
+// tile functions for 1 .. S::kTileRows rows.
+template <int kRows>
+struct TileTable {
+  TileFunction functions[kRows];
+};
+
+template <class S, class W, std::size_t... r>
+constexpr TileTable<S::kTileRows> wide_tiles(std::index_sequence<r...>) {
+  return {{tile<S, static_cast<int>(r) + 1, WideStep<S, W, static_cast<int>(r) + 1>>...}};
+}
+
+template <class S, std::size_t... r>
+constexpr TileTable<S::kTileRows> dot_tiles(std::index_sequence<r...>) {
+  return {{tile<S, static_cast<int>(r) + 1, DotStep<S, static_cast<int>(r) + 1>>...}};
+}
+
+}  // namespace
+}  // namespace octavo::cpu

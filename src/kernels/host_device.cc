@@ -1,0 +1,40 @@
+#include "kernels/host_device.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+namespace octavo {
+
+std::size_t HostDevice::memory_bytes() const {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+void HostDevice::upload(Stream&, const View& device, const void* host) {
+  CHECK(device.contiguous());
+  if (device.bytes() > 0) std::memcpy(device.data, host, static_cast<std::size_t>(device.bytes()));
+}
+
+void HostDevice::download(Stream&, void* host, const View& device) {
+  CHECK(device.contiguous());
+  if (device.bytes() > 0) std::memcpy(host, device.data, static_cast<std::size_t>(device.bytes()));
+}
+
+bool rows_contiguous(const View& view) {
+  std::int64_t step = 1;
+  for (int axis = view.rank - 1; axis >= 1; --axis) {
+    if (view.size(axis) != 1 && view.stride[static_cast<std::size_t>(axis)] != step) return false;
+    step *= view.size(axis);
+  }
+  return view.rank >= 1 && (view.rank > 1 || view.size(0) <= 1 || view.stride[0] == 1);
+}
+
+void check_indices(std::string_view what, const View& indices, std::int64_t limit) {
+  for (std::int64_t i = 0; i < indices.elements(); ++i) {
+    const std::int64_t index =
+        indices.dtype == DType::i32 ? indices.as<std::int32_t>()[i] : indices.as<std::int64_t>()[i];
+    CHECK(index >= 0 && index < limit, "{} {} of {}", what, index, limit);
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,30 @@
+// The device of the host backends: this machine's memory.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "kernels/device.h"
+
+namespace octavo {
+
+class HostDevice : public Device {
+ public:
+  explicit HostDevice(std::string name) : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  std::size_t memory_bytes() const override;
+  Result<Buffer> allocate(std::size_t bytes) override { return allocate_host(bytes); }
+  void upload(Stream& stream, const View& device, const void* host) override;
+  void download(Stream& stream, void* host, const View& device) override;
+
+ private:
+  std::string name_;
+};
+
+// A view in host memory of which each row (all but the first axis) is contiguous and rows may lie apart.
+bool rows_contiguous(const View& view);
+
+// CHECKs that every index (i32 or i64, host memory) is in [0, limit).
+void check_indices(std::string_view what, const View& indices, std::int64_t limit);
+
+}  // namespace octavo

@@ -1,0 +1,189 @@
+// Every operator of the CPU backend, at every instruction set of this processor, against the specification.
+#include <gtest/gtest.h>
+
+#include "kernels/test_tensors.h"
+
+namespace octavo {
+namespace {
+
+struct IsaCase {
+  CpuIsa isa;
+  std::string_view name;
+};
+
+class CpuOps : public testing::TestWithParam<IsaCase> {
+ protected:
+  void SetUp() override {
+    auto made = make_cpu_backend({.threads = 3, .isa = GetParam().isa});
+    if (!made) GTEST_SKIP() << made.error().message;
+    cpu.emplace(*std::move(made));
+  }
+  WeightPtr prepare(Backend& backend, const TestTensor& w, DType activation) {
+    const std::vector<View> parts{w.view()};
+    return backend.ops.prepare(*backend.device, {parts, activation}).value();
+  }
+
+  std::optional<Backend> cpu;
+  Backend reference = make_reference_backend();
+};
+
+INSTANTIATE_TEST_SUITE_P(Isa, CpuOps,
+                         testing::Values(IsaCase{CpuIsa::avx2, "avx2"}, IsaCase{CpuIsa::avx512, "avx512"},
+                                         IsaCase{CpuIsa::avx512_bf16, "avx512_bf16"}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(CpuOps, Matmul) {
+  TestRandom random(1);
+  for (int round = 0; round < 150; ++round) {
+    const std::int64_t m = random.integer(1, random.coin() ? 2 : 40);
+    const std::int64_t cols = random.integer(1, random.coin() ? 40 : 2600);
+    const std::int64_t split = random.integer(1, 70);
+    const std::int64_t rows = split + random.integer(1, 70);
+    const DType format = random.pick({DType::f32, DType::bf16, DType::f16});
+    const DType activation = random.pick({DType::f32, DType::bf16});
+    const TestTensor top = random.tensor(format, {split, cols});
+    const TestTensor rest = random.tensor(format, {rows - split, cols});
+    const std::vector<View> parts{top.view(), rest.view()};
+    const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, activation}).value();
+    ASSERT_EQ(w->activation(), format == DType::bf16 ? activation : DType::f32);
+    const WeightPtr expected_w = reference.ops.prepare(*reference.device, {parts, w->activation()}).value();
+    const TestTensor x = random.tensor(w->activation(), {m, cols});
+    const TestTensor bias = random.tensor(DType::f32, {rows});
+    const bool with_bias = random.coin();
+    TestTensor y(random.coin() ? DType::f32 : w->activation(), {m, rows});
+    TestTensor expected = y;
+    cpu->ops.matmul(*cpu->stream, {x.view(), *w, with_bias ? bias.view() : View{}, y.view()});
+    reference.ops.matmul(*reference.stream,
+                         {x.view(), *expected_w, with_bias ? bias.view() : View{}, expected.view()});
+    ASSERT_LE(difference(y, expected, 2e-7 * static_cast<double>(cols) + 1e-6, last_place(y.dtype())), 1)
+        << m << " x " << rows << " x " << cols << " " << name(format) << " " << name(activation);
+  }
+}
+
+TEST_P(CpuOps, Embed) {
+  TestRandom random(2);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t n = random.integer(1, 20);
+    const std::int64_t rows = random.integer(1, 100);
+    const std::int64_t dim = random.integer(1, 1200);
+    const TestTensor table = random.tensor(random.pick({DType::f32, DType::bf16, DType::f16}), {rows, dim});
+    const TestTensor learned = random.tensor(table.dtype(), {rows, dim});
+    std::vector<std::int32_t> ids, positions;
+    for (int i = 0; i < n; ++i) ids.push_back(random.integer(0, static_cast<int>(rows) - 1));
+    for (int i = 0; i < n; ++i) positions.push_back(random.integer(0, static_cast<int>(rows) - 1));
+    const bool with_positions = random.coin();
+    const float scale = random.pick({1.0f, 3.7f});
+    const auto run = [&](Backend& backend) {
+      const WeightPtr t = prepare(backend, table, DType::f32);
+      const WeightPtr p = prepare(backend, learned, DType::f32);
+      TestTensor out(DType::f32, {n, dim});
+      backend.ops.embed(*backend.stream, {.ids = View::of(std::span(ids)),
+                                          .table = *t,
+                                          .scale = scale,
+                                          .position_table = with_positions ? p.get() : nullptr,
+                                          .positions = View::of(std::span(positions)),
+                                          .out = out.view()});
+      return out;
+    };
+    ASSERT_LE(difference(run(*cpu), run(reference), 1e-6, 1e-6), 1);
+  }
+}
+
+TEST_P(CpuOps, AddNorm) {
+  TestRandom random(3);
+  for (int round = 0; round < 200; ++round) {
+    const std::int64_t n = random.integer(1, 30);
+    const std::int64_t dim = random.integer(2, random.coin() ? 40 : 3000);
+    const DType in = random.pick({DType::f32, DType::bf16, DType::f16});
+    const DType out_type = random.pick({DType::f32, DType::bf16, DType::f16});
+    const TestTensor residual = random.tensor(DType::f32, {n, dim}, -1, 3);
+    const TestTensor delta = random.tensor(in, {n, dim});
+    const TestTensor weights = random.tensor(DType::f32, {4, dim});
+    const auto norm = [&](std::int64_t i) {
+      const NormKind kind = random.pick({NormKind::none, NormKind::rms, NormKind::layer});
+      const View all = weights.view();
+      return Norm{kind, 1e-5f, View::of(all.row<float>(i), DType::f32, {dim}),
+                  random.coin() ? View::of(all.row<float>(i + 1), DType::f32, {dim}) : View{}};
+    };
+    TestTensor out(out_type, {n, dim});
+    AddNormArgs args{.residual = {},
+                     .delta = random.coin() ? delta.view() : View{},
+                     .delta_scale = random.pick({1.0f, 0.22f}),
+                     .delta_norm = norm(0),
+                     .norm = norm(2),
+                     .out = random.integer(0, 9) > 0 ? out.view() : View{}};
+    const auto run = [&](Backend& backend) {
+      std::pair result{residual, out};
+      args.residual = result.first.view();
+      if (args.out) args.out = result.second.view();
+      backend.ops.add_norm(*backend.stream, args);
+      return result;
+    };
+    const auto [got_residual, got] = run(*cpu);
+    const auto [expected_residual, expected] = run(reference);
+    ASSERT_LE(difference(got_residual, expected_residual, 3e-6, 1e-6), 1);
+    ASSERT_LE(difference(got, expected, 2e-5, 1.01 * last_place(out_type) + 1e-6), 1);
+  }
+}
+
+TEST_P(CpuOps, Activate) {
+  TestRandom random(4);
+  for (int round = 0; round < 100; ++round) {
+    const std::int64_t n = random.integer(1, 20);
+    const std::int64_t h = random.integer(1, 700);
+    const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
+    const bool gated = random.coin();
+    TestTensor x = random.tensor(type, {n, gated ? 2 * h : h}, -9, 9);
+    x.set(0, random.pick({-200.0f, 200.0f, std::nanf(""), 0.0f}));
+    const Activation kind =
+        random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu});
+    TestTensor y(type, {n, h});
+    TestTensor expected = y;
+    cpu->ops.activate(*cpu->stream, {x.view(), kind, gated, y.view()});
+    reference.ops.activate(*reference.stream, {x.view(), kind, gated, expected.view()});
+    ASSERT_LE(difference(y, expected, 5e-6, 1.01 * last_place(type) + 1e-6), 1) << static_cast<int>(kind);
+  }
+}
+
+TEST_P(CpuOps, GatherRowsAndScaleLogits) {
+  TestRandom random(5);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t n = random.integer(1, 30);
+    const std::int64_t r = random.integer(1, 40);
+    const std::int64_t dim = random.pick({7, 64, 1000, 40000});
+    const TestTensor x = random.tensor(DType::f32, {n, dim}, -100, 100);
+    std::vector<std::int32_t> rows;
+    for (int i = 0; i < r; ++i) rows.push_back(random.integer(0, static_cast<int>(n) - 1));
+    const float cap = random.pick({0.0f, 30.0f});
+    const auto run = [&](Backend& backend) {
+      TestTensor out(DType::f32, {r, dim});
+      backend.ops.gather_rows(*backend.stream, {x.view(), View::of(std::span(rows)), out.view()});
+      backend.ops.scale_logits(*backend.stream, {out.view(), 0.3f, cap});
+      return out;
+    };
+    ASSERT_LE(difference(run(*cpu), run(reference), 5e-6, 1e-6), 1);
+  }
+}
+
+TEST(CpuBackend, SaysWhatItCannotDo) {
+#if defined(__x86_64__)
+  const auto neon = make_cpu_backend({.threads = 1, .isa = CpuIsa::neon});
+  ASSERT_FALSE(neon.has_value());
+  EXPECT_EQ(neon.error().code, ErrorCode::unsupported);
+#endif
+  const auto negative = make_cpu_backend({.threads = -1, .isa = {}});
+  ASSERT_FALSE(negative.has_value());
+  EXPECT_EQ(negative.error().field, "threads");
+  const Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 12}, 4).error().field, "head_dim");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 512}, 4).error().field, "head_dim");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16, .block_size = 8}, 4).error().field,
+            "block_size");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16}, 5).error().field, "num_key_value_heads");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16, .dtype = DType::i8}, 4).error().field,
+            "kv_cache_dtype");
+  EXPECT_TRUE(cpu.ops.supports({.kv_heads = 2, .head_dim = 256}, 16).has_value());
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,182 @@
+// Queries, keys and values into the paged cache, and causal attention over it.
+//
+// A block is [keys, values][kv_heads][block_size][head_dim], row-major.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "kernels/host_device.h"
+#include "kernels/reference/element.h"
+#include "kernels/reference/reference.h"
+
+namespace octavo::reference {
+namespace {
+
+enum KeyOrValue : std::int64_t { kKey = 0, kValue = 1 };
+
+std::byte* block_address(const KvLayer& cache, std::int64_t block) {
+  CHECK(block >= 0 && block < cache.blocks, "block {} of {}", block, cache.blocks);
+  return cache.data + block * cache.stride_bytes;
+}
+
+std::int64_t element_of(const KvSpec& spec, KeyOrValue which, std::int64_t head, std::int64_t token) {
+  return ((which * spec.kv_heads + head) * spec.block_size + token) * spec.head_dim;
+}
+
+// Elements (a, b) of a head turn by one angle.
+void rotate(const Rope& rope, std::int64_t position, std::vector<double>& head) {
+  const std::int64_t half = rope.rotary_dim / 2;
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double c = at(rope.cos, {position, i});
+    const double s = at(rope.sin, {position, i});
+    double& a = head[static_cast<std::size_t>(rope.interleaved ? 2 * i : i)];
+    double& b = head[static_cast<std::size_t>(rope.interleaved ? 2 * i + 1 : i + half)];
+    const double turned = a * c - b * s;
+    b = b * c + a * s;
+    a = turned;
+  }
+}
+
+// `heads` heads of one row, normalised.
+std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vector<double> row,
+                                     std::int64_t dim) {
+  if (norm.kind == NormKind::none) return row;
+  if (whole_row) {
+    normalize(norm, row);
+    return row;
+  }
+  const bool weight_per_head = norm.weight.rank == 2;
+  for (std::int64_t first = 0; first < std::ssize(row); first += dim) {
+    std::vector<double> head(row.begin() + first, row.begin() + first + dim);
+    normalize(norm, head, weight_per_head ? first : 0);
+    std::copy(head.begin(), head.end(), row.begin() + first);
+  }
+  return row;
+}
+
+}  // namespace
+
+std::int64_t kv_block_bytes(const KvSpec& spec) {
+  return std::int64_t{2} * spec.kv_heads * spec.block_size * spec.head_dim *
+         static_cast<std::int64_t>(size_of(spec.dtype));
+}
+
+Result<> supports(const KvSpec& spec, int q_heads) {
+  if (spec.head_dim < 8 || spec.head_dim % 8 != 0)
+    return invalid("head_dim", "{} is not a multiple of 8", spec.head_dim);
+  if (spec.block_size < 16 || spec.block_size % 16 != 0)
+    return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
+  if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
+    return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
+  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
+    return field_failure("kv_cache_dtype", ErrorCode::unsupported, "no KV cache in {}", name(spec.dtype));
+  return {};
+}
+
+std::unique_ptr<AttentionPlan> make_attention_plan(Device&, const AttentionLimits&) {
+  return std::make_unique<ReferencePlan>();
+}
+
+void plan_attention(Stream&, const AttentionShape& shape, AttentionPlan& plan) {
+  auto& p = static_cast<ReferencePlan&>(plan);
+  p.query_starts.assign(shape.query_starts.begin(), shape.query_starts.end());
+  p.lengths.assign(shape.lengths.begin(), shape.lengths.end());
+  p.block_tables.assign(shape.block_tables.begin(), shape.block_tables.end());
+  p.table_stride = shape.table_stride;
+}
+
+void qkv_store(Stream&, const QkvStoreArgs& args) {
+  const KvSpec& spec = args.cache.spec;
+  const std::int64_t dim = spec.head_dim;
+  const std::int64_t kv_row = spec.kv_heads * dim;
+  const std::int64_t q_row = args.q_heads * dim;
+  check_indices("slot", args.slots, args.cache.blocks * spec.block_size);
+  if (args.rope.rotary_dim > 0) check_indices("position", args.positions, args.rope.cos.size(0));
+  const auto slice = [&](std::int64_t i, std::int64_t first, std::int64_t count) {
+    std::vector<double> row;
+    for (std::int64_t k = 0; k < count; ++k) row.push_back(at(args.qkv, {i, first + k}));
+    return row;
+  };
+  const auto head_of = [&](const std::vector<double>& row, std::int64_t head) {
+    return std::vector<double>(row.begin() + head * dim, row.begin() + (head + 1) * dim);
+  };
+  for (std::int64_t i = 0; i < args.qkv.size(0); ++i) {
+    const std::int64_t position = args.positions.as<std::int32_t>()[i];
+    const std::int64_t slot = args.slots.as<std::int64_t>()[i];
+    std::byte* block = block_address(args.cache, slot / spec.block_size);
+    const auto queries = normalized_heads(args.q_norm, args.norm_whole_row, slice(i, 0, q_row), dim);
+    const auto keys = normalized_heads(args.k_norm, args.norm_whole_row, slice(i, q_row, kv_row), dim);
+    const auto values = slice(i, q_row + kv_row, kv_row);
+    for (std::int64_t h = 0; h < args.q_heads; ++h) {
+      std::vector<double> q = head_of(queries, h);
+      rotate(args.rope, position, q);
+      for (std::int64_t d = 0; d < dim; ++d) put(args.q_out, {i, h, d}, q[static_cast<std::size_t>(d)]);
+    }
+    for (std::int64_t h = 0; h < spec.kv_heads; ++h) {
+      std::vector<double> k = head_of(keys, h);
+      rotate(args.rope, position, k);
+      const std::int64_t token = slot % spec.block_size;
+      for (std::int64_t d = 0; d < dim; ++d) {
+        store(block, spec.dtype, element_of(spec, kKey, h, token) + d, k[static_cast<std::size_t>(d)]);
+        store(block, spec.dtype, element_of(spec, kValue, h, token) + d,
+              values[static_cast<std::size_t>(h * dim + d)]);
+      }
+    }
+  }
+}
+
+void attention(Stream&, const AttentionArgs& args) {
+  const auto& plan = static_cast<const ReferencePlan&>(args.plan);
+  const KvSpec& spec = args.cache.spec;
+  const std::int64_t dim = spec.head_dim;
+  const std::int64_t q_heads = args.q.size(1);
+  const std::int64_t group = q_heads / spec.kv_heads;
+
+  // One query of one head over tokens [begin, end) of sequence s.
+  const auto attend = [&](std::int64_t s, std::int64_t query, std::int64_t head, std::int64_t begin,
+                          std::int64_t end) {
+    // The keys or values of one token: where they lie, and from which element on.
+    const auto cached = [&](KeyOrValue which, std::int64_t token) {
+      const auto entry = static_cast<std::size_t>(s * plan.table_stride + token / spec.block_size);
+      return std::pair(block_address(args.cache, plan.block_tables[entry]),
+                       element_of(spec, which, head / group, token % spec.block_size));
+    };
+    std::vector<double> scores;
+    double largest = -std::numeric_limits<double>::infinity();
+    for (std::int64_t t = begin; t < end; ++t) {
+      const auto [block, first] = cached(kKey, t);
+      double score = 0;
+      for (std::int64_t d = 0; d < dim; ++d)
+        score += at(args.q, {query, head, d}) * load(block, spec.dtype, first + d);
+      score *= args.scale;
+      if (args.soft_cap > 0) score = args.soft_cap * std::tanh(score / args.soft_cap);
+      largest = std::max(largest, score);
+      scores.push_back(score);
+    }
+    double sum = 0;
+    for (double& score : scores) sum += score = std::exp(score - largest);
+    std::vector<double> mixed(static_cast<std::size_t>(dim));
+    for (std::int64_t t = begin; t < end; ++t) {
+      const auto [block, first] = cached(kValue, t);
+      for (std::int64_t d = 0; d < dim; ++d)
+        mixed[static_cast<std::size_t>(d)] +=
+            scores[static_cast<std::size_t>(t - begin)] * load(block, spec.dtype, first + d);
+    }
+    for (std::int64_t d = 0; d < dim; ++d)
+      put(args.out, {query, head * dim + d}, mixed[static_cast<std::size_t>(d)] / sum);
+  };
+
+  for (std::size_t s = 0; s < plan.lengths.size(); ++s) {
+    const std::int64_t first = plan.query_starts[s];
+    const std::int64_t past_last = plan.query_starts[s + 1];
+    for (std::int64_t query = first; query < past_last; ++query) {
+      const std::int64_t end = plan.lengths[s] - (past_last - query) + 1;
+      const std::int64_t begin = args.window > 0 ? std::max<std::int64_t>(0, end - args.window) : 0;
+      for (std::int64_t head = 0; head < q_heads; ++head)
+        attend(static_cast<std::int64_t>(s), query, head, begin, end);
+    }
+  }
+}
+
+}  // namespace octavo::reference

@@ -1,0 +1,51 @@
+// The reference backend: the specification of every operator, in plain loops and double precision.
+#pragma once
+
+#include <vector>
+
+#include "kernels/ops.h"
+
+namespace octavo::reference {
+
+// Row-major, in the format of the source.
+class ReferenceWeight final : public Weight {
+ public:
+  ReferenceWeight(std::int64_t rows, std::int64_t cols, DType activation, DType format, Buffer data)
+      : Weight(rows, cols, activation, data.bytes()), format_(format), data_(std::move(data)) {}
+  View view() const { return data_.view(format_, {rows(), cols()}); }
+
+ private:
+  DType format_;
+  Buffer data_;
+};
+
+// The step's sequences, copied.
+struct ReferencePlan final : AttentionPlan {
+  std::vector<std::int32_t> query_starts;
+  std::vector<std::int32_t> lengths;
+  std::vector<std::int32_t> block_tables;
+  std::int64_t table_stride = 0;
+};
+
+// Activations of the feed-forward.
+double activation(Activation kind, double x);
+// row = norm(row); unit i of the row has weight[weight_offset + i].
+void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_offset = 0);
+
+Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
+std::int64_t kv_block_bytes(const KvSpec& spec);
+Result<> supports(const KvSpec& spec, int q_heads);
+std::unique_ptr<AttentionPlan> make_attention_plan(Device& device, const AttentionLimits& limits);
+void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan);
+
+void embed(Stream& stream, const EmbedArgs& args);
+void add_norm(Stream& stream, const AddNormArgs& args);
+void matmul(Stream& stream, const MatmulArgs& args);
+void activate(Stream& stream, const ActivateArgs& args);
+void qkv_store(Stream& stream, const QkvStoreArgs& args);
+void attention(Stream& stream, const AttentionArgs& args);
+void gather_rows(Stream& stream, const GatherRowsArgs& args);
+void scale_logits(Stream& stream, const ScaleLogitsArgs& args);
+void sample(Stream& stream, const SampleArgs& args);
+
+}  // namespace octavo::reference

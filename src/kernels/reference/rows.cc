@@ -1,0 +1,103 @@
+// Operators that treat each row on its own.
+#include <cmath>
+#include <numbers>
+
+#include "kernels/host_device.h"
+#include "kernels/reference/element.h"
+#include "kernels/reference/reference.h"
+
+namespace octavo::reference {
+
+double activation(Activation kind, double x) {
+  switch (kind) {
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::gelu:
+      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::relu:
+      return std::isnan(x) ? x : std::max(x, 0.0);
+  }
+  return x;
+}
+
+void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_offset) {
+  if (norm.kind == NormKind::none) return;
+  const auto n = static_cast<double>(row.size());
+  double mean = 0;
+  if (norm.kind == NormKind::layer) {
+    for (const double x : row) mean += x;
+    mean /= n;
+  }
+  double squares = 0;
+  for (const double x : row) squares += (x - mean) * (x - mean);
+  const double scale = 1 / std::sqrt(squares / n + norm.eps);
+  const float* weight = norm.weight.as<float>() + weight_offset;
+  const float* bias = norm.bias ? norm.bias.as<float>() + weight_offset : nullptr;
+  for (std::size_t i = 0; i < row.size(); ++i)
+    row[i] = (row[i] - mean) * scale * weight[i] + (bias != nullptr ? bias[i] : 0.0);
+}
+
+void embed(Stream&, const EmbedArgs& args) {
+  check_indices("token id", args.ids, args.table.rows());
+  if (args.position_table != nullptr) check_indices("position", args.positions, args.position_table->rows());
+  const View table = static_cast<const ReferenceWeight&>(args.table).view();
+  for (std::int64_t i = 0; i < args.out.size(0); ++i) {
+    const std::int32_t id = args.ids.as<std::int32_t>()[i];
+    for (std::int64_t k = 0; k < args.out.size(1); ++k) {
+      double value = at(table, {id, k}) * args.scale;
+      if (args.position_table != nullptr) {
+        const View positions = static_cast<const ReferenceWeight&>(*args.position_table).view();
+        value += at(positions, {args.positions.as<std::int32_t>()[i], k});
+      }
+      put(args.out, {i, k}, value);
+    }
+  }
+}
+
+void add_norm(Stream&, const AddNormArgs& args) {
+  const std::int64_t dim = args.residual.size(1);
+  std::vector<double> row(static_cast<std::size_t>(dim));
+  const auto unit = [&](std::int64_t k) -> double& { return row[static_cast<std::size_t>(k)]; };
+  for (std::int64_t i = 0; i < args.residual.size(0); ++i) {
+    if (args.delta) {
+      for (std::int64_t k = 0; k < dim; ++k) unit(k) = at(args.delta, {i, k});
+      normalize(args.delta_norm, row);
+      for (std::int64_t k = 0; k < dim; ++k)
+        put(args.residual, {i, k}, at(args.residual, {i, k}) + args.delta_scale * unit(k));
+    }
+    if (args.out) {
+      for (std::int64_t k = 0; k < dim; ++k) unit(k) = at(args.residual, {i, k});
+      normalize(args.norm, row);
+      for (std::int64_t k = 0; k < dim; ++k) put(args.out, {i, k}, unit(k));
+    }
+  }
+}
+
+void activate(Stream&, const ActivateArgs& args) {
+  const std::int64_t h = args.y.size(1);
+  for (std::int64_t i = 0; i < args.y.size(0); ++i)
+    for (std::int64_t k = 0; k < h; ++k) {
+      const double up = args.gated ? at(args.x, {i, h + k}) : 1;
+      put(args.y, {i, k}, activation(args.activation, at(args.x, {i, k})) * up);
+    }
+}
+
+void gather_rows(Stream&, const GatherRowsArgs& args) {
+  check_indices("row", args.rows, args.x.size(0));
+  for (std::int64_t i = 0; i < args.out.size(0); ++i)
+    for (std::int64_t k = 0; k < args.out.size(1); ++k)
+      put(args.out, {i, k}, at(args.x, {args.rows.as<std::int32_t>()[i], k}));
+}
+
+void scale_logits(Stream&, const ScaleLogitsArgs& args) {
+  const double cap = args.soft_cap;
+  for (std::int64_t i = 0; i < args.logits.size(0); ++i)
+    for (std::int64_t k = 0; k < args.logits.size(1); ++k) {
+      const double x = at(args.logits, {i, k}) * args.scale;
+      put(args.logits, {i, k}, cap > 0 ? cap * std::tanh(x / cap) : x);
+    }
+}
+
+}  // namespace octavo::reference

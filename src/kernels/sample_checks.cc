@@ -1,0 +1,62 @@
+#include "kernels/ops.h"
+
+namespace octavo {
+namespace {
+
+void check_array(const View& view, DType dtype, std::int64_t count, std::string_view what) {
+  CHECK(view.dtype == dtype && view.rank == 1 && view.size(0) >= count && view.contiguous(),
+        "{}: {} of rank {}, {} items for {}", what, name(view.dtype), view.rank, view.size(0), count);
+}
+
+void check_rows(const View& view, DType dtype, std::int64_t rows, std::string_view what) {
+  CHECK(view.dtype == dtype && view.rank == 2 && view.size(0) >= rows && view.stride[1] == 1,
+        "{}: {} of rank {}, {} rows for {}", what, name(view.dtype), view.rank, view.size(0), rows);
+}
+
+void check_lists(const RowLists& lists, std::int64_t rows, std::string_view what) {
+  if (!lists.starts) return;
+  check_array(lists.starts, DType::i32, rows + 1, what);
+  check_array(lists.ids, DType::i32, 0, what);
+}
+
+}  // namespace
+
+template <>
+void check(const SampleArgs& args) {
+  const std::int64_t rows = args.logits.size(0);
+  check_rows(args.logits, DType::f32, rows, "logits");
+  CHECK(args.logits.size(1) >= 1 && args.logits.size(1) <= 1 << 23, "vocabulary of {}", args.logits.size(1));
+  check_array(args.temperature, DType::f32, rows, "temperature");
+  check_array(args.top_k, DType::i32, rows, "top_k");
+  check_array(args.top_p, DType::f32, rows, "top_p");
+  check_array(args.min_p, DType::f32, rows, "min_p");
+  check_array(args.random, DType::i64, rows, "random");
+  check_array(args.forced, DType::i32, rows, "forced");
+
+  check_lists(args.history, rows, "history");
+  if (args.history.starts) {
+    check_array(args.history_counts, DType::i32, args.history.ids.size(0), "history_counts");
+    check_array(args.repetition_penalty, DType::f32, rows, "repetition_penalty");
+    check_array(args.frequency_penalty, DType::f32, rows, "frequency_penalty");
+    check_array(args.presence_penalty, DType::f32, rows, "presence_penalty");
+  }
+  check_lists(args.bias, rows, "bias");
+  if (args.bias.starts) check_array(args.bias_values, DType::f32, args.bias.ids.size(0), "bias_values");
+  if (args.mask_rows) {
+    check_array(args.mask_rows, DType::i32, rows, "mask_rows");
+    check_rows(args.mask, DType::i32, 0, "mask");
+    CHECK(args.mask.size(1) >= (args.logits.size(1) + 31) / 32, "mask of {} words", args.mask.size(1));
+  }
+  check_array(args.top_counts, DType::i32, rows, "top_counts");
+  check_lists(args.reported, rows, "reported");
+
+  check_array(args.out_id, DType::i32, rows, "out_id");
+  check_array(args.out_logprob, DType::f32, rows, "out_logprob");
+  check_array(args.out_rank, DType::i32, rows, "out_rank");
+  if (args.out_top_ids) {
+    check_rows(args.out_top_ids, DType::i32, rows, "out_top_ids");
+    check_rows(args.out_top_logprobs, DType::f32, rows, "out_top_logprobs");
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,160 @@
+#include "kv/block_pool.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace octavo {
+
+BlockPool::BlockPool(int num_blocks, int block_size, int group_count)
+    : total_(num_blocks),
+      block_size_(block_size),
+      blocks_(at(num_blocks) + 1),
+      tokens_(at(num_blocks) * at(block_size)),
+      buckets_(std::bit_ceil(2 * at(num_blocks)), kNoBlock),
+      extra_references_(at(group_count), 0) {
+  CHECK(num_blocks > 0 && block_size > 0 && group_count > 0, "{} blocks of {} tokens, {} groups", num_blocks,
+        block_size, group_count);
+  const BlockId seam = total_;
+  blocks_[at(seam)].older = blocks_[at(seam)].newer = seam;
+  for (BlockId b = 0; b < total_; ++b) link_after(blocks_[at(seam)].older, b);
+  free_ = total_;
+}
+
+std::size_t BlockPool::bucket(int group, Hash128 key) const {
+  return (key.low + at(group) * 0x9E3779B97F4A7C15u) & (buckets_.size() - 1);
+}
+
+std::span<std::int32_t> BlockPool::tokens(BlockId block) {
+  return std::span(tokens_).subspan(at(block) * at(block_size_), at(block_size_));
+}
+
+// `block` becomes the newer neighbour of `place`.
+void BlockPool::link_after(BlockId place, BlockId block) {
+  const BlockId next = blocks_[at(place)].newer;
+  blocks_[at(block)].older = place;
+  blocks_[at(block)].newer = next;
+  blocks_[at(place)].newer = block;
+  blocks_[at(next)].older = block;
+}
+
+void BlockPool::unlink(BlockId block) {
+  const Block& b = blocks_[at(block)];
+  blocks_[at(b.older)].newer = b.newer;
+  blocks_[at(b.newer)].older = b.older;
+}
+
+void BlockPool::forget(BlockId block) {
+  Block& b = blocks_[at(block)];
+  if (b.prefix == kEmptyPrefix) return;
+  BlockId* link = &buckets_[bucket(b.group, b.key)];
+  while (*link != block) link = &blocks_[at(*link)].next_in_bucket;
+  *link = b.next_in_bucket;
+  b.next_in_bucket = kNoBlock;
+  b.prefix = kEmptyPrefix;
+  if (b.references == 0) --cached_free_;
+}
+
+BlockId BlockPool::allocate(int group) {
+  CHECK(free_ > 0);
+  const BlockId block = blocks_[at(total_)].newer;
+  unlink(block);
+  forget(block);
+  --free_;
+  blocks_[at(block)].references = 1;
+  blocks_[at(block)].group = group;
+  return block;
+}
+
+void BlockPool::acquire(BlockId block) {
+  Block& b = blocks_[at(block)];
+  if (b.references++ > 0) {
+    ++extra_references_[at(b.group)];
+    return;
+  }
+  unlink(block);
+  --free_;
+  if (b.prefix != kEmptyPrefix) --cached_free_;
+}
+
+void BlockPool::release(BlockId block) {
+  Block& b = blocks_[at(block)];
+  CHECK(b.references > 0, "block {} released, but nobody uses it", block);
+  if (--b.references > 0) {
+    --extra_references_[at(b.group)];
+    return;
+  }
+  ++free_;
+  const BlockId seam = total_;
+  if (b.prefix == kEmptyPrefix) {
+    link_after(seam, block);
+  } else {
+    link_after(blocks_[at(seam)].older, block);
+    ++cached_free_;
+  }
+}
+
+bool BlockPool::holds(BlockId block, const BlockContent& content) const {
+  const Block& b = blocks_[at(block)];
+  return b.key == content.key && b.group == content.group && b.extra == content.extra &&
+         (content.parent == kAnyPrefix || content.parent == b.parent) &&
+         std::equal(content.tokens.begin(), content.tokens.end(), &tokens_[at(block) * at(block_size_)]);
+}
+
+BlockId BlockPool::find(const BlockContent& content) const {
+  BlockId block = buckets_[bucket(content.group, content.key)];
+  while (block != kNoBlock && !holds(block, content)) block = blocks_[at(block)].next_in_bucket;
+  return block;
+}
+
+void BlockPool::prefetch(int group, Hash128 key) const { __builtin_prefetch(&buckets_[bucket(group, key)]); }
+
+void BlockPool::remember(BlockId block, const BlockContent& content, PrefixId prefix) {
+  Block& b = blocks_[at(block)];
+  CHECK(b.references > 0 && b.prefix == kEmptyPrefix && prefix != kEmptyPrefix && b.group == content.group,
+        "block {}: {} users, prefix {}, group {} of {}", block, b.references, b.prefix, b.group,
+        content.group);
+  CHECK(content.tokens.size() == at(block_size_), "{} tokens for a block of {}", content.tokens.size(),
+        block_size_);
+  b.key = content.key;
+  b.extra = content.extra;
+  b.parent = content.parent;
+  b.prefix = prefix;
+  std::ranges::copy(content.tokens, tokens(block).begin());
+  BlockId& first = buckets_[bucket(b.group, b.key)];
+  b.next_in_bucket = first;
+  first = block;
+}
+
+void BlockPool::reset() {
+  for (BlockId block = 0; block < total_; ++block) forget(block);
+}
+
+void BlockPool::check() const {
+  int free = 0, cached_free = 0;
+  for (BlockId b = blocks_[at(total_)].newer; b != total_; b = blocks_[at(b)].newer) {
+    CHECK(blocks_[at(b)].references == 0, "block {} is free and has {} users", b, blocks_[at(b)].references);
+    CHECK(blocks_[at(blocks_[at(b)].newer)].older == b);
+    CHECK(++free <= total_);
+    cached_free += blocks_[at(b)].prefix != kEmptyPrefix;
+  }
+  CHECK(free == free_ && cached_free == cached_free_, "{} free, {} counted; {} cached, {} counted", free,
+        free_, cached_free, cached_free_);
+  int unused = 0, remembered = 0, found = 0;
+  std::vector<int> extra(extra_references_.size(), 0);
+  for (BlockId b = 0; b < total_; ++b) {
+    unused += blocks_[at(b)].references == 0;
+    remembered += blocks_[at(b)].prefix != kEmptyPrefix;
+    extra[at(blocks_[at(b)].group)] += std::max(0, blocks_[at(b)].references - 1);
+  }
+  for (std::size_t i = 0; i < buckets_.size(); ++i)
+    for (BlockId b = buckets_[i]; b != kNoBlock; b = blocks_[at(b)].next_in_bucket) {
+      CHECK(bucket(blocks_[at(b)].group, blocks_[at(b)].key) == i && blocks_[at(b)].prefix != kEmptyPrefix);
+      CHECK(++found <= total_);
+    }
+  CHECK(unused == free_ && remembered == found && extra == extra_references_,
+        "{} unused of {} free; {} remembered, {} found", unused, free_, remembered, found);
+}
+
+}  // namespace octavo

@@ -1,0 +1,52 @@
+// One pool of blocks and the cache groups that draw from it.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "kv/block_pool.h"
+
+namespace octavo {
+
+// Layers that see the same stretch of the past and so share one block table per sequence.
+struct CacheGroup {
+  int window = 0;  // tokens a position attends to, itself included (sliding window); 0: all of them
+};
+
+struct KvCache {
+  KvCache(int num_blocks, int block_size, std::vector<CacheGroup> cache_groups)
+      : groups(std::move(cache_groups)), pool(num_blocks, block_size, static_cast<int>(groups.size())) {}
+
+  int group_count() const { return static_cast<int>(groups.size()); }
+  const CacheGroup& group(int g) const { return groups[static_cast<std::size_t>(g)]; }
+
+  // Blocks that hold `tokens` tokens.
+  int blocks_for(int tokens) const { return (tokens + pool.block_size() - 1) / pool.block_size(); }
+
+  // The first block that the group still needs once positions before `position` are computed.
+  int first_needed(int g, int position) const {
+    const int window = group(g).window;
+    return window == 0 || position < window ? 0 : (position - window + 1) / pool.block_size();
+  }
+
+  // The most blocks a sequence ever holds at once in group g until it is `tokens` long, while at most `ahead`
+  // of its tokens are planned and not yet known to be computed.
+  int peak_blocks(int g, int tokens, int ahead) const {
+    const int window = group(g).window;
+    const int all = blocks_for(tokens);
+    return window == 0 || window + ahead >= tokens ? all : std::min(all, blocks_for(window + ahead) + 1);
+  }
+
+  // The same over all groups.
+  int peak_blocks(int tokens, int ahead) const {
+    int sum = 0;
+    for (int g = 0; g < group_count(); ++g) sum += peak_blocks(g, tokens, ahead);
+    return sum;
+  }
+
+  std::vector<CacheGroup> groups;
+  BlockPool pool;
+};
+
+}  // namespace octavo

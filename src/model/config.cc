@@ -1,0 +1,150 @@
+#include "model/config.h"
+
+#include <cmath>
+
+#include "tensor/mapped_file.h"
+#include "weights/json.h"
+
+namespace octavo {
+namespace {
+
+constexpr JsonLimits kConfigLimits{.bytes = std::size_t{4} << 20, .depth = 16};
+constexpr std::size_t kListMax = 4096;
+
+boost::json::string_view key_of(std::string_view field) { return {field.data(), field.size()}; }
+
+std::unexpected<Error> absent(const std::string& field) {
+  return invalid(field, "config.json: {} is missing", field);
+}
+
+// The value as a number, when it is one.
+std::optional<double> as_number(const boost::json::value& value) {
+  if (value.is_int64()) return static_cast<double>(value.get_int64());
+  if (value.is_uint64()) return static_cast<double>(value.get_uint64());
+  if (value.is_double()) return value.get_double();
+  return std::nullopt;
+}
+
+Result<double> number_in(const boost::json::value& value, const std::string& field, Config::RealRange range) {
+  const auto number = as_number(value);
+  if (!number) return invalid(field, "config.json: {} must be a number", field);
+  if (!std::isfinite(*number) || *number < range.least || *number > range.most) {
+    return invalid(field, "config.json: {} is {}, it must lie in [{}, {}]", field, *number, range.least,
+                   range.most);
+  }
+  return *number;
+}
+
+}  // namespace
+
+Result<Config> Config::parse(std::string_view text) {
+  TRY(boost::json::value tree, parse_json(text, "config.json", kConfigLimits));
+  if (!tree.is_object()) return failure(ErrorCode::corrupt, "config.json: not an object");
+  Config config;
+  config.fields_ = std::move(tree.get_object());
+  if (const auto* nested = config.fields_.if_contains("text_config");
+      nested != nullptr && nested->is_object()) {
+    boost::json::object inner = nested->get_object();
+    config.outer_ = std::exchange(config.fields_, std::move(inner));
+  }
+  return config;
+}
+
+Result<Config> Config::load(const std::string& directory) {
+  TRY(const MappedFile file, MappedFile::open(directory + "/config.json"));
+  return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+}
+
+const boost::json::value* Config::find(std::string_view field) const {
+  for (const auto* object : {&fields_, &outer_}) {
+    const auto* value = object->if_contains(key_of(field));
+    if (value != nullptr && !value->is_null()) return value;
+  }
+  return nullptr;
+}
+
+Result<int> Config::integer(std::string_view field, Range range, std::optional<int> fallback) const {
+  const std::string path = path_of(field);
+  const auto* value = find(field);
+  if (value == nullptr && fallback) return *fallback;
+  if (value == nullptr) return absent(path);
+  // Some writers put whole numbers as 1024.0.
+  const auto number = as_number(*value);
+  if (!number || std::trunc(*number) != *number)
+    return invalid(path, "config.json: {} must be a whole number", path);
+  if (*number < static_cast<double>(range.least) || *number > static_cast<double>(range.most)) {
+    return invalid(path, "config.json: {} is {}, it must lie in [{}, {}]", path, *number, range.least,
+                   range.most);
+  }
+  return static_cast<int>(*number);
+}
+
+Result<double> Config::number(std::string_view field, RealRange range, std::optional<double> fallback) const {
+  const std::string path = path_of(field);
+  const auto* value = find(field);
+  if (value == nullptr && fallback) return *fallback;
+  if (value == nullptr) return absent(path);
+  return number_in(*value, path, range);
+}
+
+Result<bool> Config::boolean(std::string_view field, std::optional<bool> fallback) const {
+  const std::string path = path_of(field);
+  const auto* value = find(field);
+  if (value == nullptr && fallback) return *fallback;
+  if (value == nullptr) return absent(path);
+  if (!value->is_bool()) return invalid(path, "config.json: {} must be true or false", path);
+  return value->get_bool();
+}
+
+Result<std::string> Config::text(std::string_view field, std::optional<std::string> fallback) const {
+  const std::string path = path_of(field);
+  const auto* value = find(field);
+  if (value == nullptr && fallback) return *fallback;
+  if (value == nullptr) return absent(path);
+  if (!value->is_string()) return invalid(path, "config.json: {} must be a string", path);
+  return std::string(value->get_string());
+}
+
+Result<std::vector<double>> Config::numbers(std::string_view field, std::size_t count,
+                                            RealRange range) const {
+  const std::string path = path_of(field);
+  const auto* value = find(field);
+  if (value == nullptr) return absent(path);
+  if (!value->is_array() || value->get_array().size() != count) {
+    return invalid(path, "config.json: {} must be a list of {} numbers", path, count);
+  }
+  std::vector<double> list;
+  for (const auto& item : value->get_array()) {
+    TRY(const double number, number_in(item, path, range));
+    list.push_back(number);
+  }
+  return list;
+}
+
+Result<std::vector<std::string>> Config::texts(std::string_view field) const {
+  const std::string path = path_of(field);
+  const auto* value = find(field);
+  std::vector<std::string> list;
+  if (value == nullptr) return list;
+  if (!value->is_array() || value->get_array().size() > kListMax) {
+    return invalid(path, "config.json: {} must be a list of at most {} strings", path, kListMax);
+  }
+  for (const auto& item : value->get_array()) {
+    if (!item.is_string()) return invalid(path, "config.json: {} must be a list of strings", path);
+    list.emplace_back(item.get_string());
+  }
+  return list;
+}
+
+Result<std::optional<Config>> Config::object(std::string_view field) const {
+  const auto* value = find(field);
+  if (value == nullptr) return std::optional<Config>{};
+  const std::string path = path_of(field);
+  if (!value->is_object()) return invalid(path, "config.json: {} must be an object", path);
+  Config nested;
+  nested.fields_ = value->get_object();
+  nested.path_ = path + ".";
+  return std::optional(std::move(nested));
+}
+
+}  // namespace octavo

@@ -1,0 +1,59 @@
+// config.json, read with suspicion: every number has a range, and an error names the field and its limit.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo {
+
+// A field that is absent or null counts as not there; a call without a fallback then is an error. A value of
+// the wrong type or out of range is an error in either case.
+class Config {
+ public:
+  // Parses the text of a config.json. When it nests the language model in `text_config` (multi-modal
+  // checkpoints), fields are looked up there first.
+  static Result<Config> parse(std::string_view text);
+  // Reads <directory>/config.json.
+  static Result<Config> load(const std::string& directory);
+
+  bool has(std::string_view field) const { return find(field) != nullptr; }
+
+  // Whole numbers in [least, most].
+  struct Range {
+    std::int64_t least;
+    std::int64_t most;
+  };
+  Result<int> integer(std::string_view field, Range range, std::optional<int> fallback = {}) const;
+  // Finite numbers in [least, most].
+  struct RealRange {
+    double least;
+    double most;
+  };
+  Result<double> number(std::string_view field, RealRange range, std::optional<double> fallback = {}) const;
+  Result<bool> boolean(std::string_view field, std::optional<bool> fallback = {}) const;
+  Result<std::string> text(std::string_view field, std::optional<std::string> fallback = {}) const;
+  // A list of exactly `count` finite numbers in the range.
+  Result<std::vector<double>> numbers(std::string_view field, std::size_t count, RealRange range) const;
+  // A list of strings; empty when it is not there.
+  Result<std::vector<std::string>> texts(std::string_view field) const;
+
+  // A nested object, looked up with the rules above; its errors say "rope_scaling.factor". nullopt when it is
+  // not there.
+  Result<std::optional<Config>> object(std::string_view field) const;
+
+ private:
+  const boost::json::value* find(std::string_view field) const;
+  std::string path_of(std::string_view field) const { return path_ + std::string(field); }
+
+  boost::json::object fields_;
+  boost::json::object outer_;  // the rest of a file with text_config
+  std::string path_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,25 @@
+// Any text is a network or an error; a network can be laid out and counted.
+#include <cmath>
+#include <string_view>
+
+#include "base/check.h"
+#include "model/cache_layout.h"
+#include "model/families/families.h"
+#include "model/inspect.h"
+#include "model/rope.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto config = octavo::Config::parse({reinterpret_cast<const char*>(data), size});
+  if (!config) return 0;
+  const auto spec = octavo::describe(*config);
+  if (!spec) return 0;
+  CHECK(octavo::count_parameters(*spec).total > 0);
+  CHECK(octavo::cache_layout(*spec, {}).planes > 0);
+  octavo::ThreadPool pool(1);
+  for (const octavo::RopeSpec& rope : spec->ropes) {
+    for (const float x : octavo::rope_tables(rope, std::min(spec->max_positions, 4), pool).cos) {
+      CHECK(std::isfinite(x));
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,137 @@
+#include "model/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view kLlama =
+    R"({"architectures":["LlamaForCausalLM"],"hidden_size":64,"vocab_size":100,
+  "num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"intermediate_size":96,
+  "max_position_embeddings":128,"rms_norm_eps":1e-5,"rope_theta":10000.0,"rope_scaling":null})";
+
+Result<ModelSpec> spec_of(std::string_view text) {
+  TRY(const Config config, Config::parse(text));
+  return describe(config);
+}
+
+// kLlama with `"field":...` replaced or added.
+std::string with(std::string_view field, std::string_view value) {
+  std::string text(kLlama);
+  const std::string key = fmt::format("\"{}\":", field);
+  if (const std::size_t at = text.find(key); at != std::string::npos) {
+    std::size_t end = at + key.size();
+    int depth = 0;
+    while (depth > 0 || (text[end] != ',' && text[end] != '}')) {
+      depth += text[end] == '[' ? 1 : text[end] == ']' ? -1 : 0;
+      ++end;
+    }
+    return text.replace(at, end - at, key + std::string(value));
+  }
+  return text.insert(1, key + std::string(value) + ",");
+}
+
+TEST(Config, Llama) {
+  const auto spec = spec_of(kLlama);
+  ASSERT_TRUE(spec.has_value()) << spec.error().message;
+  EXPECT_EQ(spec->layers.size(), 2u);
+  EXPECT_EQ(spec->layers[0].attention.head_dim, 16);
+  EXPECT_FLOAT_EQ(spec->layers[0].attention.scale, 0.25F);
+  EXPECT_EQ(spec->max_positions, 128);
+  EXPECT_FALSE(spec->tied);
+}
+
+TEST(Config, TextConfigIsLookedUpFirst) {
+  const auto spec =
+      spec_of(fmt::format(R"({{"architectures":["LlamaForCausalLM"],"vocab_size":7,"text_config":{}}})",
+                          with("architectures", "null")));
+  ASSERT_TRUE(spec.has_value()) << spec.error().message;
+  EXPECT_EQ(spec->vocab, 100);
+}
+
+struct Bad {
+  const char* field;
+  const char* value;
+  const char* message;
+};
+
+class ConfigBad : public testing::TestWithParam<Bad> {};
+
+TEST_P(ConfigBad, NamesFieldAndLimit) {
+  const Bad& bad = GetParam();
+  const auto spec = spec_of(with(bad.field, bad.value));
+  ASSERT_FALSE(spec.has_value());
+  EXPECT_THAT(spec.error().message, HasSubstr(bad.message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ConfigBad,
+    testing::Values(
+        Bad{"architectures", "null", "architectures is missing"},
+        Bad{"architectures", "[]", "architectures is missing"},
+        Bad{"architectures", "\"LlamaForCausalLM\"", "must be a list"},
+        Bad{"architectures", "[1]", "must be a list of strings"},
+        Bad{"architectures", R"(["MambaForCausalLM"])",
+            "\"MambaForCausalLM\" is not supported; supported are GPT2"},
+        Bad{"hidden_size", "0", "hidden_size is 0, it must lie in [1, 1048576]"},
+        Bad{"hidden_size", "-1", "hidden_size is -1"}, Bad{"hidden_size", "null", "hidden_size is missing"},
+        Bad{"hidden_size", "64.5", "hidden_size must be a whole number"},
+        Bad{"hidden_size", "\"64\"", "hidden_size must be a whole number"},
+        Bad{"hidden_size", "[]", "hidden_size must be a whole number"},
+        Bad{"hidden_size", "2147483648", "it must lie in [1, 1048576]"},
+        Bad{"hidden_size", "9007199254740993", "it must lie in"}, Bad{"hidden_size", "1e309", ""},
+        Bad{"hidden_size", "66", "num_attention_heads 4 does not divide hidden_size 66"},
+        Bad{"vocab_size", "0", "vocab_size is 0"},
+        Bad{"vocab_size", "16777217", "it must lie in [1, 16777216]"},
+        Bad{"num_hidden_layers", "0", "num_hidden_layers is 0"},
+        Bad{"num_hidden_layers", "1025", "num_hidden_layers is 1025, it must lie in [1, 1024]"},
+        Bad{"num_attention_heads", "0", "num_attention_heads is 0"},
+        Bad{"num_key_value_heads", "3", "num_attention_heads 4 is not a multiple of num_key_value_heads 3"},
+        Bad{"num_key_value_heads", "8", "is not a multiple"}, Bad{"head_dim", "0", "head_dim is 0"},
+        Bad{"head_dim", "4097", "head_dim is 4097, it must lie in [2, 4096]"},
+        Bad{"intermediate_size", "0", "intermediate_size is 0"},
+        Bad{"max_position_embeddings", "0", "max_position_embeddings is 0"},
+        Bad{"max_position_embeddings", "1e18", "max_position_embeddings is"},
+        Bad{"rms_norm_eps", "-1", "rms_norm_eps is -1"},
+        Bad{"rms_norm_eps", "true", "rms_norm_eps must be a number"},
+        Bad{"rope_theta", "0", "rope_theta is 0"}, Bad{"rope_theta", "-1e4", "rope_theta is -10000"},
+        Bad{"rope_theta", "1e300", "rope_theta is"}, Bad{"rope_theta", "NaN", "not valid JSON"},
+        Bad{"tie_word_embeddings", "1", "tie_word_embeddings must be true or false"},
+        Bad{"hidden_act", "\"mish\"", "hidden_act is \"mish\"; supported are silu"},
+        Bad{"partial_rotary_factor", "2", "partial_rotary_factor is 2"},
+        Bad{"partial_rotary_factor", "0", "must be an even number"},
+        Bad{"rope_scaling", "3", "rope_scaling must be an object"},
+        Bad{"rope_scaling", R"({"type":"magic"})", "rope_type is \"magic\"; supported are"},
+        Bad{"rope_scaling", R"({"type":"linear"})", "rope_scaling.factor is missing"},
+        Bad{"rope_scaling", R"({"type":"linear","factor":0})", "rope_scaling.factor is 0"},
+        Bad{"rope_scaling", R"({"type":"dynamic","factor":"2"})", "rope_scaling.factor must be a number"},
+        Bad{"rope_scaling", R"({"rope_type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4})",
+            "low_freq_factor 4 must be below"},
+        Bad{"rope_scaling",
+            R"({"type":"yarn","factor":2,"rope_theta":1,"original_max_position_embeddings":4096})",
+            "give frequencies beyond"},
+        Bad{"rope_scaling", R"({"type":"longrope","short_factor":[1,2],"long_factor":[1,2]})",
+            "rope_scaling.short_factor must be a list of 8 numbers"}));
+
+TEST(Config, NotJson) {
+  for (const char* text : {"", "{", "[]", "null", "{\"a\":1,\"a\":2}"}) {
+    EXPECT_FALSE(Config::parse(text).has_value()) << text;
+  }
+}
+
+TEST(Families, EveryTruncationOfEveryFieldIsAnErrorNotACrash) {
+  for (const Family& family : families()) {
+    const std::string text = with("architectures", fmt::format("[\"{}\"]", family.architecture));
+    const auto spec = spec_of(text);
+    EXPECT_TRUE(!spec || spec->architecture == family.architecture);
+    for (std::size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(spec_of(text.substr(0, n)).has_value());
+  }
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,121 @@
+// What is derived from a spec: cache layout, rotary tables, parameter names, costs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "kernels/backends.h"
+#include "model/cache_layout.h"
+#include "model/inspect.h"
+#include "model/parameters.h"
+#include "model/rope.h"
+
+namespace octavo {
+namespace {
+
+// A network whose layers have these windows.
+ModelSpec with_windows(const std::vector<int>& windows) {
+  ModelSpec spec;
+  spec.dim = 64;
+  spec.vocab = 100;
+  spec.max_positions = 4096;
+  for (const int window : windows) {
+    LayerSpec layer;
+    layer.attention = {.q_heads = 4, .kv_heads = 2, .head_dim = 16, .window = window};
+    layer.mlp.hidden = 96;
+    spec.layers.push_back(layer);
+  }
+  return spec;
+}
+
+// Layers of one group have one window and different planes.
+void expect_sound(const ModelSpec& spec, const CacheLayout& layout, bool window_groups) {
+  ASSERT_EQ(layout.layers.size(), spec.layers.size());
+  std::set<std::pair<int, int>> places;
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const CacheLayer& place = layout.layers[i];
+    EXPECT_TRUE(places.emplace(place.group, place.plane).second);
+    EXPECT_LT(place.plane, layout.planes);
+    const int window = layout.groups.at(static_cast<std::size_t>(place.group)).window;
+    EXPECT_EQ(window, window_groups ? spec.layers[i].attention.window : 0);
+  }
+}
+
+TEST(CacheLayout, GroupsHaveEqualNumbersOfLayers) {
+  const auto check = [](const std::vector<int>& windows, std::size_t groups, int planes) {
+    const ModelSpec spec = with_windows(windows);
+    const CacheLayout layout = cache_layout(spec, {});
+    EXPECT_EQ(layout.groups.size(), groups);
+    EXPECT_EQ(layout.planes, planes);
+    expect_sound(spec, layout, true);
+    const CacheLayout full = cache_layout(spec, {.window_groups = false});
+    EXPECT_EQ(full.groups.size(), 1u);
+    EXPECT_EQ(full.planes, static_cast<int>(windows.size()));
+    expect_sound(spec, full, false);
+  };
+  check({0, 0, 0}, 1, 3);
+  check({8, 8, 8}, 1, 3);
+  check({8, 0, 8, 0}, 2, 2);                          // Gemma 2
+  check({8, 8, 8, 8, 8, 0, 8, 8, 8, 8, 8, 0}, 6, 2);  // Gemma 3: five to one
+  check({8, 8, 8, 8, 8, 0, 0, 0, 0}, 3, 4);           // 5 and 4: 5 is not within a quarter of 4
+  check({8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0}, 2, 6);     // 6 and 5: one group of each, one plane wasted
+}
+
+TEST(CacheLayout, LayersOfABlockDoNotOverlap) {
+  const Backend backend = make_reference_backend();
+  const CacheLayout layout = cache_layout(with_windows({8, 0, 8, 0}), {});
+  std::vector<std::byte> pool(static_cast<std::size_t>(3 * layout.block_bytes(backend.ops)));
+  const KvLayer first = layout.layer(backend.ops, pool.data(), 3, 0);
+  const KvLayer third = layout.layer(backend.ops, pool.data(), 3, 2);
+  EXPECT_EQ(third.data - first.data, backend.ops.kv_block_bytes(layout.kv));
+  EXPECT_EQ(first.stride_bytes, 2 * backend.ops.kv_block_bytes(layout.kv));
+}
+
+TEST(Rope, DynamicAndLongropeFollowTheConfiguredLength) {
+  RopeSpec rope{.rotary_dim = 16, .theta = 10000};
+  const std::vector<float> plain = rope_frequencies(rope, 64);
+  EXPECT_FLOAT_EQ(plain[0], 1);
+  EXPECT_FLOAT_EQ(plain[4], 0.01F);
+
+  rope.scaling = {.kind = RopeScalingKind::dynamic, .factor = 2, .original_positions = 64};
+  EXPECT_EQ(rope_frequencies(rope, 32), plain);
+  EXPECT_EQ(rope_frequencies(rope, 64), plain);
+  EXPECT_LT(rope_frequencies(rope, 65)[4], plain[4]);
+  EXPECT_LT(rope_frequencies(rope, 128)[4], rope_frequencies(rope, 65)[4]);
+
+  rope.scaling = {.kind = RopeScalingKind::longrope,
+                  .original_positions = 64,
+                  .short_factors = std::vector<double>(8, 1),
+                  .long_factors = std::vector<double>(8, 2)};
+  EXPECT_EQ(rope_frequencies(rope, 64), plain);
+  EXPECT_FLOAT_EQ(rope_frequencies(rope, 65)[0], 0.5F);
+}
+
+TEST(Rope, TablesHoldCosAndSinOfEveryPosition) {
+  ThreadPool pool(2);
+  const RopeTables tables = rope_tables({.rotary_dim = 4, .theta = 100}, 3, pool);
+  ASSERT_EQ(tables.cos.size(), 6u);
+  EXPECT_FLOAT_EQ(tables.cos[2 * 2 + 0], std::cos(2.0F));
+  EXPECT_FLOAT_EQ(tables.sin[2 * 2 + 1], std::sin(0.2F));
+}
+
+TEST(Costs, CountParametersAndWork) {
+  ModelSpec spec = with_windows({0, 8});
+  spec.tied = true;
+  // qkv 128 x 64, out 64 x 64, up 192 x 64, down 64 x 96: twice; embedding 100 x 64.
+  const std::int64_t layers = 2 * (128 * 64 + 64 * 64 + 192 * 64 + 64 * 96);
+  EXPECT_EQ(count_parameters(spec).total, layers + 6400);
+  EXPECT_EQ(count_parameters(spec).matrices, layers + 6400);
+  spec.tied = false;
+  EXPECT_EQ(count_parameters(spec).total, layers + 2 * 6400);
+
+  const PassCost one = pass_cost(spec, 1, 100, 2, 2);
+  EXPECT_DOUBLE_EQ(one.operations, 2.0 * static_cast<double>(layers + 6400) + 4 * 64 * (100 + 8));
+  EXPECT_DOUBLE_EQ(one.bytes, 2.0 * static_cast<double>(layers + 6400) + 2 * 2 * 32 * (100 + 1 + 8 + 1));
+  const PassCost three = pass_cost(spec, 3, 3, 2, 2);
+  EXPECT_DOUBLE_EQ(three.operations, 2.0 * static_cast<double>(3 * layers + 6400) + 4 * 64 * (6 + 6));
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,207 @@
+#include "model/families/common.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace octavo {
+namespace {
+
+constexpr Config::Range kLayers{1, 1024};
+constexpr Config::Range kHeads{1, 4096};
+constexpr Config::Range kHeadDim{2, 4096};
+constexpr Config::Range kDim{1, 1 << 20};
+constexpr Config::Range kVocab{1, 1 << 24};
+constexpr Config::Range kPositions{1, 1 << 27};
+constexpr Config::RealRange kEps{0, 1};
+constexpr Config::RealRange kTheta{1, 1e12};
+constexpr Config::RealRange kFactor{1e-3, 1e6};
+
+Result<Activation> read_activation(const Config& config, const Dialect& dialect) {
+  TRY(const std::string name, config.text(dialect.activation, std::string(dialect.activation_default)));
+  if (name == "silu" || name == "swish") return Activation::silu;
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "relu") return Activation::relu;
+  return field_failure(
+      dialect.activation, ErrorCode::unsupported,
+      "config.json: {} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh and relu",
+      dialect.activation, name);
+}
+
+Result<Attention> read_heads(const Config& config, const Dialect& dialect, int dim) {
+  Attention a;
+  TRY(a.q_heads, config.integer(dialect.heads, kHeads));
+  TRY(a.kv_heads, config.integer(dialect.kv_heads, kHeads, a.q_heads));
+  if (a.q_heads % a.kv_heads != 0) {
+    return invalid("num_key_value_heads", "config.json: {} {} is not a multiple of num_key_value_heads {}",
+                   dialect.heads, a.q_heads, a.kv_heads);
+  }
+  if (!config.has("head_dim") && dim % a.q_heads != 0) {
+    return invalid(dialect.heads, "config.json: {} {} does not divide {} {}", dialect.heads, a.q_heads,
+                   dialect.dim, dim);
+  }
+  TRY(a.head_dim, config.integer("head_dim", kHeadDim, dim / a.q_heads));
+  a.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.head_dim)));
+  return a;
+}
+
+// yarn, Peng et al., 2023, equation 15, and its refinement by DeepSeek.
+Result<double> yarn_attention_factor(const Config& rope, double factor) {
+  const auto scale = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
+  TRY(const double m, rope.number("mscale", {0, 100}, 0.0));
+  TRY(const double m_all, rope.number("mscale_all_dim", {0, 100}, 0.0));
+  return rope.number("attention_factor", kFactor, m != 0 && m_all != 0 ? scale(m) / scale(m_all) : scale(1));
+}
+
+Result<RopeScaling> read_scaling(const Config& config, const Config& rope, int rotary_dim, int positions) {
+  TRY(const std::string older, rope.text("type", "default"));
+  TRY(const std::string kind, rope.text("rope_type", older));
+  RopeScaling s;
+  s.original_positions = positions;
+  if (kind == "default") return s;
+  if (kind == "linear" || kind == "dynamic") {
+    s.kind = kind == "linear" ? RopeScalingKind::linear : RopeScalingKind::dynamic;
+    TRY(s.factor, rope.number("factor", kFactor));
+    return s;
+  }
+  TRY(s.original_positions, rope.integer("original_max_position_embeddings", kPositions, positions));
+  TRY(s.original_positions,
+      config.integer("original_max_position_embeddings", kPositions, s.original_positions));
+  const double stretch = static_cast<double>(positions) / s.original_positions;
+  if (kind == "llama3") {
+    s.kind = RopeScalingKind::llama3;
+    TRY(s.factor, rope.number("factor", kFactor));
+    TRY(s.low_freq_factor, rope.number("low_freq_factor", kFactor));
+    TRY(s.high_freq_factor, rope.number("high_freq_factor", kFactor));
+    if (s.low_freq_factor >= s.high_freq_factor) {
+      return invalid("low_freq_factor", "config.json: low_freq_factor {} must be below high_freq_factor {}",
+                     s.low_freq_factor, s.high_freq_factor);
+    }
+  } else if (kind == "yarn") {
+    s.kind = RopeScalingKind::yarn;
+    TRY(s.factor, rope.number("factor", kFactor, stretch));
+    TRY(s.beta_fast, rope.number("beta_fast", kFactor, s.beta_fast));
+    TRY(s.beta_slow, rope.number("beta_slow", kFactor, s.beta_slow));
+    TRY(s.truncate, rope.boolean("truncate", true));
+    TRY(s.attention_factor, yarn_attention_factor(rope, s.factor));
+  } else if (kind == "longrope" || kind == "su") {
+    s.kind = RopeScalingKind::longrope;
+    TRY(s.factor, rope.number("factor", kFactor, stretch));
+    const auto pairs = static_cast<std::size_t>(rotary_dim / 2);
+    TRY(s.short_factors, rope.numbers("short_factor", pairs, kFactor));
+    TRY(s.long_factors, rope.numbers("long_factor", pairs, kFactor));
+    const double suggested =
+        s.factor <= 1 ? 1 : std::sqrt(1 + std::log(s.factor) / std::log(std::max(s.original_positions, 2)));
+    TRY(s.attention_factor, rope.number("attention_factor", kFactor, suggested));
+  } else {
+    return field_failure(
+        "rope_type", ErrorCode::unsupported,
+        "config.json: rope_type is \"{}\"; supported are default, linear, dynamic, llama3, yarn "
+        "and longrope",
+        kind);
+  }
+  return s;
+}
+
+// The longest sequence that the scaling is meant for. llama3 and longrope configurations give it already
+// scaled.
+int scaled_positions(const RopeScaling& s, int positions) {
+  const bool scale = s.kind == RopeScalingKind::linear || s.kind == RopeScalingKind::dynamic ||
+                     s.kind == RopeScalingKind::yarn;
+  if (!scale) return positions;
+  return static_cast<int>(
+      std::clamp(s.original_positions * s.factor, 1.0, static_cast<double>(kPositions.most)));
+}
+
+}  // namespace
+
+Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int head_dim, int positions,
+                           std::string_view layer_type) {
+  TRY(std::optional<Config> rope, config.object("rope_scaling"));
+  if (!rope) {
+    TRY(rope, config.object("rope_parameters"));
+  }
+  if (rope && rope->has(layer_type)) {
+    TRY(rope, rope->object(layer_type));
+  } else if (layer_type == "sliding_attention") {
+    rope.reset();
+  }
+  RopeSpec spec;
+  TRY(spec.theta, config.number(dialect.theta, kTheta, dialect.theta_default));
+  TRY(double fraction, config.number(dialect.rotary_fraction, {0, 1}, dialect.rotary_fraction_default));
+  if (rope) {
+    TRY(spec.theta, rope->number("rope_theta", kTheta, spec.theta));
+    TRY(fraction, rope->number("partial_rotary_factor", {0, 1}, fraction));
+  }
+  spec.rotary_dim = static_cast<int>(head_dim * fraction);
+  if (spec.rotary_dim < 2 || spec.rotary_dim % 2 != 0) {
+    return invalid(dialect.rotary_fraction,
+                   "config.json: {} of {} elements of a head turn ({} {}); it must be an even number from 2",
+                   spec.rotary_dim, head_dim, dialect.rotary_fraction, fraction);
+  }
+  if (rope) {
+    TRY(spec.scaling, read_scaling(config, *rope, spec.rotary_dim, positions));
+  }
+  return spec;
+}
+
+Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
+  ModelSpec spec;
+  TRY(spec.dim, config.integer(dialect.dim, kDim));
+  TRY(spec.vocab, config.integer("vocab_size", kVocab));
+  TRY(spec.max_positions, config.integer(dialect.positions, kPositions));
+  TRY(spec.tied, config.boolean("tie_word_embeddings", dialect.tied_default));
+  TRY(const int layers, config.integer(dialect.layers, kLayers));
+  TRY(const double eps, config.number(dialect.eps, kEps, dialect.eps_default));
+
+  LayerSpec layer;
+  layer.pre_norm = dialect.norm;
+  layer.pre_norm.eps = static_cast<float>(eps);
+  TRY(layer.attention, read_heads(config, dialect, spec.dim));
+  TRY(layer.mlp.hidden, config.integer(dialect.hidden, kDim, dialect.hidden_default));
+  TRY(layer.mlp.activation, read_activation(config, dialect));
+  if (dialect.rotary) {
+    TRY(RopeSpec rope, read_rope(config, dialect, layer.attention.head_dim, spec.max_positions));
+    spec.max_positions = scaled_positions(rope.scaling, spec.max_positions);
+    spec.ropes.push_back(std::move(rope));
+    layer.attention.rope = 0;
+  }
+  spec.layers.assign(static_cast<std::size_t>(layers), layer);
+  spec.final_norm = layer.pre_norm;
+  return spec;
+}
+
+Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding) {
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  const bool any_slides = std::ranges::count(types, "sliding_attention") > 0;
+  if (!config.has("sliding_window") && !any_slides) return {};
+  TRY(const int window, config.integer("sliding_window", kPositions));
+  if (!types.empty() && types.size() != spec.layers.size()) {
+    return invalid("layer_types", "config.json: layer_types has {} entries, there are {} layers",
+                   types.size(), spec.layers.size());
+  }
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    if (!types.empty() && types[i] != "sliding_attention" && types[i] != "full_attention") {
+      return field_failure(
+          "layer_types", ErrorCode::unsupported,
+          "config.json: layer_types has \"{}\"; supported are full_attention and sliding_attention",
+          types[i]);
+    }
+    const bool slides = types.empty() ? sliding(static_cast<int>(i)) : types[i] == "sliding_attention";
+    spec.layers[i].attention.window = slides ? window : 0;
+  }
+  return {};
+}
+
+Result<float> multiplier(const Config& config, std::string_view field, float fallback) {
+  TRY(const double value, config.number(field, {1e-9, 1e9}, fallback));
+  return static_cast<float>(value);
+}
+
+Result<float> soft_cap(const Config& config, std::string_view field) {
+  TRY(const double value, config.number(field, {0, 1e9}, 0.0));
+  return static_cast<float>(value);
+}
+
+}  // namespace octavo

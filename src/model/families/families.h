@@ -1,0 +1,41 @@
+// The architectures that Octavo knows: config.json -> ModelSpec.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+struct Family {
+  std::string_view architecture;  // as in config.json's "architectures"
+  Result<ModelSpec> (*describe)(const Config&);
+};
+
+// Ascending by architecture.
+std::span<const Family> families();
+
+// Finds the family by config.architectures[0] and describes the network. Errors: invalid_argument naming the
+// field, unsupported listing what is supported.
+Result<ModelSpec> describe(const Config& config);
+
+Result<ModelSpec> describe_gemma(const Config& config);
+Result<ModelSpec> describe_gemma2(const Config& config);
+Result<ModelSpec> describe_gemma3(const Config& config);
+Result<ModelSpec> describe_glm(const Config& config);
+Result<ModelSpec> describe_glm4(const Config& config);
+Result<ModelSpec> describe_gpt2(const Config& config);
+Result<ModelSpec> describe_gpt_neox(const Config& config);
+Result<ModelSpec> describe_granite(const Config& config);
+Result<ModelSpec> describe_llama(const Config& config);
+Result<ModelSpec> describe_mistral(const Config& config);
+Result<ModelSpec> describe_olmo2(const Config& config);
+Result<ModelSpec> describe_phi3(const Config& config);
+Result<ModelSpec> describe_qwen2(const Config& config);
+Result<ModelSpec> describe_qwen3(const Config& config);
+Result<ModelSpec> describe_stablelm(const Config& config);
+
+}  // namespace octavo

@@ -1,0 +1,25 @@
+// GLM-4 (GLM team, 2024): half of each head turns, in interleaved pairs. The 0414 models (Glm4) add norms
+// behind both halves.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_glm(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.eps_default = 1.5625e-07, .rotary_fraction_default = 0.5}));
+  TRY(const bool bias, config.boolean("attention_bias", true));
+  for (LayerSpec& layer : spec.layers) layer.attention.qkv_bias = bias;
+  spec.ropes[0].interleaved = true;
+  spec.names.up = {"mlp.gate_up_proj"};
+  return spec;
+}
+
+Result<ModelSpec> describe_glm4(const Config& config) {
+  TRY(ModelSpec spec, describe_glm(config));
+  for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
+  spec.names.attention_post_norm = "post_self_attn_layernorm";
+  spec.names.mlp_post_norm = "post_mlp_layernorm";
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,39 @@
+// GPT-NeoX and Pythia (Black et al., 2022; Biderman et al., 2023): halves in parallel, a quarter of each head
+// turns, queries, keys and values fused head by head.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_gpt_neox(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
+                                              .activation_default = "gelu",
+                                              .eps = "layer_norm_eps",
+                                              .eps_default = 1e-5,
+                                              .norm = {.kind = NormKind::layer, .bias = true},
+                                              .theta = "rotary_emb_base",
+                                              .rotary_fraction = "rotary_pct",
+                                              .rotary_fraction_default = 0.25}));
+  TRY(const bool bias, config.boolean("attention_bias", true));
+  TRY(const bool parallel, config.boolean("use_parallel_residual", true));
+  for (LayerSpec& layer : spec.layers) {
+    if (parallel) layer.residual = Residual::parallel;
+    layer.attention.qkv_bias = layer.attention.out_bias = bias;
+    layer.mlp.gated = false;
+    layer.mlp.up_bias = layer.mlp.down_bias = true;
+  }
+  spec.names = {
+      .prefixes = {"gpt_neox."},
+      .lm_head = "embed_out",
+      .embedding = "embed_in",
+      .final_norm = "final_layer_norm",
+      .qkv = {"attention.query_key_value"},
+      .out = "attention.dense",
+      .up = {"mlp.dense_h_to_4h"},
+      .down = "mlp.dense_4h_to_h",
+      .qkv_order = QkvOrder::by_head,
+      .ignorable = {"*.attention.rotary_emb.inv_freq", "*.attention.bias", "*.attention.masked_bias"}};
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,28 @@
+// StableLM 2 (Bellagente et al., 2024): layer norms, a quarter of each head turns; the 12B adds norms of
+// queries and keys, and halves in parallel.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_stablelm(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.eps = "layer_norm_eps",
+                                              .eps_default = 1e-5,
+                                              .norm = {.kind = NormKind::layer, .bias = true},
+                                              .rotary_fraction_default = 0.25}));
+  TRY(const bool bias, config.boolean("use_qkv_bias", false));
+  TRY(const bool parallel, config.boolean("use_parallel_residual", false));
+  TRY(const bool qk_norm, config.boolean("qk_layernorm", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention.qkv_bias = bias;
+    if (parallel) layer.residual = Residual::parallel_shared;
+    if (!qk_norm) continue;
+    layer.attention.qk_norm = QkNorm::per_head;
+    layer.attention.qk_norm_spec = {.kind = NormKind::layer, .eps = layer.pre_norm.eps};
+  }
+  spec.names.q_norm = "self_attn.q_layernorm.norms";
+  spec.names.k_norm = "self_attn.k_layernorm.norms";
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,27 @@
+// How a model's makers want it sampled, and which tokens end its texts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo {
+
+struct GenerationConfig {
+  std::vector<std::int32_t> eos_ids;  // ascending, each once
+  std::optional<double> temperature;
+  std::optional<double> top_p;
+  std::optional<int> top_k;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
+  std::optional<int> max_new_tokens;
+};
+
+// Reads generation_config.json, and the end tokens of config.json beside it; files that are not there say
+// nothing. Errors: corrupt, naming the field that is not of its type.
+Result<GenerationConfig> load_generation_config(const std::string& directory);
+
+}  // namespace octavo

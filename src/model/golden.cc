@@ -1,0 +1,183 @@
+#include "model/golden.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "tensor/mapped_file.h"
+#include "weights/safetensors.h"
+
+namespace octavo::golden {
+namespace {
+
+const std::filesystem::path kRoot = "tests/data/models";
+
+template <class T>
+std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view name) {
+  std::vector<T> values;
+  for (const StoredTensor& t : tensors) {
+    if (t.name != name) continue;
+    values.resize(t.bytes.size() / sizeof(T));
+    std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
+  }
+  return values;
+}
+
+// One sequence's cache and batches for it.
+class Sequence {
+ public:
+  Sequence(const Model& model, const CacheLayout& layout, Backend& backend, std::int64_t length,
+           int chunk_max)
+      : layout_(layout),
+        backend_(backend),
+        blocks_each_((length + layout.kv.block_size - 1) / layout.kv.block_size) {
+    const std::int64_t groups = std::ssize(layout.groups);
+    const std::int64_t blocks = groups * blocks_each_;
+    cache_.assign(static_cast<std::size_t>(blocks * layout.block_bytes(backend.ops)), std::byte{0xff});
+    for (std::size_t i = 0; i < layout.layers.size(); ++i) {
+      layers_.push_back(layout.layer(backend.ops, cache_.data(), blocks, static_cast<int>(i)));
+    }
+    for (std::int64_t group = 0; group < groups; ++group) {
+      for (std::int64_t i = 0; i < blocks_each_; ++i) {
+        tables_.push_back(static_cast<std::int32_t>((blocks - 1 - i * groups - group)));
+      }
+      AttentionLimits limits = attention_limits(model, layout, chunk_max, 1);
+      plans_.push_back(backend.ops.make_attention_plan(*backend.device, limits));
+    }
+    slots_.resize(layout.groups.size());
+    batches_.resize(layout.groups.size());
+  }
+
+  std::span<const KvLayer> layers() const { return layers_; }
+
+  // The groups' batches for tokens [begin, end).
+  std::span<const GroupBatch> batches(std::int32_t begin, std::int32_t end) {
+    const std::int64_t size = layout_.kv.block_size;
+    for (std::size_t g = 0; g < batches_.size(); ++g) {
+      const std::span table = std::span(tables_).subspan(g * static_cast<std::size_t>(blocks_each_),
+                                                         static_cast<std::size_t>(blocks_each_));
+      const int window = layout_.groups[g].window;
+      for (std::int64_t block = 0; window > 0 && (block + 1) * size <= begin - window + 1; ++block) {
+        table[static_cast<std::size_t>(block)] = -1;
+      }
+      slots_[g].clear();
+      for (std::int64_t t = begin; t < end; ++t) {
+        slots_[g].push_back(table[static_cast<std::size_t>(t / size)] * size + t % size);
+      }
+      const std::int32_t starts[] = {0, end - begin};
+      backend_.ops.plan_attention(
+          *backend_.stream,
+          {.query_starts = starts, .lengths = {&end, 1}, .block_tables = table, .table_stride = blocks_each_},
+          *plans_[g]);
+      batches_[g] = {plans_[g].get(), View::of(std::span(slots_[g]))};
+    }
+    return batches_;
+  }
+
+ private:
+  const CacheLayout& layout_;
+  Backend& backend_;
+  std::int64_t blocks_each_;
+  std::vector<std::byte> cache_;
+  std::vector<KvLayer> layers_;
+  std::vector<std::int32_t> tables_;  // [groups, blocks_each]
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;
+  std::vector<std::vector<std::int64_t>> slots_;
+  std::vector<GroupBatch> batches_;
+};
+
+}  // namespace
+
+std::vector<std::string> names() {
+  std::vector<std::string> found;
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot, ec)) {
+    if (entry.is_directory()) found.push_back(entry.path().filename());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+Golden read(const std::string& name) {
+  const std::string directory = kRoot / name;
+  const auto file = MappedFile::open(directory + "/golden.safetensors");
+  CHECK(file.has_value(), "{}", name);
+  const auto tensors = parse_safetensors(file->bytes(), name);
+  CHECK(tensors.has_value(), "{}", tensors.error().message);
+  Golden golden{name,
+                directory,
+                values_of<std::int32_t>(*tensors, "ids"),
+                values_of<float>(*tensors, "logits"),
+                values_of<float>(*tensors, "bf16_kl"),
+                {}};
+  const auto length = values_of<std::int32_t>(*tensors, "max_model_len");
+  if (!length.empty()) golden.max_model_len = length[0];
+  return golden;
+}
+
+Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
+                               const std::vector<int>& chunks, const CacheOptions& options) {
+  const auto length = static_cast<std::int32_t>(ids.size());
+  const int chunk_max = std::min(length, *std::ranges::max_element(chunks));
+  const CacheLayout layout = cache_layout(model.spec, options);
+  TRY(Decoder decoder,
+      Decoder::make(model, layout, backend, {.max_tokens = chunk_max, .max_logit_rows = chunk_max}));
+  Sequence sequence(model, layout, backend, length, chunk_max);
+
+  const std::int64_t vocab = model.spec.vocab;
+  std::vector<float> logits(ids.size() * static_cast<std::size_t>(vocab));
+  std::size_t next = 0;
+  for (std::int32_t begin = 0; begin < length;) {
+    const std::int32_t count = std::min(length - begin, chunks[std::min(next++, chunks.size() - 1)]);
+    std::vector<std::int32_t> positions;
+    std::vector<std::int32_t> rows;
+    for (std::int32_t i = 0; i < count; ++i) {
+      positions.push_back(begin + i);
+      rows.push_back(i);
+    }
+    decoder.forward(
+        {.ids = View::of(ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count))),
+         .positions = View::of(std::span(positions)),
+         .groups = sequence.batches(begin, begin + count)},
+        sequence.layers());
+    decoder.logits(View::of(std::span(rows)),
+                   View::of(logits.data() + begin * vocab, DType::f32, {count, vocab}));
+    begin += count;
+  }
+  backend.stream->synchronize();
+  return logits;
+}
+
+float max_difference(std::span<const float> a, std::span<const float> b) {
+  CHECK(a.size() == b.size());
+  float most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const float d = std::abs(a[i] - b[i]);
+    if (!(d <= most)) most = std::isnan(d) ? INFINITY : d;
+  }
+  return most;
+}
+
+double mean_kl(std::span<const float> p, std::span<const float> q, std::int64_t vocab) {
+  const auto log_sum = [&](const float* x) {
+    const float top = *std::max_element(x, x + vocab);
+    double sum = 0;
+    for (std::int64_t i = 0; i < vocab; ++i) sum += std::exp(double{x[i]} - top);
+    return top + std::log(sum);
+  };
+  double kl = 0;
+  const std::int64_t rows = std::ssize(p) / vocab;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* a = p.data() + row * vocab;
+    const float* b = q.data() + row * vocab;
+    const double shift_a = log_sum(a);
+    const double shift_b = log_sum(b);
+    for (std::int64_t i = 0; i < vocab; ++i) {
+      kl += std::exp(a[i] - shift_a) * ((a[i] - shift_a) - (b[i] - shift_b));
+    }
+  }
+  return kl / static_cast<double>(rows);
+}
+
+}  // namespace octavo::golden

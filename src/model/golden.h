@@ -1,0 +1,37 @@
+// For tests: the golden checkpoints of tests/data/models, and running a model over a prompt in any chunks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/decoder.h"
+
+namespace octavo::golden {
+
+struct Golden {
+  std::string name;
+  std::string directory;
+  std::vector<std::int32_t> ids;
+  std::vector<float> logits;  // [ids, vocab]
+  std::vector<float>
+      bf16_kl;  // KL(f32 || transformers' bf16) at each position; empty when not stored in bf16
+  std::optional<int> max_model_len;
+};
+
+// Every case, ascending by name; tests run in the project's root.
+std::vector<std::string> names();
+Golden read(const std::string& name);
+
+// Logits of every position, [ids, vocab], when the prompt is run in chunks of these sizes (the last one
+// repeats). The cache begins as NaN, blocks are dealt out of order, and table entries that left a window are
+// wiped: an operator that reads what it must not is found out.
+Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
+                               const std::vector<int>& chunks, const CacheOptions& cache);
+
+float max_difference(std::span<const float> a, std::span<const float> b);
+// Mean over the rows of KL(p || q), from logits.
+double mean_kl(std::span<const float> p, std::span<const float> q, std::int64_t vocab);
+
+}  // namespace octavo::golden

@@ -1,0 +1,33 @@
+// What a network costs, and the text of `octavo model inspect`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "kernels/ops.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+struct ParameterCount {
+  std::int64_t total = 0;     // a tied matrix counts once
+  std::int64_t matrices = 0;  // what every token is multiplied with: no embeddings, norms, biases
+};
+ParameterCount count_parameters(const ModelSpec& spec);
+
+// Least traffic and work of one forward pass of one sequence: `tokens` new tokens, `context` in all. Every
+// matrix and every cached key and value that somebody sees is read once; a multiplication and an addition are
+// two operations; logits for the last token only.
+struct PassCost {
+  double bytes = 0;
+  double operations = 0;
+};
+PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t context,
+                   std::size_t weight_element_bytes, std::size_t cache_element_bytes);
+
+// Architecture, parameters, memory plan, KV cache and roofline of the model in a directory. Reads the headers
+// of the checkpoint, not its data. Errors: as Model::load.
+Result<std::string> inspect(const std::string& directory, const Ops& ops);
+
+}  // namespace octavo

@@ -1,0 +1,48 @@
+#include "model/model.h"
+
+#include "model/config.h"
+#include "model/families/families.h"
+#include "model/parameters.h"
+#include "model/weight_loader.h"
+
+namespace octavo {
+namespace {
+
+Result<int> checked_length(const ModelSpec& spec, std::optional<int> wanted) {
+  if (!wanted) return spec.max_positions;
+  if (*wanted < 1 || *wanted > spec.max_positions) {
+    return invalid("max_model_len", "max_model_len is {}, this model takes 1 to {} tokens", *wanted,
+                   spec.max_positions);
+  }
+  return *wanted;
+}
+
+}  // namespace
+
+Result<ModelSpec> load_spec(const std::string& directory) {
+  TRY(const Config config, Config::load(directory));
+  return describe(config);
+}
+
+Result<std::unique_ptr<Model>> Model::load(const std::string& directory, Backend& backend,
+                                           const LoadOptions& options) {
+  auto model = std::make_unique<Model>();
+  TRY(model->spec, load_spec(directory));
+  TRY(model->max_model_len, checked_length(model->spec, options.max_model_len));
+  TRY(const Checkpoint checkpoint, Checkpoint::open(directory));
+  TRY(const Parameters parameters, checked_parameters(model->spec, checkpoint));
+  TRY_VOID(load_weights(checkpoint, parameters, backend, options, *model));
+  return model;
+}
+
+std::size_t Model::weight_bytes() const {
+  std::size_t sum = vectors.bytes();
+  const auto add = [&](const WeightPtr& weight) { sum += weight != nullptr ? weight->bytes() : 0; };
+  for (const WeightPtr* weight : {&embedding, &positions, &own_lm_head}) add(*weight);
+  for (const LayerWeights& layer : layers) {
+    for (const Linear* linear : {&layer.qkv, &layer.out, &layer.up, &layer.down}) add(linear->weight);
+  }
+  return sum;
+}
+
+}  // namespace octavo

@@ -1,0 +1,70 @@
+// A network with its weights, ready to run on one backend. Loading uses the backend and its stream: nothing
+// else may use them meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/ops.h"
+#include "model/spec.h"
+#include "tensor/buffer.h"
+
+namespace octavo {
+
+// The format of weights and activations. automatic: as in the checkpoint. bfloat16 and float16 convert the
+// matrices; float32 computes in single precision and leaves narrower matrices as they are, which changes no
+// number. Activations are bf16 with bf16 matrices unless float32 is asked for, else f32.
+enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
+
+struct LoadOptions {
+  ModelDType dtype = ModelDType::automatic;
+  std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
+  int threads = 0;                        // that read and check; 0: as many as this process may use
+  // Called after each matrix.
+  std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
+};
+
+struct Linear {
+  WeightPtr weight;
+  View bias;  // f32 [rows]; optional
+};
+
+struct LayerWeights {
+  Norm attention_norm, attention_post_norm, mlp_norm, mlp_post_norm, q_norm, k_norm;
+  Linear qkv, out, up, down;
+};
+
+struct Model {
+  ModelSpec spec;
+  int max_model_len = 0;  // rows of the rotary tables
+  DType activation = DType::f32;
+
+  WeightPtr embedding;
+  WeightPtr positions;    // optional
+  WeightPtr own_lm_head;  // null when tied
+  std::vector<LayerWeights> layers;
+  Norm final_norm;
+  std::vector<Rope> ropes;  // beside spec.ropes
+  Buffer vectors;           // holds all norms, biases and rotary tables
+
+  const Weight& lm_head() const { return spec.tied ? *embedding : *own_lm_head; }
+  // Of all matrices and vectors, as prepared.
+  std::size_t weight_bytes() const;
+
+  // Reads config.json and the safetensors files of a directory. Errors: a configuration or a checkpoint that
+  // is wrong or not supported (the message names field or tensor), a backend that cannot run the network, a
+  // max_model_len beyond what the model is meant for, not enough memory.
+  static Result<std::unique_ptr<Model>> load(const std::string& directory, Backend& backend,
+                                             const LoadOptions& options = {});
+};
+
+// The spec of a directory's config.json alone.
+Result<ModelSpec> load_spec(const std::string& directory);
+
+}  // namespace octavo

@@ -1,0 +1,97 @@
+// Every family against transformers: tests/data/models, made by tools/goldens/make_model_goldens.py.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kernels/backends.h"
+#include "model/golden.h"
+
+namespace octavo {
+namespace {
+
+using golden::Golden;
+
+struct NamedBackend {
+  std::string name;
+  Backend backend;
+};
+
+// The reference, and the CPU backend for every instruction set that this processor has.
+std::vector<NamedBackend> backends() {
+  std::vector<NamedBackend> list;
+  list.push_back({"reference", make_reference_backend()});
+  for (const auto& [name, isa] :
+       {std::pair{"cpu avx2", CpuIsa::avx2}, std::pair{"cpu avx512", CpuIsa::avx512},
+        std::pair{"cpu avx512_bf16", CpuIsa::avx512_bf16}, std::pair{"cpu neon", CpuIsa::neon}}) {
+    if (auto cpu = make_cpu_backend({.threads = 2, .isa = isa})) list.push_back({name, std::move(*cpu)});
+  }
+  return list;
+}
+
+std::unique_ptr<Model> load(const Golden& golden, Backend& backend, ModelDType dtype) {
+  auto model = Model::load(golden.directory, backend,
+                           {.dtype = dtype, .max_model_len = golden.max_model_len, .threads = 2});
+  EXPECT_TRUE(model.has_value()) << (model ? "" : model.error().message);
+  return model ? std::move(*model) : nullptr;
+}
+
+std::vector<float> logits_of(const Model& model, Backend& backend, const Golden& golden,
+                             const std::vector<int>& chunks, CacheOptions cache = {}) {
+  cache.dtype = model.activation;
+  auto logits = golden::run(model, backend, golden.ids, chunks, cache);
+  EXPECT_TRUE(logits.has_value());
+  return logits.value_or(std::vector<float>{});
+}
+
+class ModelGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(ModelGolden, LogitsAreThoseOfTransformers) {
+  const Golden golden = golden::read(GetParam());
+  for (auto& [name, backend] : backends()) {
+    SCOPED_TRACE(name);
+    const auto model = load(golden, backend, ModelDType::float32);
+    ASSERT_NE(model, nullptr);
+    const int all = static_cast<int>(golden.ids.size());
+    const auto whole = logits_of(*model, backend, golden, {all});
+    const float difference = golden::max_difference(whole, golden.logits);
+    fmt::print("max |logit difference| {:<22} {:<15} {:.1e}\n", golden.name, name, difference);
+    EXPECT_LE(difference, 1e-4F);
+
+    // However the prompt is cut and the cache is laid out, the very same numbers.
+    EXPECT_EQ(whole, logits_of(*model, backend, golden, {1}));
+    EXPECT_EQ(whole, logits_of(*model, backend, golden, {1, 7}));
+    EXPECT_EQ(whole, logits_of(*model, backend, golden, {13, 1, 2, 16}));
+    EXPECT_EQ(whole, logits_of(*model, backend, golden, {7}, {.block_size = 32, .window_groups = false}));
+  }
+}
+
+TEST_P(ModelGolden, Bf16IsAsGoodAsTransformers) {
+  const Golden golden = golden::read(GetParam());
+  if (golden.bf16_kl.empty()) GTEST_SKIP() << "not stored in bf16";
+  const double theirs = std::accumulate(golden.bf16_kl.begin(), golden.bf16_kl.end(), 0.0) /
+                        static_cast<double>(golden.ids.size());
+  for (auto& [name, backend] : backends()) {
+    SCOPED_TRACE(name);
+    const auto model = load(golden, backend, ModelDType::automatic);
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->activation, DType::bf16);
+    const auto logits = logits_of(*model, backend, golden, {static_cast<int>(golden.ids.size())});
+    const double ours = golden::mean_kl(golden.logits, logits, model->spec.vocab);
+    fmt::print("bf16 KL to f32 {:<22} {:<15} {:.1e}, transformers {:.1e}\n", golden.name, name, ours, theirs);
+    EXPECT_LE(ours, 1.5 * theirs);
+    EXPECT_EQ(logits, logits_of(*model, backend, golden, {1, 7}));
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& param) {
+  std::string name = param.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Families, ModelGolden, testing::ValuesIn(golden::names()), test_name);
+
+TEST(ModelGoldenData, IsThere) { EXPECT_GE(golden::names().size(), 30u); }
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,155 @@
+// Loading: damaged checkpoints, formats, limits.
+#include "model/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "kernels/backends.h"
+#include "model/golden.h"
+#include "model/inspect.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A copy of a golden checkpoint to damage.
+class ModelLoad : public testing::Test {
+ protected:
+  ModelLoad()
+      : directory_(fs::path(testing::TempDir()) /
+                   (std::string("model_") + testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::remove_all(directory_);
+    fs::copy("tests/data/models/llama-f32", directory_);
+  }
+  ~ModelLoad() override { fs::remove_all(directory_); }
+
+  void replace(const std::string& file, std::string_view from, std::string_view to) {
+    std::string text = read_file(directory_ / file);
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, from.size(), to);
+    std::ofstream(directory_ / file, std::ios::binary) << text;
+  }
+  std::string error(const LoadOptions& options = {}) {
+    const auto model = Model::load(directory_, backend_, options);
+    return model ? "loaded" : model.error().message;
+  }
+
+  fs::path directory_;
+  Backend backend_ = make_reference_backend();
+};
+
+TEST_F(ModelLoad, ReportsProgress) {
+  std::size_t last = 0;
+  std::size_t in_all = 0;
+  LoadOptions options;
+  options.progress = [&](std::size_t done, std::size_t all) {
+    EXPECT_GT(done, last);
+    last = done;
+    in_all = all;
+  };
+  EXPECT_EQ(error(options), "loaded");
+  EXPECT_GT(last, in_all * 9 / 10);
+  EXPECT_LE(last, in_all);
+}
+
+TEST_F(ModelLoad, MissingTensor) {
+  replace("model.safetensors", "model.norm.weight", "model.morn.weight");
+  EXPECT_THAT(error(), HasSubstr("1 of 21 tensors are missing: model.norm.weight"));
+}
+
+TEST_F(ModelLoad, UnusedTensor) {
+  replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
+  EXPECT_THAT(error(), HasSubstr("9 tensors have no place in this architecture: model.layers.1."));
+}
+
+TEST_F(ModelLoad, WrongShape) {
+  replace("config.json", "\"vocab_size\": 128", "\"vocab_size\": 127");
+  EXPECT_THAT(error(), HasSubstr("has shape [128, 48], config.json asks for [127, 48]"));
+}
+
+TEST_F(ModelLoad, NotANumber) {
+  std::string bytes = read_file(directory_ / "model.safetensors");
+  const std::uint32_t nan = 0x7fc00000;
+  std::memcpy(bytes.data() + bytes.size() - 4, &nan, 4);
+  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  EXPECT_THAT(error(), HasSubstr("tensor model.norm.weight holds NaN or infinity"));
+  std::memset(bytes.data() + bytes.size() - 4, 0, 4);
+  std::memcpy(bytes.data() + bytes.size() - 4000, &nan, 4);
+  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  EXPECT_THAT(error(), HasSubstr("holds NaN or infinity"));
+}
+
+TEST_F(ModelLoad, LengthBeyondTheModel) {
+  EXPECT_THAT(error({.max_model_len = 257}), HasSubstr("max_model_len is 257, this model takes 1 to 256"));
+  EXPECT_THAT(error({.max_model_len = 0}), HasSubstr("max_model_len is 0"));
+  EXPECT_EQ(error({.max_model_len = 256}), "loaded");
+}
+
+TEST_F(ModelLoad, NoSuchDirectory) {
+  const auto model = Model::load("no/such/place", backend_);
+  ASSERT_FALSE(model.has_value());
+  EXPECT_EQ(model.error().code, ErrorCode::not_found);
+  EXPECT_THAT(model.error().message, HasSubstr("no/such/place/config.json"));
+}
+
+// A tensor's data may begin at any byte: lengthen the header by one space.
+TEST_F(ModelLoad, MisalignedData) {
+  std::string bytes = read_file(directory_ / "model.safetensors");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  bytes.insert(8 + length, " ");
+  ++length;
+  std::memcpy(bytes.data(), &length, 8);
+  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  const golden::Golden golden = golden::read("llama-f32");
+  const auto model = Model::load(directory_, backend_);
+  ASSERT_TRUE(model.has_value()) << model.error().message;
+  const auto logits = golden::run(**model, backend_, golden.ids, {40}, {.dtype = DType::f32});
+  EXPECT_LE(golden::max_difference(*logits, golden.logits), 1e-4F);
+}
+
+TEST_F(ModelLoad, ConvertsToTheFormatAskedFor) {
+  const auto bytes_as = [&](ModelDType dtype) {
+    const auto model = Model::load(directory_, backend_, {.dtype = dtype});
+    EXPECT_EQ((*model)->activation, dtype == ModelDType::bfloat16 ? DType::bf16 : DType::f32);
+    return (*model)->embedding->bytes();
+  };
+  EXPECT_EQ(bytes_as(ModelDType::automatic), 128u * 48 * 4);
+  EXPECT_EQ(bytes_as(ModelDType::float32), 128u * 48 * 4);
+  EXPECT_EQ(bytes_as(ModelDType::bfloat16), 128u * 48 * 2);
+  EXPECT_EQ(bytes_as(ModelDType::float16), 128u * 48 * 2);
+}
+
+TEST_F(ModelLoad, BeyondTheFormatAskedFor) {
+  std::string bytes = read_file(directory_ / "model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), 8);
+  const float large = 1e6F;  // finite in f32 and bf16, infinite in f16
+  std::memcpy(bytes.data() + 8 + header, &large, 4);
+  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  EXPECT_EQ(error(), "loaded");
+  EXPECT_EQ(error({.dtype = ModelDType::bfloat16}), "loaded");
+  EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("holds NaN or infinity in f16"));
+}
+
+TEST_F(ModelLoad, InspectTellsWhatThereIs) {
+  const auto text = inspect(directory_, backend_.ops);
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("LlamaForCausalLM"));
+  EXPECT_THAT(*text, HasSubstr("2 x 3 query and 1 key heads of 16"));
+  EXPECT_THAT(*text, HasSubstr("decode at context 256"));
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,108 @@
+#include "model/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace octavo {
+namespace {
+
+constexpr double kTurn = 2 * std::numbers::pi;
+
+// The theta of dynamic scaling for sequences of this length.
+double dynamic_theta(const RopeSpec& rope, int length) {
+  const RopeScaling& s = rope.scaling;
+  const double ratio = static_cast<double>(std::max(length, s.original_positions)) / s.original_positions;
+  const double dim = rope.rotary_dim;
+  return rope.theta * std::pow(s.factor * ratio - (s.factor - 1), dim / (dim - 2));
+}
+
+double llama3_frequency(const RopeScaling& s, double frequency) {
+  const double turns = s.original_positions * frequency / kTurn;  // within the length of training
+  if (turns < s.low_freq_factor) return frequency / s.factor;
+  if (turns > s.high_freq_factor) return frequency;
+  const double blend = (turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
+  return (1 - blend) * frequency / s.factor + blend * frequency;
+}
+
+// Pairs below `low` keep their frequency, pairs above `high` are divided by the factor, between them a ramp.
+struct YarnRamp {
+  double low;
+  double high;
+  double share(int pair) const { return std::clamp((pair - low) / (high - low), 0.0, 1.0); }
+};
+
+YarnRamp yarn_ramp(const RopeSpec& rope) {
+  const RopeScaling& s = rope.scaling;
+  // The pair (not rounded) that makes that many turns within the length of training.
+  const auto pair_of = [&](double turns) {
+    return rope.rotary_dim * std::log(s.original_positions / (turns * kTurn)) / (2 * std::log(rope.theta));
+  };
+  double low = pair_of(s.beta_fast);
+  double high = pair_of(s.beta_slow);
+  if (s.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, rope.rotary_dim - 1.0);
+  if (low == high) high += 0.001;
+  return {low, high};
+}
+
+}  // namespace
+
+std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len) {
+  const RopeScaling& s = rope.scaling;
+  const double theta = s.kind == RopeScalingKind::dynamic ? dynamic_theta(rope, max_model_len) : rope.theta;
+  const YarnRamp ramp = s.kind == RopeScalingKind::yarn ? yarn_ramp(rope) : YarnRamp{0, 1};
+  const auto& divisors = max_model_len > s.original_positions ? s.long_factors : s.short_factors;
+
+  std::vector<float> frequencies;
+  for (int pair = 0; pair < rope.rotary_dim / 2; ++pair) {
+    const double plain = std::pow(theta, -2.0 * pair / rope.rotary_dim);
+    double f = plain;
+    switch (s.kind) {
+      case RopeScalingKind::none:
+      case RopeScalingKind::dynamic:
+        break;
+      case RopeScalingKind::linear:
+        f = plain / s.factor;
+        break;
+      case RopeScalingKind::llama3:
+        f = llama3_frequency(s, plain);
+        break;
+      case RopeScalingKind::yarn:
+        f = plain / s.factor * ramp.share(pair) + plain * (1 - ramp.share(pair));
+        break;
+      case RopeScalingKind::longrope:
+        f = plain / divisors[static_cast<std::size_t>(pair)];
+        break;
+    }
+    frequencies.push_back(static_cast<float>(f));
+  }
+  return frequencies;
+}
+
+RopeTables rope_tables(const RopeSpec& rope, int positions, ThreadPool& pool) {
+  constexpr std::int64_t kPositionsAtOnce = 256;
+  const std::vector<float> frequencies = rope_frequencies(rope, positions);
+  const auto scale = static_cast<float>(rope.scaling.attention_factor);
+  const std::size_t pairs = frequencies.size();
+  RopeTables tables;
+  tables.cos.resize(static_cast<std::size_t>(positions) * pairs);
+  tables.sin.resize(tables.cos.size());
+  pool.for_ranges(positions, kPositionsAtOnce, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t position = begin; position < end; ++position) {
+      const std::size_t row = static_cast<std::size_t>(position) * pairs;
+      for (std::size_t pair = 0; pair < pairs; ++pair) {
+        const float angle = static_cast<float>(position) * frequencies[pair];
+        tables.cos[row + pair] = std::cos(angle) * scale;
+        tables.sin[row + pair] = std::sin(angle) * scale;
+      }
+    }
+  });
+  return tables;
+}
+
+}  // namespace octavo

@@ -1,0 +1,35 @@
+// Names for prefixes: a hash for each full block of tokens that covers everything before it, too.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "request/sampling_params.h"
+
+namespace octavo {
+
+inline constexpr int kBlockSizeMax = 1024;  // tokens
+
+struct PrefixHashOptions {
+  HashAlgorithm algorithm = HashAlgorithm::xxh3_128;
+  std::uint64_t seed = 0;  // secret_seed(), unless hashes must agree between processes
+  // The function itself; tests put one here that collides.
+  Hash128 (*hash)(HashAlgorithm, std::span<const std::byte>, std::uint64_t) = &hash_bytes;
+};
+
+class PrefixHasher {
+ public:
+  explicit PrefixHasher(PrefixHashOptions options, int block_size);
+
+  // Extends `keys` to one for each full block of `tokens`: key[i] = H(key[i-1], tokens of block i), where the
+  // salt stands before the first. What `keys` holds already is believed.
+  void extend(std::span<const TokenId> tokens, Hash128 salt, std::vector<Hash128>& keys) const;
+
+ private:
+  PrefixHashOptions options_;
+  std::size_t block_size_;
+};
+
+}  // namespace octavo

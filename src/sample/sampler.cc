@@ -1,0 +1,265 @@
+#include "sample/sampler.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/random.h"
+
+namespace octavo {
+namespace {
+
+constexpr float kBan = -std::numeric_limits<float>::infinity();
+
+// What a row is to report; top_count -1: nothing.
+struct Report {
+  int top_count = -1;
+  std::span<const TokenId> ids;  // instead of the most likely
+
+  std::size_t columns() const {
+    return ids.empty() ? static_cast<std::size_t>(std::max(top_count, 0)) : ids.size();
+  }
+};
+
+Report report_of(const SampleRow& row, std::size_t vocab) {
+  const SamplingParams& params = row.sequence->params();
+  const bool forced = row.forced >= 0;
+  if (!forced && !params.logprob_token_ids.empty()) return {0, params.logprob_token_ids};
+  const std::optional<int> asked = forced ? params.prompt_logprobs : params.logprobs;
+  if (!asked) return {};
+  const int most = static_cast<int>(vocab);
+  return {*asked == -1 ? most : std::min(*asked, most), {}};
+}
+
+bool penalised(const SampleRow& row) { return row.forced < 0 && !row.sequence->history().ids().empty(); }
+bool masked(const SampleRow& row) { return row.forced < 0 && !row.sequence->allowed().empty(); }
+
+// The most entries that the row's list of biases and bans can have.
+std::size_t biases_max(const SampleRow& row) {
+  return row.forced < 0 ? row.sequence->bias().size() + row.sequence->bans_max() : 0;
+}
+
+// Puts bias and bans together by id, a ban before a bias. Returns how many there are.
+std::size_t merge(std::span<const std::pair<TokenId, float>> bias, std::span<const TokenId> bans,
+                  std::span<std::int32_t> ids, std::span<float> values) {
+  std::size_t count = 0;
+  auto next = bias.begin();
+  const auto put = [&](TokenId id, float value) {
+    ids[count] = id;
+    values[count++] = value;
+  };
+  for (const TokenId ban : bans) {
+    for (; next != bias.end() && next->first < ban; ++next) put(next->first, next->second);
+    if (next != bias.end() && next->first == ban) ++next;
+    put(ban, kBan);
+  }
+  for (; next != bias.end(); ++next) put(next->first, next->second);
+  return count;
+}
+
+}  // namespace
+
+Result<> Sampler::launch(const View& logits, std::span<const SampleRow> rows) {
+  CHECK(logits.size(0) == static_cast<std::int64_t>(rows.size()), "{} rows of logits for {}", logits.size(0),
+        rows.size());
+  results_.clear();
+  results_.resize(rows.size());
+  if (rows.empty()) return {};
+  const auto vocab = static_cast<std::size_t>(logits.size(1));
+  lay_out(rows, vocab);
+  TRY_VOID(in_.fit(*backend_.device));
+  TRY_VOID(out_.fit(*backend_.device));
+  pack(rows, vocab);
+  in_.upload(*backend_.device, *backend_.stream);
+  backend_.ops.sample(*backend_.stream, arguments(logits));
+  out_.download(*backend_.device, *backend_.stream);
+  return {};
+}
+
+void Sampler::lay_out(std::span<const SampleRow> rows, std::size_t vocab) {
+  std::size_t history = 0, biases = 0, masks = 0, reported = 0, columns = 0;
+  for (const SampleRow& row : rows) {
+    CHECK(row.sequence->vocab_size() == static_cast<int>(vocab) && row.forced < row.sequence->vocab_size(),
+          "a row of {} logits for a vocabulary of {}, forced token {}", vocab, row.sequence->vocab_size(),
+          row.forced);
+    if (penalised(row)) history += row.sequence->history().ids().size();
+    biases += biases_max(row);
+    masks += masked(row) ? 1 : 0;
+    const Report report = report_of(row, vocab);
+    reported += report.ids.size();
+    columns = std::max(columns, report.columns());
+  }
+  const std::size_t n = rows.size();
+  const std::size_t words = (vocab + 31) / 32;
+  // Arrays that no row needs are not there.
+  const auto n_if = [n](std::size_t needed) { return needed > 0 ? n : 0; };
+  const auto starts_if = [n](std::size_t needed) { return needed > 0 ? n + 1 : 0; };
+
+  in_.clear();
+  inputs_ = {.temperature = in_.add<float>(n),
+             .top_p = in_.add<float>(n),
+             .min_p = in_.add<float>(n),
+             .top_k = in_.add<std::int32_t>(n),
+             .forced = in_.add<std::int32_t>(n),
+             .top_counts = in_.add<std::int32_t>(n),
+             .random = in_.add<std::int64_t>(n),
+             .repetition_penalty = in_.add<float>(n_if(history)),
+             .frequency_penalty = in_.add<float>(n_if(history)),
+             .presence_penalty = in_.add<float>(n_if(history)),
+             .bias_values = in_.add<float>(biases),
+             .history_starts = in_.add<std::int32_t>(starts_if(history)),
+             .history_ids = in_.add<std::int32_t>(history),
+             .history_counts = in_.add<std::int32_t>(history),
+             .bias_starts = in_.add<std::int32_t>(starts_if(biases)),
+             .bias_ids = in_.add<std::int32_t>(biases),
+             .mask_rows = in_.add<std::int32_t>(n_if(masks)),
+             .masks = in_.add<std::int32_t>(masks * words),
+             .reported_starts = in_.add<std::int32_t>(starts_if(reported)),
+             .reported_ids = in_.add<std::int32_t>(reported)};
+  out_.clear();
+  outputs_ = {.id = out_.add<std::int32_t>(n),
+              .rank = out_.add<std::int32_t>(n),
+              .top_ids = out_.add<std::int32_t>(n * columns),
+              .logprob = out_.add<float>(n),
+              .top_logprobs = out_.add<float>(n * columns),
+              .columns = columns};
+}
+
+void Sampler::pack(std::span<const SampleRow> rows, std::size_t vocab) {
+  const auto temperature = in_.host(inputs_.temperature);
+  const auto top_p = in_.host(inputs_.top_p), min_p = in_.host(inputs_.min_p);
+  const auto top_k = in_.host(inputs_.top_k), forced = in_.host(inputs_.forced);
+  const auto random = in_.host(inputs_.random);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const SequenceSampling& sequence = *rows[r].sequence;
+    const SamplingParams& params = sequence.params();
+    temperature[r] = params.greedy() ? 0 : static_cast<float>(params.temperature);
+    top_p[r] = static_cast<float>(params.top_p);
+    min_p[r] = static_cast<float>(params.min_p);
+    top_k[r] = std::max(params.top_k, 0);
+    forced[r] = rows[r].forced;
+    random[r] =
+        params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), rows[r].output.size()));
+  }
+  if (inputs_.history_starts.count > 0) pack_history(rows);
+  if (inputs_.bias_starts.count > 0) pack_bias(rows);
+  if (inputs_.mask_rows.count > 0) pack_masks(rows);
+  pack_reports(rows, vocab);
+}
+
+void Sampler::pack_history(std::span<const SampleRow> rows) {
+  const auto starts = in_.host(inputs_.history_starts);
+  const auto ids = in_.host(inputs_.history_ids), counts = in_.host(inputs_.history_counts);
+  const auto repetition = in_.host(inputs_.repetition_penalty);
+  const auto frequency = in_.host(inputs_.frequency_penalty);
+  const auto presence = in_.host(inputs_.presence_penalty);
+  std::size_t at = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const SamplingParams& params = rows[r].sequence->params();
+    repetition[r] = static_cast<float>(params.repetition_penalty);
+    frequency[r] = static_cast<float>(params.frequency_penalty);
+    presence[r] = static_cast<float>(params.presence_penalty);
+    starts[r] = static_cast<std::int32_t>(at);
+    if (!penalised(rows[r])) continue;
+    const TokenHistory& history = rows[r].sequence->history();
+    std::ranges::copy(history.ids(), ids.begin() + static_cast<std::ptrdiff_t>(at));
+    std::ranges::copy(history.counts(), counts.begin() + static_cast<std::ptrdiff_t>(at));
+    at += history.ids().size();
+  }
+  starts.back() = static_cast<std::int32_t>(at);
+}
+
+void Sampler::pack_bias(std::span<const SampleRow> rows) {
+  const auto starts = in_.host(inputs_.bias_starts), ids = in_.host(inputs_.bias_ids);
+  const auto values = in_.host(inputs_.bias_values);
+  std::size_t at = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    starts[r] = static_cast<std::int32_t>(at);
+    if (biases_max(rows[r]) == 0) continue;
+    rows[r].sequence->find_bans(rows[r].output, bans_);
+    at += merge(rows[r].sequence->bias(), bans_, ids.subspan(at), values.subspan(at));
+  }
+  starts.back() = static_cast<std::int32_t>(at);
+}
+
+void Sampler::pack_masks(std::span<const SampleRow> rows) {
+  const auto mask_rows = in_.host(inputs_.mask_rows), masks = in_.host(inputs_.masks);
+  std::size_t words = 0;
+  std::int32_t next = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    mask_rows[r] = -1;
+    if (!masked(rows[r])) continue;
+    mask_rows[r] = next++;
+    const auto allowed = rows[r].sequence->allowed();
+    std::ranges::copy(allowed, masks.begin() + static_cast<std::ptrdiff_t>(words));
+    words += allowed.size();
+  }
+}
+
+void Sampler::pack_reports(std::span<const SampleRow> rows, std::size_t vocab) {
+  const auto top_counts = in_.host(inputs_.top_counts);
+  const auto starts = in_.host(inputs_.reported_starts), ids = in_.host(inputs_.reported_ids);
+  std::size_t at = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Report report = report_of(rows[r], vocab);
+    top_counts[r] = report.top_count;
+    if (report.top_count >= 0) results_[r].logprobs.emplace().top.resize(report.columns());
+    if (starts.empty()) continue;
+    starts[r] = static_cast<std::int32_t>(at);
+    std::ranges::copy(report.ids, ids.begin() + static_cast<std::ptrdiff_t>(at));
+    at += report.ids.size();
+  }
+  if (!starts.empty()) starts.back() = static_cast<std::int32_t>(at);
+}
+
+SampleArgs Sampler::arguments(const View& logits) const {
+  const auto in = [&](const auto& part) { return part.count > 0 ? in_.device(part) : View{}; };
+  const auto lists = [&](const auto& starts, const auto& ids) {
+    return starts.count > 0 ? RowLists{in_.device(starts), in_.device(ids)} : RowLists{};
+  };
+  const std::int64_t rows = logits.size(0), words = (logits.size(1) + 31) / 32;
+  const auto columns = static_cast<std::int64_t>(outputs_.columns);
+  const auto masks = static_cast<std::int64_t>(inputs_.masks.count) / words;
+  return {.logits = logits,
+          .temperature = in(inputs_.temperature),
+          .top_k = in(inputs_.top_k),
+          .top_p = in(inputs_.top_p),
+          .min_p = in(inputs_.min_p),
+          .random = in(inputs_.random),
+          .forced = in(inputs_.forced),
+          .history = lists(inputs_.history_starts, inputs_.history_ids),
+          .history_counts = in(inputs_.history_counts),
+          .repetition_penalty = in(inputs_.repetition_penalty),
+          .frequency_penalty = in(inputs_.frequency_penalty),
+          .presence_penalty = in(inputs_.presence_penalty),
+          .bias = lists(inputs_.bias_starts, inputs_.bias_ids),
+          .bias_values = in(inputs_.bias_values),
+          .mask_rows = in(inputs_.mask_rows),
+          .mask = View::of(in_.device(inputs_.masks).data, DType::i32, {masks, words}),
+          .top_counts = in(inputs_.top_counts),
+          .reported = lists(inputs_.reported_starts, inputs_.reported_ids),
+          .processed = options_.processed_logprobs,
+          .out_id = out_.device(outputs_.id),
+          .out_logprob = out_.device(outputs_.logprob),
+          .out_rank = out_.device(outputs_.rank),
+          .out_top_ids = View::of(out_.device(outputs_.top_ids).data, DType::i32, {rows, columns}),
+          .out_top_logprobs = View::of(out_.device(outputs_.top_logprobs).data, DType::f32, {rows, columns})};
+}
+
+std::span<SampledToken> Sampler::collect() {
+  backend_.stream->synchronize();
+  for (std::size_t r = 0; r < results_.size(); ++r) {
+    SampledToken& result = results_[r];
+    result.id = out_.host(outputs_.id)[r];
+    if (!result.logprobs) continue;
+    const auto ids = out_.host(outputs_.top_ids).subspan(r * outputs_.columns);
+    const auto values = out_.host(outputs_.top_logprobs).subspan(r * outputs_.columns);
+    result.logprobs->id = result.id;
+    result.logprobs->logprob = out_.host(outputs_.logprob)[r];
+    result.logprobs->rank = out_.host(outputs_.rank)[r];
+    for (std::size_t i = 0; i < result.logprobs->top.size(); ++i)
+      result.logprobs->top[i] = {ids[i], values[i]};
+  }
+  return results_;
+}
+
+}  // namespace octavo

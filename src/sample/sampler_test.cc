@@ -1,0 +1,151 @@
+#include "sample/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+using Tokens = std::vector<TokenId>;
+
+class SamplerTest : public testing::Test {
+ protected:
+  static constexpr int kVocab = 40;
+
+  std::vector<SampledToken> run(std::vector<float> logits, const std::vector<SampleRow>& rows,
+                                SamplerOptions options = {}) {
+    Sampler sampler(backend_, options);
+    return run(sampler, std::move(logits), rows);
+  }
+  std::vector<SampledToken> run(Sampler& sampler, std::vector<float> logits,
+                                const std::vector<SampleRow>& rows) {
+    const auto n = static_cast<std::int64_t>(rows.size());
+    EXPECT_TRUE(sampler.launch(View::of(logits.data(), DType::f32, {n, kVocab}), rows));
+    const auto results = sampler.collect();
+    return {results.begin(), results.end()};
+  }
+  static std::vector<float> ramp(std::size_t rows) {
+    std::vector<float> logits;
+    for (std::size_t i = 0; i < rows * kVocab; ++i) logits.push_back(static_cast<float>(i % kVocab) / kVocab);
+    return logits;
+  }
+  static double exact_logprob(int id) {
+    double sum = 0;
+    for (int i = 0; i < kVocab; ++i) sum += std::exp(static_cast<double>(i) / kVocab);
+    return static_cast<double>(id) / kVocab - std::log(sum);
+  }
+
+  Backend backend_ = make_cpu_backend({.threads = 2, .isa = {}}).value();
+};
+
+TEST_F(SamplerTest, NoRows) { EXPECT_TRUE(run({}, {}).empty()); }
+
+TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
+  SamplingParams greedy, biased, reporting, listing, prompt;
+  greedy.temperature = biased.temperature = reporting.temperature = listing.temperature = 0;
+  biased.logit_bias = {{5, 10.f}, {6, 11.f}};
+  biased.bad_word_ids = {{6}};  // a ban wins over a bias
+  reporting.logprobs = 2;
+  reporting.frequency_penalty = 2;
+  listing.logprob_token_ids = {0, 39, 0};
+  listing.allowed_token_ids = {3, 33};
+  prompt.prompt_logprobs = 1;
+  const SequenceSampling a(greedy, {}, {}, 0, kVocab), b(biased, {}, {}, 0, kVocab),
+      d(listing, {}, {}, 0, kVocab), e(prompt, {}, {}, 0, kVocab);
+  SequenceSampling c(reporting, {}, {}, 0, kVocab);
+  const Tokens output{39};
+  c.append(39);
+
+  const auto out = run(ramp(5), {{&a, {}}, {&b, {}}, {&c, output}, {&d, {}}, {&e, {}, 7}});
+  EXPECT_EQ(out[0].id, 39);
+  EXPECT_FALSE(out[0].logprobs);
+  EXPECT_EQ(out[1].id, 5);
+
+  EXPECT_EQ(out[2].id, 38);
+  ASSERT_TRUE(out[2].logprobs);
+  EXPECT_EQ(out[2].logprobs->rank, 2);
+  EXPECT_NEAR(out[2].logprobs->logprob, exact_logprob(38), 1e-6);
+  ASSERT_EQ(out[2].logprobs->top.size(), 2u);
+  EXPECT_EQ(out[2].logprobs->top[0].first, 39);
+  EXPECT_EQ(out[2].logprobs->top[1].first, 38);
+
+  EXPECT_EQ(out[3].id, 33);
+  ASSERT_EQ(out[3].logprobs->top.size(), 3u);
+  EXPECT_EQ(out[3].logprobs->top[2].first, 0);
+  EXPECT_NEAR(out[3].logprobs->top[2].second, exact_logprob(0), 1e-6);
+
+  EXPECT_EQ(out[4].id, 7);
+  EXPECT_EQ(out[4].logprobs->rank, 33);
+  EXPECT_NEAR(out[4].logprobs->logprob, exact_logprob(7), 1e-6);
+  EXPECT_EQ(out[4].logprobs->top[0].first, 39);
+}
+
+TEST_F(SamplerTest, WholeVocabulary) {
+  SamplingParams params;
+  params.logprobs = -1;
+  const SequenceSampling sequence(params, {}, {}, 0, kVocab);
+  const auto out = run(ramp(1), {{&sequence, {}}});
+  ASSERT_EQ(out[0].logprobs->top.size(), static_cast<std::size_t>(kVocab));
+  for (int i = 0; i < kVocab; ++i)
+    EXPECT_EQ(out[0].logprobs->top[static_cast<std::size_t>(i)].first, kVocab - 1 - i);
+}
+
+TEST_F(SamplerTest, BrokenLogitsAndTotalBansAreNoToken) {
+  SamplingParams params, banned;
+  banned.allowed_token_ids = {4};
+  banned.bad_word_ids = {{4}};
+  banned.logprobs = 1;
+  const SequenceSampling a(params, {}, {}, 0, kVocab), b(banned, {}, {}, 0, kVocab);
+  std::vector<float> logits = ramp(3);
+  logits[2] = std::nanf("");
+  const auto out = run(logits, {{&a, {}}, {&b, {}}, {&a, {}}});
+  EXPECT_EQ(out[0].id, -1);
+  EXPECT_EQ(out[1].id, -1);
+  EXPECT_TRUE(std::isfinite(out[1].logprobs->logprob));
+  EXPECT_GE(out[2].id, 0);
+}
+
+// The same row gives the same token and log-probabilities alone and among others, in any order.
+TEST_F(SamplerTest, NeighboursDoNotMatter) {
+  std::mt19937 rng(7);
+  std::normal_distribution<float> normal(0, 2);
+  Sampler sampler(backend_, {});
+  std::vector<SamplingParams> params(64);
+  std::vector<SequenceSampling> sequences;
+  std::vector<Tokens> outputs;
+  std::vector<float> logits;
+  for (SamplingParams& p : params) {
+    p.temperature = rng() % 4 == 0 ? 0 : 0.8;
+    p.top_k = rng() % 2 == 0 ? 10 : 0;
+    p.top_p = rng() % 2 == 0 ? 0.9 : 1;
+    if (rng() % 2 == 0) p.logprobs = static_cast<int>(rng() % 5);
+    if (rng() % 3 == 0) p.repetition_penalty = 1.3, p.presence_penalty = 0.5;
+    if (rng() % 3 == 0) p.logit_bias = {{static_cast<TokenId>(rng() % kVocab), 2.f}};
+    if (rng() % 3 == 0) p.allowed_token_ids = {1, 2, 3, 5, 8, 13, 21, 34};
+    sequences.emplace_back(p, Tokens{1, 2}, Tokens{0}, rng(), kVocab);
+    outputs.emplace_back(rng() % 9, static_cast<TokenId>(rng() % kVocab));
+    for (const TokenId id : outputs.back()) sequences.back().append(id);
+    for (int i = 0; i < kVocab; ++i) logits.push_back(normal(rng));
+  }
+  std::vector<SampleRow> rows;
+  for (std::size_t i = 0; i < params.size(); ++i) rows.push_back({&sequences[i], outputs[i]});
+  const auto together = run(sampler, logits, rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto* row = logits.data() + i * kVocab;
+    const auto alone = run(sampler, {row, row + kVocab}, {rows[i]})[0];
+    EXPECT_EQ(alone.id, together[i].id);
+    ASSERT_EQ(alone.logprobs.has_value(), together[i].logprobs.has_value());
+    if (!alone.logprobs) continue;
+    EXPECT_EQ(alone.logprobs->logprob, together[i].logprobs->logprob);
+    EXPECT_EQ(alone.logprobs->rank, together[i].logprobs->rank);
+    EXPECT_EQ(alone.logprobs->top, together[i].logprobs->top);
+  }
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,67 @@
+#include "sample/sequence_sampling.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+#include "base/random.h"
+
+namespace octavo {
+
+std::uint64_t answer_seed(const SamplingParams& params, int index, std::uint64_t entropy) {
+  const auto answer = static_cast<std::uint64_t>(index);
+  if (params.seed) return static_cast<std::uint64_t>(*params.seed) + answer;
+  return random_bits(entropy, answer);
+}
+
+SequenceSampling::SequenceSampling(const SamplingParams& params, std::span<const TokenId> prompt,
+                                   std::span<const TokenId> eos_ids, std::uint64_t seed, int vocab_size)
+    : params_(params),
+      seed_(seed),
+      vocab_size_(vocab_size),
+      penalises_(params.repetition_penalty != 1 || params.frequency_penalty != 0 ||
+                 params.presence_penalty != 0) {
+  for (const TokenId id : params.logprob_token_ids)
+    CHECK(in_vocabulary(id), "token {} to report on, vocabulary of {}", id, vocab_size);
+  // Only the repetition penalty looks at the prompt.
+  if (params.repetition_penalty != 1) {
+    for (const TokenId id : prompt)
+      if (in_vocabulary(id)) history_.add_prompt(id);
+  }
+
+  std::map<TokenId, float> bias(params.logit_bias.begin(), params.logit_bias.end());
+  std::erase_if(bias, [&](const auto& entry) { return !in_vocabulary(entry.first) || entry.second == 0; });
+  bias_.assign(bias.begin(), bias.end());
+
+  if (!params.allowed_token_ids.empty()) {
+    allowed_.assign((static_cast<std::size_t>(vocab_size) + 31) / 32, 0);
+    for (const TokenId id : params.allowed_token_ids)
+      if (in_vocabulary(id)) allowed_[static_cast<std::size_t>(id) / 32] |= std::uint32_t{1} << (id % 32);
+  }
+  for (const std::vector<TokenId>& word : params.bad_word_ids)
+    if (!word.empty() && in_vocabulary(word.back())) bad_words_.emplace_back(word);
+  if (params.min_tokens > 0) {
+    ends_.assign(eos_ids.begin(), eos_ids.end());
+    ends_.insert(ends_.end(), params.stop_token_ids.begin(), params.stop_token_ids.end());
+    std::erase_if(ends_, [&](TokenId id) { return !in_vocabulary(id); });
+  }
+}
+
+void SequenceSampling::append(TokenId id) {
+  if (penalises_ && in_vocabulary(id)) history_.add_output(id);
+}
+
+void SequenceSampling::find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const {
+  bans.clear();
+  for (const auto word : bad_words_) {
+    const auto beginning = word.first(word.size() - 1);
+    if (beginning.size() <= output.size() && std::ranges::equal(beginning, output.last(beginning.size())))
+      bans.push_back(word.back());
+  }
+  if (output.size() < static_cast<std::size_t>(params_.min_tokens))
+    bans.insert(bans.end(), ends_.begin(), ends_.end());
+  std::ranges::sort(bans);
+  bans.erase(std::ranges::unique(bans).begin(), bans.end());
+}
+
+}  // namespace octavo

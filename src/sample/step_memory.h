@@ -1,0 +1,64 @@
+// Many small arrays in one piece of memory, on the host and on the device, so that one copy a step moves all.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "kernels/device.h"
+
+namespace octavo {
+
+// `count` items at a place in a StepMemory.
+template <class T>
+struct Part {
+  std::size_t offset = 0;
+  std::size_t count = 0;
+};
+
+// clear, add parts, fit; then fill the host side and upload, or download and read it.
+class StepMemory {
+ public:
+  void clear() { bytes_ = 0; }
+
+  template <class T>
+  Part<T> add(std::size_t count) {
+    const std::size_t offset = bytes_;
+    bytes_ += (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+    return {offset, count};
+  }
+
+  // Makes room for all parts; what was there is lost. Grows by doubling and never shrinks.
+  Result<> fit(Device& device) {
+    if (bytes_ <= host_.size()) return {};
+    const std::size_t bytes = std::max(bytes_, 2 * host_.size());
+    TRY(Buffer grown, device.allocate(bytes));
+    device_ = std::move(grown);
+    host_.resize(bytes);
+    return {};
+  }
+
+  template <class T>
+  std::span<T> host(const Part<T>& part) {
+    return {reinterpret_cast<T*>(host_.data() + part.offset), part.count};
+  }
+  template <class T>
+  View device(const Part<T>& part) const {
+    auto* data = static_cast<std::byte*>(device_.data()) + part.offset;
+    return View::of(data, dtype_of<T>, {static_cast<std::int64_t>(part.count)});
+  }
+
+  void upload(Device& device, Stream& stream) const { device.upload(stream, all(), host_.data()); }
+  void download(Device& device, Stream& stream) { device.download(stream, host_.data(), all()); }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+  View all() const { return device_.view(DType::u8, {static_cast<std::int64_t>(bytes_)}); }
+
+  std::size_t bytes_ = 0;
+  std::vector<std::byte> host_;
+  Buffer device_;
+};
+
+}  // namespace octavo

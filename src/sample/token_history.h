@@ -1,0 +1,31 @@
+// Which tokens a sequence holds and how often it generated each: what the penalties need, kept up to date at
+// O(1) a token.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "request/sampling_params.h"
+
+namespace octavo {
+
+class TokenHistory {
+ public:
+  void add_prompt(TokenId id) { counts_[find_or_insert(id)] += 0; }
+  void add_output(TokenId id) { counts_[find_or_insert(id)] += 1; }
+
+  // Distinct tokens in the order of their first appearance, and beside each how often it was generated.
+  std::span<const TokenId> ids() const { return ids_; }
+  std::span<const std::int32_t> counts() const { return counts_; }
+
+ private:
+  std::size_t find_or_insert(TokenId id);
+  std::size_t& slot_of(TokenId id);
+
+  std::vector<TokenId> ids_;
+  std::vector<std::int32_t> counts_;
+  std::vector<std::size_t> slots_;  // open addressing: index into ids_ plus 1, or 0; a power of two of them
+};
+
+}  // namespace octavo

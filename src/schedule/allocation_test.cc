@@ -1,0 +1,73 @@
+// After a sequence is added, the step loop allocates nothing: counted at operator new.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "schedule/scheduler.h"
+
+namespace {
+std::int64_t allocations = 0;
+}
+
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace octavo {
+namespace {
+
+class StepLoop : public ::testing::TestWithParam<Policy> {};
+
+// Long enough for prefix hits, full blocks, windows left behind, preemptions and deferred blocks.
+TEST_P(StepLoop, AllocatesNothing) {
+  SchedulerOptions o;
+  o.block_size = 4;
+  o.num_blocks = 120;
+  o.groups = {CacheGroup{}, CacheGroup{10}};
+  o.max_num_seqs = 16;
+  o.max_num_batched_tokens = 64;
+  o.max_model_len = 200;
+  o.policy = GetParam();
+  const auto scheduler = *Scheduler::create(o);
+  StepPlan plans[2];
+  for (StepPlan& plan : plans) {
+    plan.sequences.reserve(static_cast<std::size_t>(o.max_num_seqs));
+    plan.preempted.reserve(static_cast<std::size_t>(o.max_num_seqs));
+  }
+  for (int i = 0; i < 40; ++i) {
+    std::vector<TokenId> prompt(20, 1);
+    for (std::size_t p = 10; p < prompt.size(); ++p) prompt[p] = i;
+    ASSERT_TRUE(scheduler->add({.prompt = prompt, .max_total_tokens = 150, .priority = i % 3}));
+  }
+
+  const std::int64_t before = allocations;
+  int steps = 0;
+  scheduler->plan(plans[0]);
+  for (StepPlan *flying = &plans[0], *next = &plans[1]; !flying->empty(); std::swap(flying, next), ++steps) {
+    scheduler->plan(*next);
+    scheduler->collect(flying->step);
+    for (const PlannedSequence& p : flying->sequences) {
+      if (!p.samples || !scheduler->commit(p.sequence, steps % 5)) continue;
+      const Sequence* s = scheduler->find(p.sequence);
+      if (s->length() == s->max_total_tokens) scheduler->finish(p.sequence);
+    }
+    if (next->empty()) scheduler->plan(*next);
+  }
+  EXPECT_EQ(allocations, before);
+  EXPECT_GT(steps, 300);
+  EXPECT_EQ(scheduler->stats().running + scheduler->stats().waiting, 0);
+  EXPECT_GT(scheduler->stats().preemptions, 0);
+  EXPECT_GT(scheduler->stats().prefix_hits, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, StepLoop,
+                         ::testing::Values(Policy::fcfs, Policy::priority, Policy::longest_prefix));
+
+}  // namespace
+}  // namespace octavo

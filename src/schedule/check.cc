@@ -1,0 +1,51 @@
+// The invariants of the scheduler, spelled out.
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/scheduler.h"
+
+namespace octavo {
+
+void Scheduler::check() const {
+  cache_.pool.check();
+
+  // Every place is in exactly one list.
+  CHECK(unused_.size() + running_.size() + waiting_.size() == sequences_.size());
+  CHECK(std::ranges::all_of(unused_, [&](Slot s) { return at(s).state == Sequence::State::unused; }));
+  CHECK(std::ranges::all_of(waiting_, [&](Slot s) { return at(s).state == Sequence::State::waiting; }));
+  CHECK(std::ranges::all_of(running_, [&](Slot s) { return at(s).state == Sequence::State::running; }));
+  CHECK(std::ranges::is_sorted(running_, [&](Slot a, Slot b) { return before(a, b); }));
+
+  // Every reference to a block is some table's or deferred, and promises are covered.
+  std::vector<int> references(static_cast<std::size_t>(cache_.pool.total()), 0);
+  int promised = 0, lent = 0;
+  for (const Slot slot : running_) {
+    const Sequence& s = at(slot);
+    promised += promise(s);
+    CHECK(s.computed <= s.planned && s.planned <= s.length() && s.length() <= s.max_total_tokens,
+          "computed {}, planned {}, length {} of {}", s.computed, s.planned, s.length(), s.max_total_tokens);
+    for (int g = 0; g < cache_.group_count(); ++g) {
+      const auto table = s.blocks.table(g);
+      CHECK(static_cast<int>(table.size()) >= cache_.blocks_for(s.planned));
+      for (std::size_t i = 0; i < table.size(); ++i) {
+        if (table[i] != kNoBlock) ++references[static_cast<std::size_t>(table[i])];
+        CHECK(table[i] != kNoBlock || static_cast<int>(i) < cache_.first_needed(g, s.computed),
+              "group {} block {} is gone at position {}", g, i, s.computed);
+      }
+    }
+  }
+  for (const Slot slot : waiting_)
+    for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
+  for (const DeferredBlock& d : deferred_) ++references[static_cast<std::size_t>(d.block)];
+  for (BlockId b = 0; b < cache_.pool.total(); ++b)
+    CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b),
+          "block {} has {} users, {} counted", b, cache_.pool.references(b),
+          references[static_cast<std::size_t>(b)]);
+  for (int g = 0; g < cache_.group_count(); ++g)
+    if (cache_.group(g).window != 0) lent += cache_.pool.extra_references(g);
+  CHECK(promised + lent <= cache_.pool.free(), "{} blocks promised, {} lent, {} free", promised, lent,
+        cache_.pool.free());
+  CHECK(!flights_.empty() || deferred_.empty());
+}
+
+}  // namespace octavo

@@ -1,0 +1,38 @@
+#include "schedule/options.h"
+
+namespace octavo {
+namespace {
+
+Result<> in_range(std::string_view field, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value >= low && value <= high) return {};
+  return invalid(field, "{} is {}, must be from {} to {}", field, value, low, high);
+}
+
+}  // namespace
+
+Result<> validate(const SchedulerOptions& options) {
+  constexpr int kTokensMax = 1 << 28;
+  TRY_VOID(in_range("block_size", options.block_size, 1, kBlockSizeMax));
+  TRY_VOID(in_range("num_blocks", options.num_blocks, 1, kTokensMax / options.block_size));
+  TRY_VOID(in_range("max_model_len", options.max_model_len, 2, kTokensMax));
+  TRY_VOID(in_range("max_num_seqs", options.max_num_seqs, 1, 1 << 16));
+  TRY_VOID(in_range("max_sequences", options.max_sequences, options.max_num_seqs, 1 << 24));
+  TRY_VOID(
+      in_range("max_num_batched_tokens", options.max_num_batched_tokens, options.max_num_seqs, kTokensMax));
+  TRY_VOID(in_range("long_prefill_token_threshold", options.long_prefill_token_threshold, 0, kTokensMax));
+  TRY_VOID(in_range("max_steps_in_flight", options.max_steps_in_flight, 1, 16));
+  TRY_VOID(in_range("max_preemptions", options.max_preemptions, 0, 1 << 16));
+  TRY_VOID(in_range("groups", static_cast<std::int64_t>(options.groups.size()), 1, 64));
+  for (const CacheGroup& group : options.groups) TRY_VOID(in_range("window", group.window, 0, kTokensMax));
+  if (!(options.watermark >= 0 && options.watermark < 1))
+    return invalid("watermark", "watermark is {}, must be at least 0 and below 1", options.watermark);
+  if (!options.enable_chunked_prefill) {
+    TRY_VOID(in_range("max_num_batched_tokens (without chunked prefill)", options.max_num_batched_tokens,
+                      options.max_model_len, kTokensMax));
+    TRY_VOID(in_range("long_prefill_token_threshold (without chunked prefill)",
+                      options.long_prefill_token_threshold, 0, 0));
+  }
+  return {};
+}
+
+}  // namespace octavo

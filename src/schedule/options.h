@@ -1,0 +1,47 @@
+// How the scheduler shares out a replica. Names and meanings follow vLLM's engine arguments.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "kv/kv_cache.h"
+#include "request/prefix_hash.h"
+
+namespace octavo {
+
+// Who goes first: in the queue, and when blocks run short.
+enum class Policy : std::uint8_t {
+  fcfs,            // the order of arrival
+  priority,        // lower Request::priority first, then the order of arrival
+  longest_prefix,  // of those waiting, whose prompt has the longest cached prefix; running ones as fcfs
+};
+
+struct SchedulerOptions {
+  // The cache.
+  int block_size = 16;  // tokens
+  int num_blocks = 0;   // of all groups together; must be given
+  std::vector<CacheGroup> groups = {CacheGroup{}};
+  bool enable_prefix_caching = true;
+  PrefixHashOptions prefix_hash;
+
+  // The step.
+  int max_num_batched_tokens = 2048;     // a step's token budget
+  int max_num_seqs = 256;                // sequences running at a time
+  int long_prefill_token_threshold = 0;  // tokens of one sequence in a step; 0: as many as the budget has
+  bool enable_chunked_prefill = true;    // false: a prompt is computed in one step or waits
+  int max_steps_in_flight = 2;           // planned and not yet collected
+
+  // Who gets in.
+  Policy policy = Policy::fcfs;
+  int max_model_len = 0;     // tokens of a sequence, prompt and answer; must be given
+  int max_sequences = 4096;  // running and waiting
+  double watermark = 0;      // share of the blocks that an admission leaves free
+  int max_preemptions = 3;   // of one sequence; after so many it gets in for good or not yet
+};
+
+// Errors name the option. A pool that is smaller than one sequence of max_model_len is fine: what cannot fit
+// is refused one by one.
+Result<> validate(const SchedulerOptions& options);
+
+}  // namespace octavo

@@ -1,0 +1,247 @@
+// The half of the scheduler that plans a step.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "schedule/scheduler.h"
+
+namespace octavo {
+namespace {
+
+// Waiting sequences that one plan looks at beyond those it admits: each costs a walk through the prefix
+// cache.
+constexpr int kSharersPassedMax = 64;
+constexpr std::size_t kReorderedMax = 128;
+
+}  // namespace
+
+void Scheduler::plan(StepPlan& plan) {
+  CHECK(!landed_.empty(), "{} steps are in flight", flights_.size());
+  plan.step = 0;
+  plan.tokens = 0;
+  plan.sequences.clear();
+  plan.preempted.clear();
+
+  budget_ = options_.max_num_batched_tokens;
+  promised_ = 0;
+  for (const Slot slot : running_) promised_ += promise(at(slot));
+
+  plan_decodes(plan);
+  plan_prefills(plan);
+  if (plan.preempted.empty()) plan_waiting(plan);
+  if (plan.empty()) return;
+
+  plan.step = ++last_step_;
+  Flight& flight = flights_.emplace_back(std::move(landed_.back()));
+  landed_.pop_back();
+  flight.step = plan.step;
+  for (const PlannedSequence& p : plan.sequences)
+    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count});
+}
+
+// Tokens that the sequence could compute next, 0 while the end of its length is on the way.
+int Scheduler::tokens_wanted(const Sequence& s) const {
+  if (s.length() >= s.max_total_tokens) return 0;
+  const int wanted = s.length() - s.planned;
+  const int threshold = options_.long_prefill_token_threshold;
+  return threshold == 0 ? wanted : std::min(wanted, threshold);
+}
+
+// Blocks kept free for the sequence, so that what it was admitted for never waits.
+int Scheduler::promise(const Sequence& s) const { return s.blocks.growth(s.promised, ahead_max_); }
+
+// Free blocks that nobody has a claim on. A block of a sliding-window group with two users is taken off, too:
+// the first to leave it behind will take a new one, and gives none back.
+int Scheduler::spare() const {
+  int lent = 0;
+  for (int g = 0; g < cache_.group_count(); ++g)
+    if (cache_.group(g).window != 0) lent += cache_.pool.extra_references(g);
+  return cache_.pool.free() - promised_ - lent;
+}
+
+// One token for everyone who waits for just that. They go before long prefills, whoever is older, so that no
+// answer falters while a prompt is read; the budget has a token for each running sequence.
+void Scheduler::plan_decodes(StepPlan& plan) {
+  for (std::size_t place = 0; place < running_.size(); ++place)
+    if (tokens_wanted(at(running_[place])) == 1 && make_room(place, plan)) compute(running_[place], 1, plan);
+}
+
+// Their blocks were promised when they were admitted.
+void Scheduler::plan_prefills(StepPlan& plan) {
+  for (const Slot slot : running_) {
+    if (budget_ == 0) return;
+    if (const int wanted = tokens_wanted(at(slot)); wanted > 1)
+      compute(slot, std::min(wanted, budget_), plan);
+  }
+}
+
+// Sees to the blocks for one more token: those promised, then spare ones, then those of sequences that come
+// after. False: not in this step.
+bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
+  const Sequence& s = at(running_[place]);
+  const int missing = s.blocks.missing(s.planned + 1);
+  if (missing == 0) return true;
+  const int beyond_promise = missing - promise(s);
+  if (beyond_promise <= 0) return true;
+  // What is deferred is as good as free, but one step later.
+  while (beyond_promise > spare() + static_cast<int>(deferred_.size()) && preempt_below(place, plan)) {
+  }
+  return beyond_promise <= spare();
+}
+
+// Takes the blocks of the last running sequence after `place` that may lose them. Not yet part of this plan:
+// those after `place` have their turn later.
+bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
+  std::size_t last = running_.size() - 1;
+  while (last > place && at(running_[last]).settled) --last;
+  if (last == place) return false;
+  const Slot slot = running_[last];
+  Sequence& s = at(slot);
+  promised_ -= promise(s);
+  give_up_blocks(s);
+  s.state = Sequence::State::waiting;
+  s.computed = s.planned = s.promised = 0;
+  ++s.preemptions;
+  ++preemptions_;
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(last));
+  enqueue(slot);
+  plan.preempted.push_back(id(slot));
+  return true;
+}
+
+// Puts `count` tokens of the sequence into the plan. Their blocks are there.
+void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
+  Sequence& s = at(slot);
+  const int promise_before = promise(s);
+  CHECK(s.blocks.reserve(s.planned + count), "{} free blocks for {} tokens at {}", cache_.pool.free(), count,
+        s.planned);
+  promised_ += promise(s) - promise_before;
+
+  const auto first = static_cast<std::size_t>(s.planned);
+  const std::span<const TokenId> known = std::span(s.tokens).subspan(std::min(first, s.tokens.size()));
+  PlannedSequence& p = plan.sequences.emplace_back();
+  p.sequence = id(slot);
+  p.tag = s.tag;
+  p.first = s.planned;
+  p.count = count;
+  p.tokens = known.first(std::min(known.size(), static_cast<std::size_t>(count)));
+  p.last_pending = p.tokens.size() < static_cast<std::size_t>(count);
+  p.samples = s.planned + count == s.length();
+  p.cached_tokens = s.cached_tokens;
+  p.blocks = &s.blocks;
+
+  s.planned += count;
+  s.sampling += p.samples;
+  s.last_step = last_step_ + 1;
+  budget_ -= count;
+  plan.tokens += count;
+}
+
+void Scheduler::plan_waiting(StepPlan& plan) {
+  if (waiting_.empty() || budget_ == 0 || running_.size() == static_cast<std::size_t>(options_.max_num_seqs))
+    return;
+  if (options_.policy == Policy::longest_prefix) order_by_prefix();
+  frontier_.clear();
+  for (const Slot slot : running_) note_frontier(at(slot));
+
+  std::size_t place = 0;
+  while (place < waiting_.size() && place < kSharersPassedMax && budget_ > 0 &&
+         running_.size() < static_cast<std::size_t>(options_.max_num_seqs)) {
+    const Slot slot = waiting_[place];
+    switch (admit(slot, plan)) {
+      case Admission::admitted:
+        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
+        break;
+      case Admission::shares:
+        ++place;  // others need not wait for it: it waits for one that runs
+        break;
+      case Admission::must_wait:
+        return;  // and whoever comes after it, too, or it might wait for ever
+    }
+  }
+}
+
+// A sequence gets in when everything known of it, prompt and what was generated before a preemption, can be
+// computed without a block from anyone else. After max_preemptions that holds for all it may ever generate.
+Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
+  Sequence& s = at(slot);
+  if (s.sampling > 0) return Admission::must_wait;
+  look_up_prefix(s);
+  if (computed_elsewhere(s)) return Admission::shares;
+
+  const int known = static_cast<int>(s.tokens.size());
+  const int first = match_.blocks * options_.block_size;
+  int count = known - first;
+  if (options_.long_prefill_token_threshold > 0)
+    count = std::min(count, options_.long_prefill_token_threshold);
+  if (count > budget_ && !options_.enable_chunked_prefill) return Admission::must_wait;
+  count = std::min(count, budget_);
+
+  const bool settled = s.preemptions >= options_.max_preemptions;
+  const int promised = settled ? s.max_total_tokens - 1 : known;
+  const int growth = SequenceBlocks::growth_after(cache_, match_, promised, ahead_max_);
+  const int margin = running_.empty() ? 0 : watermark_blocks_;
+  if (match_.unreferenced + match_.lent + growth > spare() - margin) return Admission::must_wait;
+
+  s.blocks.adopt(match_);
+  s.computed = s.planned = first;
+  s.promised = promised;
+  s.settled = settled;
+  s.state = Sequence::State::running;
+  if (s.preemptions == 0 && s.read_prefix_cache) {
+    s.cached_tokens = first;
+    prefix_queries_ += known;
+    prefix_hits_ += first;
+  }
+  promised_ += growth;
+  running_.insert(std::ranges::upper_bound(running_, slot, [&](Slot a, Slot b) { return before(a, b); }),
+                  slot);
+  compute(slot, count, plan);
+  note_frontier(s);
+  return Admission::admitted;
+}
+
+// Into match_.
+void Scheduler::look_up_prefix(Sequence& s) {
+  BlockHistory history = s.history();
+  if (!s.read_prefix_cache) history.keys = {};
+  find_prefix(cache_, history, match_);
+}
+
+// Sorts the head of the queue, longest cached prefix first. Who arrives later is sorted in only when all that
+// were there at the last time have been admitted, so that nobody is overtaken without end.
+void Scheduler::order_by_prefix() {
+  if (at(waiting_.front()).turn > cohort_end_) cohort_end_ = last_turn_;
+  const std::size_t reordered_max = std::min(kReorderedMax, waiting_.size());
+  std::size_t count = 0;
+  for (; count < reordered_max && at(waiting_[count]).turn <= cohort_end_; ++count) {
+    Sequence& s = at(waiting_[count]);
+    look_up_prefix(s);
+    s.match_blocks = match_.blocks;
+  }
+  const auto goes_first = [&](Slot a, Slot b) {
+    const Sequence &x = at(a), &y = at(b);
+    if ((x.preemptions > 0) != (y.preemptions > 0)) return x.preemptions > 0;
+    if (x.preemptions == 0 && x.match_blocks != y.match_blocks) return x.match_blocks > y.match_blocks;
+    return x.turn < y.turn;
+  };
+  std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);
+}
+
+// In-batch prefix sharing: is the block that follows what the cache has of the sequence just being computed
+// for another one? Only a running one counts, and it cannot stall in its prompt: so nobody waits for nothing.
+bool Scheduler::computed_elsewhere(const Sequence& s) const {
+  const int next = match_.blocks;
+  if (!s.read_prefix_cache || next >= static_cast<int>(s.keys.size())) return false;
+  if ((next + 1) * options_.block_size >= static_cast<int>(s.tokens.size())) return false;
+  return std::ranges::find(frontier_, Frontier{next, s.keys[static_cast<std::size_t>(next)]}) !=
+         frontier_.end();
+}
+
+void Scheduler::note_frontier(const Sequence& s) {
+  const int next = s.blocks.published();
+  if (next < static_cast<int>(s.keys.size()))
+    frontier_.push_back({next, s.keys[static_cast<std::size_t>(next)]});
+}
+
+}  // namespace octavo

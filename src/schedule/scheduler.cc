@@ -1,0 +1,216 @@
+#include "schedule/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace octavo {
+namespace {
+
+int tokens_per_step_max(const SchedulerOptions& options) {
+  const int threshold = options.long_prefill_token_threshold;
+  const int chunk =
+      threshold == 0 ? options.max_num_batched_tokens : std::min(threshold, options.max_num_batched_tokens);
+  return std::min(chunk, options.max_model_len);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Scheduler>> Scheduler::create(SchedulerOptions options) {
+  TRY_VOID(validate(options));
+  return std::unique_ptr<Scheduler>(new Scheduler(std::move(options)));
+}
+
+Scheduler::Scheduler(SchedulerOptions options)
+    : options_(std::move(options)),
+      hasher_(options_.prefix_hash, options_.block_size),
+      cache_(options_.num_blocks, options_.block_size, options_.groups),
+      ahead_max_(static_cast<int>(std::min<std::int64_t>(
+          options_.max_model_len,
+          std::int64_t{tokens_per_step_max(options_)} * options_.max_steps_in_flight))),
+      watermark_blocks_(static_cast<int>(options_.watermark * options_.num_blocks)),
+      sequences_(static_cast<std::size_t>(options_.max_sequences)) {
+  unused_.reserve(sequences_.size());
+  for (auto s = static_cast<Slot>(sequences_.size()); s-- > 0;) unused_.push_back(s);
+  const auto seqs = static_cast<std::size_t>(options_.max_num_seqs);
+  running_.reserve(seqs);
+  frontier_.reserve(seqs);
+  waiting_.reserve(sequences_.size());
+  const auto depth = static_cast<std::size_t>(options_.max_steps_in_flight);
+  flights_.reserve(depth);
+  landed_.resize(depth);
+  for (Flight& flight : landed_) flight.sequences.reserve(seqs);
+  deferred_.reserve(static_cast<std::size_t>(options_.num_blocks));
+  given_up_.reserve(static_cast<std::size_t>(options_.num_blocks));
+  const auto blocks = static_cast<std::size_t>(cache_.blocks_for(options_.max_model_len));
+  match_.chain.reserve(blocks);
+  match_.tables.resize(cache_.groups.size());
+  for (auto& table : match_.tables) table.reserve(blocks);
+}
+
+SequenceId Scheduler::id(Slot slot) const {
+  return SequenceId{(std::uint64_t{at(slot).tenancy} << 32) | slot};
+}
+
+const Sequence* Scheduler::find(SequenceId sequence) const {
+  const Slot s = slot(sequence);
+  if (s >= sequences_.size() || at(s).state == Sequence::State::unused || id(s) != sequence) return nullptr;
+  return &at(s);
+}
+
+Sequence* Scheduler::live(SequenceId sequence) {
+  return const_cast<Sequence*>(std::as_const(*this).find(sequence));
+}
+
+bool Scheduler::in_flight(const Sequence& s) const {
+  return !flights_.empty() && s.last_step >= flights_.front().step;
+}
+
+std::span<const TokenId> Scheduler::output(SequenceId sequence) const {
+  const Sequence* s = find(sequence);
+  CHECK(s != nullptr);
+  return std::span(s->tokens).subspan(static_cast<std::size_t>(s->prompt_tokens));
+}
+
+Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const {
+  const auto prompt = static_cast<std::int64_t>(prompt_tokens);
+  const int limit = options_.max_model_len;
+  if (prompt == 0) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
+  if (prompt >= limit)
+    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}", prompt,
+                   limit, limit - 1);
+  if (max_total_tokens <= prompt || max_total_tokens > limit)
+    return invalid("max_tokens", "{} tokens of prompt and answer, must be from {} to {}", max_total_tokens,
+                   prompt + 1, limit);
+  // The last token is never computed.
+  if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
+    return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, there are {}",
+                   max_total_tokens, blocks, cache_.pool.total());
+  return {};
+}
+
+Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
+  TRY_VOID(fits(spec.prompt.size(), spec.max_total_tokens));
+  if (unused_.empty())
+    return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken",
+                   options_.max_sequences);
+
+  const Slot place = unused_.back();
+  unused_.pop_back();
+  Sequence& s = at(place);
+  const std::uint32_t tenancy = s.tenancy + 1;
+  s = Sequence{};
+  s.tenancy = tenancy;
+  s.state = Sequence::State::waiting;
+  s.read_prefix_cache = spec.read_prefix_cache;
+  s.tag = spec.tag;
+  s.turn = ++last_turn_;
+  s.priority = spec.priority;
+  s.salt = spec.salt;
+  s.max_total_tokens = spec.max_total_tokens;
+  s.prompt_tokens = static_cast<int>(spec.prompt.size());
+  s.tokens.reserve(static_cast<std::size_t>(s.max_total_tokens));
+  s.tokens.assign(spec.prompt.begin(), spec.prompt.end());
+  s.blocks = SequenceBlocks(cache_, s.max_total_tokens);
+  if (options_.enable_prefix_caching) {
+    s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
+    hasher_.extend(s.tokens, s.salt, s.keys);
+  }
+  sequence_bytes_ += s.bytes();
+  enqueue(place);
+  return id(place);
+}
+
+bool Scheduler::before(Slot a, Slot b) const {
+  if (options_.policy == Policy::priority && at(a).priority != at(b).priority)
+    return at(a).priority < at(b).priority;
+  return at(a).turn < at(b).turn;
+}
+
+// A preempted sequence finds its old place: it is older than whoever waits. longest_prefix sorts as it plans,
+// and only needs those that have run to stand before those that have not.
+void Scheduler::enqueue(Slot slot) {
+  const auto place =
+      options_.policy == Policy::longest_prefix
+          ? (at(slot).preemptions > 0 ? waiting_.begin() : waiting_.end())
+          : std::ranges::upper_bound(waiting_, slot, [&](Slot a, Slot b) { return before(a, b); });
+  waiting_.insert(place, slot);
+}
+
+// Blocks that a step in flight may still touch go back to the pool when it is collected.
+void Scheduler::give_up_blocks(Sequence& s) {
+  given_up_.clear();
+  s.blocks.give_up(given_up_);
+  for (const BlockId block : given_up_) {
+    if (in_flight(s)) {
+      deferred_.push_back({s.last_step, block});
+    } else {
+      cache_.pool.release(block);
+    }
+  }
+}
+
+void Scheduler::collect(StepNumber step) {
+  CHECK(!flights_.empty() && flights_.front().step == step, "step {} is not the oldest in flight", step);
+  Flight& flight = flights_.front();
+  for (const Launched& launched : flight.sequences) {
+    Sequence* s = live(launched.sequence);
+    if (s == nullptr || s->preemptions != launched.preemptions) continue;
+    CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
+          "step {} collected before the commits of the one before", step);
+    s->computed = launched.end;
+    if (options_.enable_prefix_caching) {
+      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->salt, s->keys);
+      s->blocks.publish(s->computed, s->history());
+    }
+    s->blocks.leave_window(s->computed);
+  }
+  flight.sequences.clear();
+  landed_.push_back(std::move(flight));
+  flights_.erase(flights_.begin());
+
+  std::erase_if(deferred_, [&](const DeferredBlock& d) {
+    if (d.step > step) return false;
+    cache_.pool.release(d.block);
+    return true;
+  });
+}
+
+bool Scheduler::commit(SequenceId sequence, TokenId token) {
+  Sequence* s = live(sequence);
+  if (s == nullptr) return false;
+  CHECK(s->sampling > 0, "sequence {} has no token on the way", static_cast<std::uint64_t>(sequence));
+  --s->sampling;
+  s->tokens.push_back(token);
+  return true;
+}
+
+bool Scheduler::finish(SequenceId sequence) {
+  Sequence* s = live(sequence);
+  if (s == nullptr) return false;
+  std::erase(s->state == Sequence::State::running ? running_ : waiting_, slot(sequence));
+  give_up_blocks(*s);
+  sequence_bytes_ -= s->bytes();
+  const std::uint32_t tenancy = s->tenancy;
+  *s = Sequence{};  // its memory, too
+  s->tenancy = tenancy;
+  unused_.push_back(slot(sequence));
+  return true;
+}
+
+SchedulerStats Scheduler::stats() const {
+  const BlockPool& pool = cache_.pool;
+  return {.running = static_cast<int>(running_.size()),
+          .waiting = static_cast<int>(waiting_.size()),
+          .blocks_total = pool.total(),
+          .blocks_used = pool.used(),
+          .blocks_cached = pool.cached(),
+          .blocks_free = pool.free() - pool.cached(),
+          .sequence_bytes = sequence_bytes_,
+          .preemptions = preemptions_,
+          .prefix_queries = prefix_queries_,
+          .prefix_hits = prefix_hits_};
+}
+
+}  // namespace octavo

@@ -1,0 +1,164 @@
+// Decides, step by step, which sequences compute how many tokens, and which blocks they may use.
+//
+// There is one loop and no prefill or decode phase: a sequence has known tokens that are not computed yet,
+// and a step computes some of them (continuous batching as in Orca, Yu et al., OSDI 2022; chunked prefill as
+// in Sarathi-Serve, Agrawal et al., OSDI 2024). docs/scheduling.md tells the rules and why they end.
+//
+//   plan(step);  launch it;                       // may run one step ahead of what follows:
+//   collect(step.step);                           // it is computed
+//   commit(sequence, id) or finish(sequence)      // for each planned sequence with `samples`
+//
+// A plain object: no clock, thread or I/O, and after add() nothing is allocated. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "kv/kv_cache.h"
+#include "request/prefix_hash.h"
+#include "schedule/options.h"
+#include "schedule/sequence.h"
+#include "schedule/step_plan.h"
+
+namespace octavo {
+
+struct SchedulerStats {
+  int running = 0;
+  int waiting = 0;
+  int blocks_total = 0;
+  int blocks_used = 0;              // in use, or kept for a step in flight
+  int blocks_cached = 0;            // free, content kept
+  int blocks_free = 0;              // free, blank
+  std::int64_t sequence_bytes = 0;  // tokens, keys and tables of all sequences
+  std::int64_t preemptions = 0;
+  std::int64_t prefix_queries = 0;  // tokens looked up at first admissions
+  std::int64_t prefix_hits = 0;     // tokens found
+};
+
+class Scheduler {
+ public:
+  static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
+
+  // Whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): a prompt that
+  // is empty or leaves no room for an answer, a length that max_model_len or the whole pool can never hold.
+  // Depends on the options alone: any thread may ask.
+  Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
+
+  // Queues a sequence. Errors: it does not fit; all max_sequences places are taken (resource_exhausted).
+  Result<SequenceId> add(const SequenceSpec& spec);
+
+  // Fills `plan` with the next step. Up to max_steps_in_flight non-empty plans may be uncollected.
+  void plan(StepPlan& plan);
+
+  // The oldest step in flight has been computed: what it wrote may be shared, what was freed meanwhile
+  // reused. Drop (finish) a sequence whose numbers went wrong before this call, and nobody shares them.
+  void collect(StepNumber step);
+
+  // The id that a planned sequence with `samples` drew; once for each such plan, in order, and before the
+  // next step is collected. Returns false, and does nothing, when the sequence has ended meanwhile.
+  bool commit(SequenceId sequence, TokenId token);
+
+  // Ends a sequence at any moment, done or aborted, in flight or not. Its computed prefix stays cached.
+  // Returns false when it had ended already. A sequence that has reached max_total_tokens must be finished.
+  bool finish(SequenceId sequence);
+
+  // Forgets every cached prefix.
+  void reset_prefix_cache() { cache_.pool.reset(); }
+
+  bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
+  const Sequence* find(SequenceId sequence) const;
+  // What the sequence has generated so far.
+  std::span<const TokenId> output(SequenceId sequence) const;
+  SchedulerStats stats() const;
+  const SchedulerOptions& options() const { return options_; }
+  const KvCache& cache() const { return cache_; }
+
+  // CHECKs every invariant of queues, blocks and promises. Linear; for tests and fuzzers.
+  void check() const;
+
+ private:
+  using Slot = std::uint32_t;
+
+  // A planned sequence on the way: counts only while the sequence is the same and was not preempted.
+  struct Launched {
+    SequenceId sequence;
+    int preemptions;
+    int end;  // positions computed once the step is
+  };
+  struct Flight {
+    StepNumber step = 0;
+    std::vector<Launched> sequences;
+  };
+  struct DeferredBlock {
+    StepNumber step;  // the last that may touch it
+    BlockId block;
+  };
+
+  // The next block that a running sequence will have computed and others may want.
+  struct Frontier {
+    int block;
+    Hash128 key;
+    bool operator==(const Frontier&) const = default;
+  };
+
+  explicit Scheduler(SchedulerOptions options);
+
+  Sequence& at(Slot slot) { return sequences_[slot]; }
+  const Sequence& at(Slot slot) const { return sequences_[slot]; }
+  SequenceId id(Slot slot) const;
+  Sequence* live(SequenceId sequence);  // find, to change it
+  bool before(Slot a, Slot b) const;
+
+  // plan()
+  enum class Admission : std::uint8_t { admitted, shares, must_wait };
+  void plan_decodes(StepPlan& plan);
+  void plan_prefills(StepPlan& plan);
+  void plan_waiting(StepPlan& plan);
+  bool make_room(std::size_t place, StepPlan& plan);
+  bool preempt_below(std::size_t place, StepPlan& plan);
+  Admission admit(Slot slot, StepPlan& plan);
+  void compute(Slot slot, int count, StepPlan& plan);
+  int tokens_wanted(const Sequence& s) const;
+  int promise(const Sequence& s) const;
+  int spare() const;
+  void look_up_prefix(Sequence& s);
+  void order_by_prefix();
+  bool computed_elsewhere(const Sequence& s) const;
+  void note_frontier(const Sequence& s);
+
+  void enqueue(Slot slot);
+  void give_up_blocks(Sequence& s);
+  bool in_flight(const Sequence& s) const;
+
+  SchedulerOptions options_;
+  PrefixHasher hasher_;
+  KvCache cache_;
+  int ahead_max_;  // tokens of one sequence in flight at most
+  int watermark_blocks_;
+
+  std::vector<Sequence> sequences_;  // [slot]
+  std::vector<Slot> unused_;
+  std::vector<Slot> running_;            // in policy order
+  std::vector<Slot> waiting_;            // in the order of admission
+  std::vector<Flight> flights_;          // oldest first
+  std::vector<Flight> landed_;           // kept for their memory
+  std::vector<DeferredBlock> deferred_;  // of ended and preempted sequences, steps not falling
+  std::vector<BlockId> given_up_;        // scratch
+  PrefixMatch match_;                    // scratch: of the sequence last looked up
+  std::vector<Frontier> frontier_;       // of the step being planned
+
+  StepNumber last_step_ = 0;
+  std::uint64_t last_turn_ = 0;
+  std::uint64_t cohort_end_ = 0;  // longest_prefix: turns up to here are reordered among themselves
+  int budget_ = 0;                // tokens left in the step being planned
+  int promised_ = 0;              // blocks that running sequences may still take whatever the others do
+  std::int64_t sequence_bytes_ = 0;
+  std::int64_t preemptions_ = 0;
+  std::int64_t prefix_queries_ = 0;
+  std::int64_t prefix_hits_ = 0;
+};
+
+}  // namespace octavo

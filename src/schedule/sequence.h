@@ -1,0 +1,70 @@
+// One answer in the making, as the scheduler keeps it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/sequence_blocks.h"
+#include "request/sampling_params.h"
+
+namespace octavo {
+
+// Names a sequence from add() to finish(), and nothing afterwards: slot in the low half, which tenant of the
+// slot in the high half.
+enum class SequenceId : std::uint64_t {};
+
+inline std::uint32_t slot(SequenceId id) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(id));
+}
+
+// What add() is told. A request with n answers is n of these with one prompt.
+struct SequenceSpec {
+  std::span<const TokenId> prompt;  // copied
+  int max_total_tokens = 0;         // prompt and answer
+  std::int64_t priority = 0;        // lower goes first under Policy::priority
+  Hash128 salt = {};                // cached prefixes are shared among equal salts only
+  bool read_prefix_cache = true;    // false: every prompt position is computed (prompt logprobs)
+  std::uint64_t tag = 0;            // the caller's own; comes back in every plan
+};
+
+struct Sequence {
+  enum class State : std::uint8_t { unused, waiting, running };
+
+  State state = State::unused;
+  bool read_prefix_cache = true;
+  bool settled = false;  // admitted with a promise of all blocks it can ever want; never a victim
+  std::uint32_t tenancy = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t turn = 0;  // order of arrival
+  std::int64_t priority = 0;
+  Hash128 salt;
+  int max_total_tokens = 0;
+  int prompt_tokens = 0;
+
+  // Positions [0, computed) are known to be in the cache, [computed, planned) are being written by steps in
+  // flight. The last `sampling` tokens of the sequence are being sampled by those steps: their place is
+  // known, their id is not.
+  int computed = 0;
+  int planned = 0;
+  int sampling = 0;
+  int promised = 0;  // length up to which blocks are kept free for it
+  int preemptions = 0;
+  int cached_tokens = 0;        // of the prompt, found in the cache at the first admission
+  int match_blocks = 0;         // longest_prefix: cached blocks when last looked up
+  std::uint64_t last_step = 0;  // the last one that it had a part in
+
+  std::vector<TokenId> tokens;  // prompt and answer
+  std::vector<Hash128> keys;    // of its full blocks
+  SequenceBlocks blocks;
+
+  int length() const { return static_cast<int>(tokens.size()) + sampling; }
+  // Memory, all of it taken when the sequence is added.
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(tokens.capacity() * sizeof(TokenId) + keys.capacity() * sizeof(Hash128) +
+                                     blocks.bytes());
+  }
+  BlockHistory history() const { return {tokens, keys, salt}; }
+};
+
+}  // namespace octavo

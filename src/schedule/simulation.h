@@ -1,0 +1,353 @@
+// A world for the scheduler to be wrong in: clients that come and go, and a device that really keeps what is
+// written to each block. Drives one scheduler through random operations and CHECKs after each of them that
+// its invariants hold, that every read of the cache finds the reader's own past, and that everyone is served.
+//
+// Shared by simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc, which differ in where choices come
+// from.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "schedule/scheduler.h"
+
+namespace octavo {
+
+// Returns a number below its argument.
+using Choose = std::function<int(int)>;
+
+inline Choose random_choices(std::uint64_t seed) {
+  return [seed, draw = std::uint64_t{0}](int below) mutable {
+    return static_cast<int>(random_bits(seed, draw++) % static_cast<std::uint64_t>(below));
+  };
+}
+
+// Two bits are left of every hash, so that collisions are the rule.
+inline Hash128 colliding_hash(HashAlgorithm algorithm, std::span<const std::byte> bytes, std::uint64_t seed) {
+  return {hash_bytes(algorithm, bytes, seed).low & 3, 0};
+}
+
+inline SchedulerOptions random_options(const Choose& choose) {
+  static const std::vector<std::vector<CacheGroup>> kGroups = {
+      {{0}}, {{0}}, {{0}, {5}}, {{7}}, {{3}, {9}}, {{0}, {0}}, {{4}, {0}, {11}}, {{1}, {0}}};
+  SchedulerOptions o;
+  o.block_size = 1 + choose(6);
+  o.num_blocks = 4 + choose(choose(2) == 0 ? 30 : 150);
+  o.groups = kGroups[static_cast<std::size_t>(choose(static_cast<int>(kGroups.size())))];
+  o.enable_prefix_caching = choose(8) != 0;
+  o.prefix_hash.seed = static_cast<std::uint64_t>(choose(1000));
+  // Without a full-attention group the far past is taken on the word of the hash (find_prefix).
+  const bool proven = std::ranges::any_of(o.groups, [](const CacheGroup& g) { return g.window == 0; });
+  if (choose(4) == 0 && proven) o.prefix_hash.hash = &colliding_hash;
+  if (choose(16) == 0) o.prefix_hash.algorithm = HashAlgorithm::sha256;
+  o.max_model_len = 2 + choose(choose(3) == 0 ? 250 : 60);
+  o.max_num_seqs = 1 + choose(16);
+  o.max_num_batched_tokens = o.max_num_seqs + choose(40);
+  o.long_prefill_token_threshold = choose(3) == 0 ? 1 + choose(12) : 0;
+  o.enable_chunked_prefill = choose(5) != 0;
+  if (!o.enable_chunked_prefill) {
+    o.max_num_batched_tokens = std::max(o.max_num_batched_tokens, o.max_model_len);
+    o.long_prefill_token_threshold = 0;
+  }
+  o.max_steps_in_flight = 1 + choose(3);
+  o.policy = static_cast<Policy>(choose(3));
+  o.max_sequences = o.max_num_seqs + choose(40);
+  o.watermark = choose(3) == 0 ? 0.01 * choose(50) : 0;
+  o.max_preemptions = choose(5);
+  return o;
+}
+
+class Simulation {
+ public:
+  Simulation(SchedulerOptions options, Choose choose)
+      : choose_(std::move(choose)), scheduler_(*Scheduler::create(std::move(options))) {
+    const auto& o = scheduler_->options();
+    arrivals_per_cent_ = 1 + choose_(40);
+    device_.assign(static_cast<std::size_t>(o.num_blocks) * static_cast<std::size_t>(o.block_size), 0);
+  }
+
+  // One random operation.
+  void operate() {
+    const int what = choose_(100);
+    if (what < arrivals_per_cent_ || clients_.empty()) {
+      arrive();
+    } else if (what < arrivals_per_cent_ + 3) {
+      abort_someone();
+    } else if (what == 99 && choose_(10) == 0) {
+      scheduler_->reset_prefix_cache();
+    } else {
+      step();
+    }
+    verify();
+  }
+
+  // Nobody arrives any more: everyone must end, and nothing be left.
+  void drain() {
+    while (!clients_.empty() || !flights_.empty()) {
+      step();
+      verify();
+    }
+    const SchedulerStats stats = scheduler_->stats();
+    CHECK(stats.blocks_used == 0 && stats.running == 0 && stats.waiting == 0,
+          "{} blocks used, {} running, {} waiting", stats.blocks_used, stats.running, stats.waiting);
+  }
+
+  Scheduler& scheduler() { return *scheduler_; }
+  int finished() const { return finished_; }
+  int refused() const { return refused_; }
+  int most_preemptions() const { return most_preemptions_; }
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  // What will come of a client, known to the simulation from the start: each token is a function of all
+  // before it, as with a greedy model.
+  struct Client {
+    SequenceId id{};
+    int prompt = 0;
+    int ends_at = 0;  // length at which it says its last token
+    std::vector<TokenId> tokens;
+    std::vector<std::uint64_t> past;  // [position]: stands for the keys and values there
+    std::int64_t work_before = 0;     // see work_
+    std::int64_t first_step = 0;
+    int max_total = 0;
+    std::int64_t planned_tokens = 0;
+  };
+
+  // A step as the device got it: copies of everything.
+  struct Row {
+    std::shared_ptr<Client> client;
+    int first, count;
+    bool samples;
+    std::vector<std::vector<BlockId>> tables;
+  };
+  struct Flight {
+    StepNumber step;
+    std::vector<Row> rows;
+  };
+
+  static std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return random_bits(a, b, 7); }
+
+  void arrive() {
+    const auto& o = scheduler_->options();
+    auto client = std::make_shared<Client>();
+    // Prompts come from a few families that share beginnings of all lengths.
+    const int family = choose_(4), salt = choose_(6) == 0 ? 1 : 0;
+    const int vocabulary = 1 + choose_(3);
+    // Mostly of a size that fits, sometimes of one that does not.
+    const int pool = o.num_blocks * o.block_size / static_cast<int>(o.groups.size());
+    const int longest = choose_(8) == 0 ? o.max_model_len + 1 : std::max(2, std::min(o.max_model_len, pool));
+    client->max_total = 2 + choose_(longest - 1);
+    client->prompt = choose_(client->max_total + (choose_(8) == 0));
+    const int shared = choose_(client->prompt + 1);
+    for (int p = 0; p < client->prompt; ++p)
+      client->tokens.push_back(p < shared ? family : 10 + choose_(vocabulary));
+    client->ends_at = client->max_total;
+    if (choose_(2) == 0 && client->max_total > client->prompt)
+      client->ends_at = client->prompt + 1 + choose_(client->max_total - client->prompt);
+
+    SequenceSpec spec;
+    spec.prompt = client->tokens;
+    spec.max_total_tokens = client->max_total;
+    spec.priority = choose_(3);
+    spec.salt = {static_cast<std::uint64_t>(salt), 0};
+    spec.read_prefix_cache = choose_(10) != 0;
+    spec.tag = arrivals_++;
+    const Result<SequenceId> id = scheduler_->add(spec);
+    if (!id) {
+      ++refused_;
+      CHECK(id.error().code == ErrorCode::resource_exhausted || refusable(*client), "refused: {}",
+            id.error().message);
+      return;
+    }
+    std::uint64_t past = static_cast<std::uint64_t>(salt) + 1;
+    for (int p = 0; p < client->max_total; ++p) {
+      if (p >= client->prompt) client->tokens.push_back(static_cast<TokenId>(past % 3));
+      past = mix(past, static_cast<std::uint64_t>(client->tokens[static_cast<std::size_t>(p)]));
+      client->past.push_back(past);
+    }
+    client->id = *id;
+    client->first_step = steps_;
+    client->work_before = work_;
+    for (const auto& [tag, other] : clients_) client->work_before -= most_work(*other);
+    work_ += most_work(*client);
+    clients_[spec.tag] = client;
+  }
+
+  bool refusable(const Client& c) const {
+    const auto& o = scheduler_->options();
+    return c.prompt == 0 || c.prompt >= o.max_model_len || c.max_total <= c.prompt ||
+           c.max_total > o.max_model_len ||
+           o.num_blocks < static_cast<int>(o.groups.size()) * ((c.max_total - 2) / o.block_size + 1);
+  }
+
+  // Tokens that the scheduler computes for a client at most, if it keeps its word on preemptions.
+  std::int64_t most_work(const Client& c) const {
+    return std::int64_t{1 + scheduler_->options().max_preemptions} * c.max_total;
+  }
+
+  void abort_someone() {
+    if (clients_.empty()) return;
+    auto it = clients_.begin();
+    std::advance(it, choose_(static_cast<int>(clients_.size())));
+    end(*it->second);
+    clients_.erase(it);
+  }
+
+  void end(const Client& client) {
+    CHECK(scheduler_->finish(client.id));
+    CHECK(!scheduler_->finish(client.id) && !scheduler_->commit(client.id, 0));
+  }
+
+  // Launch when a step may be launched, collect when one must be collected; either where there is a choice.
+  void step() {
+    const bool full = static_cast<int>(flights_.size()) == scheduler_->options().max_steps_in_flight;
+    if (full || (!flights_.empty() && choose_(4) == 0)) {
+      land();
+    } else if (!launch()) {
+      CHECK(!flights_.empty() || clients_.empty(), "nothing planned for {} clients", clients_.size());
+      if (!flights_.empty()) land();
+    }
+  }
+
+  bool launch() {
+    scheduler_->plan(plan_);
+    for (const SequenceId id : plan_.preempted) {
+      const int preemptions = scheduler_->find(id)->preemptions;
+      most_preemptions_ = std::max(most_preemptions_, preemptions);
+      CHECK(preemptions <= scheduler_->options().max_preemptions);
+    }
+    CHECK(plan_.empty() == (plan_.step == 0));
+    if (plan_.empty()) return false;
+    ++steps_;
+    Flight flight{plan_.step, {}};
+    int tokens = 0;
+    for (const PlannedSequence& p : plan_.sequences) {
+      tokens += p.count;
+      flight.rows.push_back(row_of(p));
+    }
+    CHECK(tokens == plan_.tokens && tokens <= scheduler_->options().max_num_batched_tokens);
+    CHECK(static_cast<int>(flight.rows.size()) <= scheduler_->options().max_num_seqs);
+    flights_.push_back(std::move(flight));
+    return true;
+  }
+
+  Row row_of(const PlannedSequence& p) {
+    const auto it = clients_.find(p.tag);
+    CHECK(it != clients_.end(), "client {} was planned after its end", p.tag);
+    Client& client = *it->second;
+    client.planned_tokens += p.count;
+    CHECK(p.count > 0 && p.first + p.count < client.max_total);
+    CHECK(static_cast<int>(p.tokens.size()) + p.last_pending == p.count);
+    CHECK(p.samples || scheduler_->options().enable_chunked_prefill);
+    for (std::size_t i = 0; i < p.tokens.size(); ++i)
+      CHECK(p.tokens[i] == client.tokens[static_cast<std::size_t>(p.first) + i]);
+    Row row{it->second, p.first, p.count, p.samples, {}};
+    const KvCache& cache = scheduler_->cache();
+    for (int g = 0; g < cache.group_count(); ++g) {
+      const auto table = p.blocks->table(g);
+      row.tables.emplace_back(table.begin(), table.end());
+      for (int position = p.first; position < p.first + p.count; ++position) {
+        const BlockId block = table[static_cast<std::size_t>(position / cache.pool.block_size())];
+        CHECK(cache.pool.references(block) == 1 && cache.pool.prefix(block) == kEmptyPrefix,
+              "block {} is written by one and used by {}", block, cache.pool.references(block));
+        CHECK(!touched_in_flight(block, g, client), "block {} is written while a step in flight may read it",
+              block);
+      }
+    }
+    return row;
+  }
+
+  // By a step of someone else.
+  bool touched_in_flight(BlockId block, int group, const Client& client) const {
+    const KvCache& cache = scheduler_->cache();
+    for (const Flight& flight : flights_)
+      for (const Row& row : flight.rows) {
+        const std::ptrdiff_t seen = cache.first_needed(group, row.first);
+        const auto& table = row.tables[static_cast<std::size_t>(group)];
+        if (row.client.get() != &client && std::find(table.begin() + seen, table.end(), block) != table.end())
+          return true;
+      }
+    return false;
+  }
+
+  std::uint64_t& cell(const Row& row, std::size_t group, int position) {
+    const int size = scheduler_->options().block_size;
+    const BlockId block = row.tables[group][static_cast<std::size_t>(position / size)];
+    CHECK(block != kNoBlock, "position {} is out of the window", position);
+    return device_[static_cast<std::size_t>(block * size + position % size)];
+  }
+
+  // What the layers of a group compute for a position.
+  static std::uint64_t content(const Row& row, std::size_t group, int position) {
+    return mix(row.client->past[static_cast<std::size_t>(position)], group);
+  }
+
+  // The device does the oldest step as late as it may, also for clients that have gone: all writes, then all
+  // reads.
+  void land() {
+    const Flight flight = std::move(flights_.front());
+    flights_.pop_front();
+    const auto& groups = scheduler_->options().groups;
+    for (const Row& row : flight.rows)
+      for (std::size_t g = 0; g < groups.size(); ++g)
+        for (int p = row.first; p < row.first + row.count; ++p) cell(row, g, p) = content(row, g, p);
+    for (const Row& row : flight.rows)
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        const int seen = groups[g].window == 0 ? 0 : std::max(0, row.first - groups[g].window + 1);
+        for (int p = seen; p < row.first + row.count; ++p)
+          CHECK(cell(row, g, p) == content(row, g, p), "foreign content at position {} of {}", p, row.first);
+      }
+    scheduler_->collect(flight.step);
+    for (const Row& row : flight.rows)
+      if (row.samples) commit(*row.client);
+  }
+
+  void commit(const Client& client) {
+    const Sequence* s = scheduler_->find(client.id);
+    if (s == nullptr) return;
+    const std::size_t length = s->tokens.size();
+    CHECK(scheduler_->commit(client.id, client.tokens[length]));
+    if (static_cast<int>(length) + 1 < client.ends_at) return;
+    // Each step computed a token for someone, and nobody more than most_work of them.
+    CHECK(client.planned_tokens <= most_work(client));
+    CHECK(steps_ - client.first_step <= work_ - client.work_before, "{} steps for {} tokens of work",
+          steps_ - client.first_step, work_ - client.work_before);
+    const std::uint64_t tag = s->tag;
+    end(client);
+    clients_.erase(tag);
+    ++finished_;
+  }
+
+  void verify() {
+    scheduler_->check();
+    const SchedulerStats s = scheduler_->stats();
+    CHECK(s.blocks_free + s.blocks_cached + s.blocks_used == s.blocks_total);
+    CHECK(s.blocks_free >= 0 && s.blocks_cached >= 0 && s.blocks_used >= 0);
+    CHECK(s.running + s.waiting == static_cast<int>(clients_.size()));
+    if (clients_.empty() && flights_.empty())
+      CHECK(s.blocks_used == 0, "idle, and {} blocks are used", s.blocks_used);
+  }
+
+  Choose choose_;
+  int arrivals_per_cent_;
+  std::unique_ptr<Scheduler> scheduler_;
+  StepPlan plan_;
+  std::vector<std::uint64_t> device_;                         // [block, offset]
+  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by tag
+  std::deque<Flight> flights_;
+  std::int64_t steps_ = 0;
+  std::int64_t work_ = 0;  // most_work of all that ever arrived
+  std::uint64_t arrivals_ = 0;
+  int finished_ = 0;
+  int refused_ = 0;
+  int most_preemptions_ = 0;
+};
+
+}  // namespace octavo

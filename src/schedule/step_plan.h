@@ -1,0 +1,38 @@
+// What one step of the engine does, and for whom.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/sequence.h"
+
+namespace octavo {
+
+using StepNumber = std::uint64_t;
+
+struct PlannedSequence {
+  SequenceId sequence{};
+  std::uint64_t tag = 0;  // SequenceSpec::tag
+  int first = 0;          // position of the first token
+  int count = 0;          // tokens to compute, at positions first .. first+count-1
+  // Their ids. One fewer than count when the last one is still being sampled by the step in flight: the
+  // executor takes it from there.
+  std::span<const TokenId> tokens;
+  bool last_pending = false;
+  bool samples = false;   // the last token is the sequence's last: its logits give the next one
+  int cached_tokens = 0;  // of the prompt, found in the prefix cache when the sequence was first admitted
+  const SequenceBlocks* blocks = nullptr;  // tables, covering at least first+count positions
+};
+
+// Spans and pointers are good until the scheduler is next called.
+struct StepPlan {
+  StepNumber step = 0;  // 0: nothing to do, nothing to collect
+  std::vector<PlannedSequence> sequences;
+  std::vector<SequenceId> preempted;  // lost their blocks and wait again
+  int tokens = 0;                     // sum of the counts
+
+  bool empty() const { return sequences.empty(); }
+};
+
+}  // namespace octavo

@@ -1,0 +1,190 @@
+// An engine for tests: says what a script tells it to, one token a step, on a thread of its own.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "request/engine_client.h"
+
+namespace octavo {
+
+struct Script {
+  std::vector<TokenId> tokens{};          // what is generated, as far as max_tokens allows
+  FinishReason end = FinishReason::stop;  // after the last of them; `length` when max_tokens cuts in
+  std::string error{};                    // with FinishReason::error
+  bool hang = false;                      // after the last token, wait for an abort
+  int tokens_per_step = 1;
+};
+
+class FakeEngine final : public EngineClient {
+ public:
+  using ScriptOf = std::function<Script(const Request&, int index)>;
+
+  explicit FakeEngine(ScriptOf script, int step_us = 0)
+      : script_(std::move(script)), step_us_(step_us), thread_([this] { loop(); }) {}
+  ~FakeEngine() override {
+    stopping_ = true;
+    thread_.join();
+  }
+
+  Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override {
+    if (refusal_code) return failure(*refusal_code, "refused by the test");
+    const std::lock_guard lock(mutex_);
+    const RequestId id = ++last_id_;
+    last_request = request;
+    Active active{.sink = std::move(sink), .max_tokens = request.sampling.max_tokens.value_or(1 << 30)};
+    active.prompt = request.prompt;
+    active.logprobs = request.sampling.logprobs;
+    active.prompt_logprobs = request.sampling.prompt_logprobs.has_value();
+    active.times.arrived_us = now_us();
+    for (int i = 0; i < request.sampling.n; ++i) active.answers.push_back({.script = script_(request, i)});
+    active_.emplace(id, std::move(active));
+    return id;
+  }
+
+  void abort(RequestId id) override {
+    const std::lock_guard lock(mutex_);
+    aborted_.insert(id);
+    ++aborts;
+  }
+
+  void reset_prefix_cache() override {}
+
+  EngineStats stats() const override {
+    const std::lock_guard lock(mutex_);
+    EngineStats stats;
+    stats.running = static_cast<int>(active_.size());
+    stats.blocks_total = 100;
+    stats.blocks_used = stats.running;
+    stats.healthy = healthy;
+    return stats;
+  }
+
+  void drain() override {
+    while (running() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  int running() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(active_.size());
+  }
+
+  std::optional<ErrorCode> refusal_code{};
+  std::atomic<bool> healthy = true;
+  std::atomic<int> aborts = 0;
+  Request last_request{};  // read when nothing is being submitted
+
+ private:
+  struct AnswerState {
+    Script script;
+    int produced = 0;
+    bool done = false;
+  };
+  struct Active {
+    std::shared_ptr<OutputSink> sink;
+    int max_tokens = 0;
+    std::vector<TokenId> prompt{};
+    std::optional<int> logprobs{};
+    bool prompt_logprobs = false;
+    std::vector<AnswerState> answers{};
+    RequestTimes times{};
+  };
+
+  void loop() {
+    while (!stopping_) {
+      step();
+      std::this_thread::sleep_for(std::chrono::microseconds(std::max(step_us_, 20)));
+    }
+  }
+
+  void step() {
+    std::vector<std::pair<std::shared_ptr<OutputSink>, Output>> outputs;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto it = active_.begin(); it != active_.end();) {
+        bool done = true;
+        for (std::size_t i = 0; i < it->second.answers.size(); ++i) {
+          if (auto output = advance(it->first, it->second, static_cast<int>(i)))
+            outputs.emplace_back(it->second.sink, *std::move(output));
+          done = done && it->second.answers[i].done;
+        }
+        it = done ? active_.erase(it) : std::next(it);
+      }
+    }
+    for (auto& [sink, output] : outputs) sink->deliver(std::move(output));
+  }
+
+  std::optional<Output> advance(RequestId id, Active& active, int index) {
+    AnswerState& answer = active.answers[static_cast<std::size_t>(index)];
+    if (answer.done) return std::nullopt;
+    Output output;
+    output.id = id;
+    output.index = index;
+    const Script& script = answer.script;
+    if (aborted_.contains(id)) {
+      output.finished = FinishReason::abort;
+    } else {
+      for (int i = 0; i < script.tokens_per_step && !output.finished; ++i)
+        generate_one(active, answer, output);
+      if (output.token_ids.empty() && !output.finished) return std::nullopt;
+    }
+    answer.done = output.finished.has_value();
+    output.times = active.times;
+    return output;
+  }
+
+  static void generate_one(Active& active, AnswerState& answer, Output& output) {
+    const Script& script = answer.script;
+    const int total = static_cast<int>(script.tokens.size());
+    if (answer.produced < total) {
+      if (answer.produced == 0 && active.prompt_logprobs) add_prompt_logprobs(active, output);
+      const TokenId id = script.tokens[static_cast<std::size_t>(answer.produced++)];
+      output.token_ids.push_back(id);
+      if (active.logprobs) output.logprobs.push_back(logprobs_of(id, *active.logprobs));
+      active.times.last_token_us = now_us();
+      if (answer.produced == 1) active.times.scheduled_us = active.times.first_token_us = now_us();
+    }
+    if (answer.produced >= active.max_tokens) {
+      output.finished = FinishReason::length;
+    } else if (answer.produced == total && !script.hang) {
+      output.finished = script.end;
+      output.error = script.error;
+    }
+  }
+
+  static void add_prompt_logprobs(const Active& active, Output& output) {
+    for (std::size_t i = 1; i < active.prompt.size(); ++i)
+      output.prompt_logprobs.push_back(logprobs_of(active.prompt[i], active.logprobs.value_or(0)));
+  }
+
+  static TokenLogprobs logprobs_of(TokenId id, int count) {
+    TokenLogprobs entry;
+    entry.id = id;
+    entry.logprob = -0.5F;
+    entry.rank = 1;
+    for (int i = 0; i < count; ++i) entry.top.emplace_back(id + i, -0.5F - static_cast<float>(i));
+    return entry;
+  }
+
+  ScriptOf script_;
+  int step_us_;
+  mutable std::mutex mutex_;
+  std::map<RequestId, Active> active_;
+  std::set<RequestId> aborted_;
+  RequestId last_id_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,45 @@
+#include "serve/metrics.h"
+
+#include <gmock/gmock.h>
+
+namespace octavo {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Metrics, ExposeWhatWasObserved) {
+  Metrics metrics("a \"model\"", 2048);
+  metrics.first_token(0.03);
+  metrics.first_token(5000);
+  AnswerRecord record;
+  record.reason = FinishReason::length;
+  record.prompt_tokens = 7;
+  record.generation_tokens = 3;
+  record.times = {.arrived_us = 1'000'000,
+                  .scheduled_us = 1'100'000,
+                  .first_token_us = 1'200'000,
+                  .last_token_us = 1'300'000};
+  record.finished_us = 1'300'000;
+  metrics.answer_ended(record);
+  EngineStats engine;
+  engine.running = 4;
+  engine.blocks_total = 8;
+  engine.blocks_used = 2;
+  engine.generation_tokens = 99;
+  const std::string text = metrics.text(engine);
+  const std::string labels = R"(model_name="a \"model\"",engine="0")";
+  EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + labels + "} 4\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc{" + labels + "} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total{" +
+                              labels + "} 99\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_success_total{" + labels + ",finished_reason=\"length\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_bucket{" + labels + ",le=\"0.02\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_bucket{" + labels + ",le=\"0.04\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_bucket{" + labels + ",le=\"+Inf\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_bucket{" + labels + ",le=\"5\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_bucket{" + labels + ",le=\"10\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_sum{" + labels + "} 0.3\n"));
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,82 @@
+#include "serve/openai/answer.h"
+
+#include <gtest/gtest.h>
+
+#include "serve/test_tokenizer.h"
+
+namespace octavo::openai {
+namespace {
+
+const std::vector<TokenId> kEnds = {kEndToken};
+
+class AnswerTest : public ::testing::Test {
+ protected:
+  // All of an answer whose tokens come `size` at a time; the last output ends it.
+  AnswerPart answer(const std::vector<TokenId>& tokens, std::size_t size,
+                    FinishReason end = FinishReason::stop) {
+    Answer a(tokenizer_, sampling_, kEnds,
+             StopSplitter::create(sampling_.stop, sampling_.include_stop_str_in_output).value(), {});
+    AnswerPart all;
+    for (std::size_t at = 0; at < tokens.size() && !a.finished(); at += size) {
+      Output output;
+      for (std::size_t i = at; i < std::min(at + size, tokens.size()); ++i)
+        output.token_ids.push_back(tokens[i]);
+      if (at + size >= tokens.size()) output.finished = end;
+      all.append(a.take(std::move(output)));
+    }
+    counted_ = a.tokens();
+    return all;
+  }
+
+  Tokenizer tokenizer_ = byte_tokenizer();
+  SamplingParams sampling_;
+  int counted_ = 0;
+};
+
+TEST_F(AnswerTest, TextIsWholeForAnySteps) {
+  std::vector<TokenId> tokens = bytes_of("héllo 🎈 wörld");
+  tokens.push_back(kEndToken);
+  for (std::size_t size = 1; size <= tokens.size(); ++size) {
+    const AnswerPart all = answer(tokens, size);
+    EXPECT_EQ(all.text, "héllo 🎈 wörld");
+    EXPECT_EQ(all.finish, FinishReason::stop);
+    EXPECT_EQ(counted_, static_cast<int>(tokens.size()));
+  }
+}
+
+TEST_F(AnswerTest, AStopStringOverTokenBoundariesEndsIt) {
+  sampling_.stop = {"world", "lo w"};
+  for (std::size_t size = 1; size <= 13; ++size) {
+    const AnswerPart all = answer(bytes_of("hello world!!"), size, FinishReason::length);
+    EXPECT_EQ(all.text, "hel");
+    EXPECT_EQ(all.finish, FinishReason::stop);
+    EXPECT_EQ(std::get<std::string>(all.stop_reason), "lo w");
+    EXPECT_EQ(counted_, 7);
+  }
+  sampling_.include_stop_str_in_output = true;
+  EXPECT_EQ(answer(bytes_of("hello world!!"), 1).text, "hello w");
+}
+
+TEST_F(AnswerTest, WhatWasHeldBackComesAtTheEnd) {
+  sampling_.stop = {"world"};
+  const AnswerPart all = answer(bytes_of("hello wor"), 1, FinishReason::length);
+  EXPECT_EQ(all.text, "hello wor");
+  EXPECT_EQ(all.finish, FinishReason::length);
+}
+
+TEST_F(AnswerTest, BeforeMinTokensNoStopStringCounts) {
+  sampling_.stop = {"a"};
+  sampling_.min_tokens = 3;
+  EXPECT_EQ(answer(bytes_of("aabba"), 1).text, "aabb");
+}
+
+TEST_F(AnswerTest, TheTokenThatEndsItIsNotText) {
+  sampling_.skip_special_tokens = false;
+  EXPECT_EQ(answer({'h', 'i', kEndToken}, 1).text, "hi");
+  EXPECT_EQ(answer({'h', 'i', kMarkToken}, 1).text, "hi<|mark|>");
+  sampling_.include_stop_str_in_output = true;
+  EXPECT_EQ(answer({'h', 'i', kEndToken}, 1).text, "hi<|end|>");
+}
+
+}  // namespace
+}  // namespace octavo::openai

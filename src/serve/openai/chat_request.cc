@@ -1,0 +1,209 @@
+#include "serve/openai/chat_request.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t kRoleBytesMax = 64;
+
+// A string, or text parts joined by line breaks (what templates that expect a string get from vLLM too).
+Result<json::value> read_content(Fields& message) {
+  const json::value* content = message.any("content");
+  const std::string name = message.full_name("content");
+  if (!content || content->is_string()) return content ? *content : json::value(nullptr);
+  if (!content->is_array()) return invalid(name, "must be a string or a list of text parts");
+  std::string text;
+  for (std::size_t i = 0; i < content->get_array().size(); ++i) {
+    const json::value& part = content->get_array()[i];
+    const std::string part_name = fmt::format("{}[{}]", name, i);
+    if (!part.is_object()) return invalid(part_name, "must be an object");
+    Fields fields(part.get_object(), part_name + ".");
+    std::string type;
+    TRY_VOID(fields.text("type", type));
+    if (type != "text") return invalid(part_name + ".type", "only text parts are supported");
+    if (!fields.any("text")) return invalid(part_name + ".text", "is missing");
+    std::string piece;
+    TRY_VOID(fields.text("text", piece));
+    if (i > 0) text += '\n';
+    text += piece;
+  }
+  return json::value(text);
+}
+
+// Templates print arguments as an object; OpenAI sends them as a JSON text.
+Result<json::value> read_arguments(Fields& function) {
+  const json::value* arguments = function.any("arguments");
+  const std::string name = function.full_name("arguments");
+  if (!arguments) return json::value(json::object());
+  if (arguments->is_object()) return *arguments;
+  if (!arguments->is_string()) return invalid(name, "must be a JSON text or an object");
+  if (arguments->get_string().empty()) return json::value(json::object());
+  TRY(json::object parsed, parse_body(arguments->get_string()));
+  return json::value(std::move(parsed));
+}
+
+Result<json::array> read_tool_calls(Fields& message) {
+  json::array calls;
+  TRY(const json::array* given, message.array("tool_calls"));
+  for (std::size_t i = 0; given && i < given->size(); ++i) {
+    const std::string name = fmt::format("{}[{}]", message.full_name("tool_calls"), i);
+    if (!(*given)[i].is_object()) return invalid(name, "must be an object");
+    Fields call((*given)[i].get_object(), name + ".");
+    TRY(const json::object* function, call.object("function"));
+    if (!function) return invalid(name + ".function", "is missing");
+    Fields f(*function, name + ".function.");
+    std::string function_name;
+    TRY_VOID(f.text("name", function_name));
+    if (function_name.empty()) return invalid(name + ".function.name", "is missing");
+    auto arguments = read_arguments(f);
+    if (!arguments) return invalid(name + ".function.arguments", "{}", arguments.error().message);
+    json::object copy = (*given)[i].get_object();
+    copy["type"] = "function";
+    copy["function"] = json::object{{"name", function_name}, {"arguments", *std::move(arguments)}};
+    calls.push_back(std::move(copy));
+  }
+  return calls;
+}
+
+Result<json::object> read_message(const json::value& value, const std::string& name) {
+  if (!value.is_object()) return invalid(name, "must be an object");
+  Fields fields(value.get_object(), name + ".");
+  std::string role;
+  TRY_VOID(fields.text("role", role));
+  if (role.empty() || role.size() > kRoleBytesMax)
+    return invalid(name + ".role", "must be a string of 1 to {} bytes", kRoleBytesMax);
+  TRY(json::value content, read_content(fields));
+  TRY(json::array calls, read_tool_calls(fields));
+  if (content.is_null() && calls.empty())
+    return invalid(name + ".content", "may only be null in an assistant's message with tool_calls");
+
+  json::object message{{"role", role}, {"content", std::move(content)}};
+  if (!calls.empty()) message["tool_calls"] = std::move(calls);
+  for (const std::string_view key : {"name", "tool_call_id", "reasoning", "reasoning_content"}) {
+    std::string text;
+    if (!fields.any(key)) continue;
+    TRY_VOID(fields.text(key, text));
+    message[key] = text;
+  }
+  return message;
+}
+
+Result<std::string> read_messages(Fields& fields) {
+  TRY(const json::array* given, fields.array("messages"));
+  if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
+  if (given->size() > kMessagesMax)
+    return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
+  json::array messages;
+  for (std::size_t i = 0; i < given->size(); ++i) {
+    TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i)));
+    messages.push_back(std::move(message));
+  }
+  return json::serialize(messages);
+}
+
+Result<std::string> read_tools(Fields& fields) {
+  TRY(const json::array* tools, fields.array("tools"));
+  if (!tools || tools->empty()) return "";
+  if (tools->size() > kToolsMax) return invalid("tools", "at most {}, got {}", kToolsMax, tools->size());
+  for (std::size_t i = 0; i < tools->size(); ++i) {
+    const std::string name = fmt::format("tools[{}]", i);
+    if (!(*tools)[i].is_object()) return invalid(name, "must be an object");
+    Fields tool((*tools)[i].get_object(), name + ".");
+    std::string type;
+    TRY_VOID(tool.text("type", type));
+    if (type != "function") return invalid(name + ".type", "must be \"function\"");
+    TRY(const json::object* function, tool.object("function"));
+    if (!function) return invalid(name + ".function", "is missing");
+    Fields f(*function, name + ".function.");
+    std::string function_name;
+    TRY_VOID(f.text("name", function_name));
+    if (function_name.empty()) return invalid(name + ".function.name", "is missing");
+  }
+  return json::serialize(*tools);
+}
+
+Result<> read_tool_choice(Fields& fields, bool has_tools) {
+  const json::value* choice = fields.any("tool_choice");
+  if (!choice || *choice == "none") return {};
+  if (*choice == "auto") return has_tools ? Result<>{} : invalid("tool_choice", "needs tools");
+  return invalid("tool_choice", "only \"none\" and \"auto\" are supported");
+}
+
+// max_completion_tokens is the new name of max_tokens. Left out: what the context leaves.
+Result<> read_max_tokens(Fields& fields, const RequestRules& rules, GenerationRequest& out) {
+  out.sampling.max_tokens.reset();
+  TRY_VOID(fields.integer("max_tokens", out.sampling.max_tokens));
+  TRY_VOID(fields.integer("max_completion_tokens", out.sampling.max_tokens));
+  out.max_tokens_given = out.sampling.max_tokens.has_value();
+  if (!out.max_tokens_given) out.sampling.max_tokens = rules.defaults.max_tokens;
+  return {};
+}
+
+Result<> read_logprobs(Fields& fields, GenerationRequest& out) {
+  bool wanted = false;
+  TRY_VOID(fields.boolean("logprobs", wanted));
+  std::optional<int> top;
+  TRY_VOID(fields.integer("top_logprobs", top));
+  if (top && *top != 0 && !wanted) return invalid("top_logprobs", "needs logprobs = true");
+  if (wanted) out.sampling.logprobs = top.value_or(static_cast<int>(out.sampling.logprob_token_ids.size()));
+  return {};
+}
+
+Result<> refuse_chat_only(Fields& f) {
+  TRY_VOID(f.refuse("chat_template", "templates of requests are not trusted by this server"));
+  TRY_VOID(f.refuse("echo", "is not supported for chat", false));
+  TRY_VOID(f.refuse("return_prompt_text", "is not supported", false));
+  TRY_VOID(f.refuse("audio", "audio is not supported"));
+  TRY_VOID(f.refuse("modalities", "only text is supported", json::array{"text"}));
+  TRY_VOID(f.refuse("prediction", "predicted outputs are not supported"));
+  TRY_VOID(f.refuse("web_search_options", "web search is not supported"));
+  TRY_VOID(f.refuse("functions", "use tools"));
+  TRY_VOID(f.refuse("function_call", "use tool_choice", "none"));
+  TRY_VOID(f.refuse("store", "replies are not stored", false));
+  f.accept({"parallel_tool_calls", "include_reasoning"});
+  return {};
+}
+
+}  // namespace
+
+Result<ChatPrompt> read_chat_prompt(Fields& fields) {
+  ChatPrompt prompt;
+  TRY(prompt.messages, read_messages(fields));
+  TRY(prompt.tools, read_tools(fields));
+  TRY(const json::array* documents, fields.array("documents"));
+  if (documents && !documents->empty()) prompt.documents = json::serialize(*documents);
+  TRY_VOID(fields.boolean("add_generation_prompt", prompt.add_generation_prompt));
+  TRY_VOID(fields.boolean("continue_final_message", prompt.continue_final_message));
+  if (prompt.continue_final_message && prompt.add_generation_prompt)
+    return invalid("continue_final_message", "needs add_generation_prompt = false");
+  TRY(const json::object* given, fields.object("chat_template_kwargs"));
+  json::object kwargs = given ? *given : json::object();
+  std::string effort;
+  TRY_VOID(fields.text("reasoning_effort", effort));
+  if (!effort.empty()) kwargs.emplace("reasoning_effort", effort);
+  if (!kwargs.empty()) prompt.kwargs = json::serialize(kwargs);
+  return prompt;
+}
+
+Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRules& rules) {
+  ChatRequest request;
+  GenerationRequest& out = request.generation;
+  out.add_special_tokens = false;  // the template writes them
+  Fields fields(body);
+  TRY_VOID(read_shared_fields(fields, rules, out));
+  TRY(request.prompt, read_chat_prompt(fields));
+  TRY_VOID(read_tool_choice(fields, !request.prompt.tools.empty()));
+  TRY_VOID(read_max_tokens(fields, rules, out));
+  TRY_VOID(read_logprobs(fields, out));
+  TRY_VOID(refuse_chat_only(fields));
+  TRY_VOID(finish_reading(fields, rules, out));
+  return request;
+}
+
+}  // namespace octavo::openai

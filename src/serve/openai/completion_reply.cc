@@ -1,0 +1,136 @@
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
+#include <unordered_map>
+
+#include "serve/openai/reply.h"
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+// Offsets count characters, not bytes.
+std::int64_t code_points(std::string_view text) {
+  std::int64_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+// {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, position by position.
+struct LogprobLists {
+  json::array tokens, token_logprobs, top_logprobs, text_offset;
+  std::int64_t offset = 0;
+
+  json::object take() {
+    return {{"tokens", std::move(tokens)},
+            {"token_logprobs", std::move(token_logprobs)},
+            {"top_logprobs", std::move(top_logprobs)},
+            {"text_offset", std::move(text_offset)}};
+  }
+};
+
+class CompletionReply final : public Reply {
+ public:
+  CompletionReply(const Tokenizer& tokenizer, ReplyOptions options)
+      : tokenizer_(&tokenizer), options_(std::move(options)) {}
+
+  std::string opening_chunk(int, const Usage*) override { return ""; }
+
+  std::string chunk(const AnswerPart& part, const Usage* usage) override {
+    json::object out = head();
+    out["choices"] = json::array{choice(part)};
+    if (usage) out["usage"] = usage_json(*usage);
+    return json::serialize(out);
+  }
+
+  std::string usage_chunk(const Usage& usage) override {
+    json::object out = head();
+    out["choices"] = json::array();
+    out["usage"] = usage_json(usage);
+    return json::serialize(out);
+  }
+
+  std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
+                    const Usage& usage) override {
+    json::array choices;
+    for (const AnswerPart& part : parts) {
+      json::object one = choice(part);
+      const EchoedPrompt& prompt = prompts[static_cast<std::size_t>(part.index / options_.n)];
+      one["prompt_logprobs"] =
+          options_.return_prompt_logprobs ? prompt_logprobs_json(*tokenizer_, prompt) : json::value(nullptr);
+      if (options_.return_token_ids) one["prompt_token_ids"] = json::value_from(prompt.token_ids);
+      choices.push_back(std::move(one));
+    }
+    json::object out = head();
+    out["choices"] = std::move(choices);
+    out["usage"] = usage_json(usage);
+    return json::serialize(out);
+  }
+
+ private:
+  json::object head() const {
+    json::object out{{"id", options_.id},
+                     {"object", "text_completion"},
+                     {"created", options_.created},
+                     {"model", options_.model}};
+    out["system_fingerprint"] =
+        options_.fingerprint.empty() ? json::value(nullptr) : json::value(options_.fingerprint);
+    return out;
+  }
+
+  json::object choice(const AnswerPart& part) {
+    json::object out{{"index", part.index},
+                     {"text", part.text},
+                     {"logprobs", logprobs(part)},
+                     {"finish_reason", finish_reason_json(part.finish)},
+                     {"stop_reason", stop_reason_json(part.stop_reason)}};
+    if (options_.return_token_ids) out["token_ids"] = json::value_from(part.token_ids);
+    return out;
+  }
+
+  json::value logprobs(const AnswerPart& part) {
+    if (!options_.logprobs) return nullptr;
+    LogprobLists lists;
+    lists.offset = offsets_[part.index];
+    for (const TokenLogprobs& entry : part.logprobs) add(entry, lists);
+    offsets_[part.index] = lists.offset;
+    return lists.take();
+  }
+
+  // An entry of rank 0 is the prompt's first token, which nothing predicts.
+  void add(const TokenLogprobs& entry, LogprobLists& lists) const {
+    const std::string token = shown(entry.id);
+    lists.tokens.emplace_back(token);
+    lists.text_offset.emplace_back(lists.offset);
+    lists.offset += code_points(token);
+    if (entry.rank == 0) {
+      lists.token_logprobs.emplace_back(nullptr);
+      lists.top_logprobs.emplace_back(nullptr);
+      return;
+    }
+    lists.token_logprobs.emplace_back(shown_logprob(entry.logprob));
+    json::object top;
+    for (const auto& [id, logprob] : most_likely(entry, options_.top_logprobs))
+      top.emplace(shown(id), shown_logprob(logprob));
+    top.emplace(token, shown_logprob(entry.logprob));
+    lists.top_logprobs.push_back(std::move(top));
+  }
+
+  std::string shown(TokenId id) const {
+    return shown_token(*tokenizer_, id, options_.return_tokens_as_token_ids);
+  }
+
+  const Tokenizer* tokenizer_;
+  ReplyOptions options_;
+  std::unordered_map<int, std::int64_t> offsets_;  // of each choice, so far
+};
+
+}  // namespace
+
+std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions options) {
+  return std::make_unique<CompletionReply>(tokenizer, std::move(options));
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,93 @@
+#include "serve/openai/completion_request.h"
+
+#include <boost/json/array.hpp>
+#include <limits>
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+Result<std::vector<TokenId>> read_tokens(const json::array& items) {
+  std::vector<TokenId> ids;
+  ids.reserve(items.size());
+  for (const json::value& item : items) {
+    TRY(const std::int64_t id, integer_in(item, "prompt", 0, std::numeric_limits<TokenId>::max()));
+    ids.push_back(static_cast<TokenId>(id));
+  }
+  return ids;
+}
+
+// One text, a list of texts, one list of ids, or a list of such.
+Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, int prompts_max) {
+  const json::value* prompt = fields.any("prompt");
+  if (!prompt) return invalid("prompt", "is missing");
+  std::vector<TextOrTokens> prompts;
+  if (prompt->is_string()) {
+    prompts.emplace_back(std::string(prompt->get_string()));
+    return prompts;
+  }
+  if (!prompt->is_array()) return invalid("prompt", "must be a string, a list of strings, or token ids");
+  const json::array& items = prompt->get_array();
+  if (items.empty()) return invalid("prompt", "must not be empty");
+  if (items.front().is_number()) {
+    TRY(prompts.emplace_back(), read_tokens(items));
+    return prompts;
+  }
+  if (items.size() > static_cast<std::size_t>(prompts_max))
+    return invalid("prompt", "at most {} prompts, got {}", prompts_max, items.size());
+  for (const json::value& item : items) {
+    if (item.is_string() && items.front().is_string()) {
+      prompts.emplace_back(std::string(item.get_string()));
+    } else if (item.is_array() && items.front().is_array()) {
+      TRY(prompts.emplace_back(), read_tokens(item.get_array()));
+    } else {
+      return invalid("prompt", "must be a string, a list of strings, or token ids");
+    }
+  }
+  return prompts;
+}
+
+Result<> read_max_tokens(Fields& fields, const RequestRules& rules, CompletionRequest& request) {
+  std::optional<int> given;
+  TRY_VOID(fields.integer("max_tokens", given));
+  GenerationRequest& out = request.generation;
+  out.max_tokens_given = given.has_value();
+  request.prompt_only = request.echo && given == 0;
+  if (request.prompt_only) given = 1;
+  if (given) out.sampling.max_tokens = given;
+  if (!given && rules.defaults.max_tokens) out.sampling.max_tokens = rules.defaults.max_tokens;
+  return {};
+}
+
+Result<> refuse_completion_only(Fields& f, int n) {
+  TRY_VOID(f.refuse("suffix", "is not supported"));
+  TRY_VOID(f.refuse("prompt_embeds", "is not supported: prompts are text or token ids"));
+  std::optional<int> best_of;
+  TRY_VOID(f.integer("best_of", best_of));
+  if (best_of && *best_of != n) return invalid("best_of", "is not supported unless equal to n");
+  return {};
+}
+
+}  // namespace
+
+Result<CompletionRequest> parse_completion_request(const json::object& body, const RequestRules& rules) {
+  CompletionRequest request;
+  GenerationRequest& out = request.generation;
+  Fields fields(body);
+  TRY_VOID(read_shared_fields(fields, rules, out));
+  TRY(request.prompts, read_prompts(fields, rules.prompts_max));
+  TRY_VOID(fields.boolean("echo", request.echo));
+  TRY_VOID(read_max_tokens(fields, rules, request));
+  TRY_VOID(fields.integer("logprobs", out.sampling.logprobs));
+  TRY_VOID(refuse_completion_only(fields, out.sampling.n));
+  TRY_VOID(finish_reading(fields, rules, out));
+  if (request.echo && out.sampling.logprobs) out.sampling.prompt_logprobs = out.sampling.logprobs;
+  const auto answers = static_cast<std::size_t>(out.sampling.n) * request.prompts.size();
+  if (answers > static_cast<std::size_t>(rules.limits.max_n))
+    return invalid("n", "n times the number of prompts is at most {}, got {}", rules.limits.max_n, answers);
+  return request;
+}
+
+}  // namespace octavo::openai

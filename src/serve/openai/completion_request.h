@@ -1,0 +1,27 @@
+// The body of /v1/completions.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "serve/openai/generation_fields.h"
+
+namespace octavo::openai {
+
+// A prompt is a text, or token ids (not yet checked against the vocabulary).
+using TextOrTokens = std::variant<std::string, std::vector<TokenId>>;
+
+struct CompletionRequest {
+  GenerationRequest generation;
+  std::vector<TextOrTokens> prompts;
+  bool echo = false;         // the answer begins with the prompt
+  bool prompt_only = false;  // echo with max_tokens = 0: nothing is generated for the client to see
+};
+
+Result<CompletionRequest> parse_completion_request(const boost::json::object& body,
+                                                   const RequestRules& rules);
+
+}  // namespace octavo::openai

@@ -1,0 +1,22 @@
+// Errors as OpenAI's clients expect them: {"error": {"message", "type", "param", "code"}}.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "http/message.h"
+
+namespace octavo::openai {
+
+int status_of(ErrorCode code);
+
+// The JSON object; `param` is null when empty. The type is vLLM's name for the status ("BadRequestError").
+std::string error_json(int status, std::string_view message, std::string_view param = {});
+
+http::Response error_response(int status, std::string_view message, std::string_view param = {});
+// "field: message", with Retry-After when trying again can help.
+http::Response error_response(const Error& error);
+std::string error_json(const Error& error);
+
+}  // namespace octavo::openai

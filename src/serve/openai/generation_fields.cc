@@ -1,0 +1,198 @@
+#include "serve/openai/generation_fields.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <charconv>
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t kSaltBytesMax = 128;
+constexpr std::size_t kRequestIdBytesMax = 256;
+
+void apply(const GenerationDefaults& defaults, SamplingParams& p) {
+  p.temperature = defaults.temperature.value_or(p.temperature);
+  p.top_p = defaults.top_p.value_or(p.top_p);
+  p.top_k = defaults.top_k.value_or(p.top_k);
+  p.min_p = defaults.min_p.value_or(p.min_p);
+  p.repetition_penalty = defaults.repetition_penalty.value_or(p.repetition_penalty);
+}
+
+Result<> read_shape(Fields& f, SamplingParams& p) {
+  TRY_VOID(f.integer("n", p.n));
+  TRY_VOID(f.number("temperature", p.temperature));
+  TRY_VOID(f.number("top_p", p.top_p));
+  TRY_VOID(f.integer("top_k", p.top_k));
+  TRY_VOID(f.number("min_p", p.min_p));
+  TRY_VOID(f.number("presence_penalty", p.presence_penalty));
+  TRY_VOID(f.number("frequency_penalty", p.frequency_penalty));
+  TRY_VOID(f.number("repetition_penalty", p.repetition_penalty));
+  return f.integer64("seed", p.seed);
+}
+
+// {"token id": bias}
+Result<> read_logit_bias(Fields& f, SamplingParams& p) {
+  TRY(const json::object* biases, f.object("logit_bias"));
+  if (!biases) return {};
+  for (const auto& [key, value] : *biases) {
+    const std::string_view text = key;
+    TokenId id = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (error != std::errc{} || end != text.data() + text.size())
+      return invalid("logit_bias", "its keys must be token ids");
+    if (!value.is_number()) return invalid("logit_bias", "the bias of token {} must be a number", id);
+    const double bias = value.to_number<double>();
+    p.logit_bias.emplace_back(id, static_cast<float>(std::clamp(bias, -100.0, 100.0)));
+  }
+  return {};
+}
+
+Result<> read_tokens(Fields& f, SamplingParams& p) {
+  TRY_VOID(read_logit_bias(f, p));
+  TRY(const json::array* allowed, f.array("allowed_token_ids"));
+  if (allowed && allowed->empty()) return invalid("allowed_token_ids", "must not be empty");
+  TRY_VOID(f.integers("allowed_token_ids", p.allowed_token_ids));
+  TRY_VOID(f.texts("bad_words", p.bad_words));
+  TRY_VOID(f.one_or_more_texts("stop", p.stop));
+  TRY_VOID(f.integers("stop_token_ids", p.stop_token_ids));
+  TRY_VOID(f.integers("logprob_token_ids", p.logprob_token_ids));
+  return {};
+}
+
+Result<> read_ends(Fields& f, SamplingParams& p) {
+  TRY_VOID(f.boolean("ignore_eos", p.ignore_eos));
+  TRY_VOID(f.integer("min_tokens", p.min_tokens));
+  TRY_VOID(f.boolean("include_stop_str_in_output", p.include_stop_str_in_output));
+  TRY_VOID(f.boolean("skip_special_tokens", p.skip_special_tokens));
+  TRY_VOID(f.integer("prompt_logprobs", p.prompt_logprobs));
+  TRY_VOID(f.integer("truncate_prompt_tokens", p.truncate_prompt_tokens));
+  TRY(const json::object* repetition, f.object("repetition_detection"));
+  if (!repetition) return {};
+  Fields r(*repetition, "repetition_detection.");
+  TRY_VOID(r.integer("max_pattern_size", p.repetition_detection.max_pattern_size));
+  TRY_VOID(r.integer("min_pattern_size", p.repetition_detection.min_pattern_size));
+  return r.integer("min_count", p.repetition_detection.min_count);
+}
+
+Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
+  TRY_VOID(f.boolean("stream", out.stream));
+  TRY(const json::object* options, f.object("stream_options"));
+  if (options && !out.stream) return invalid("stream_options", "is only allowed with stream = true");
+  if (options) {
+    Fields o(*options, "stream_options.");
+    TRY_VOID(o.boolean("include_usage", out.include_usage));
+    TRY_VOID(o.boolean("continuous_usage_stats", out.continuous_usage));
+    out.continuous_usage = out.continuous_usage && out.include_usage;
+    o.accept({"include_obfuscation"});
+    for (const std::string& name : o.unread()) out.unknown_fields.push_back(name);
+  }
+  out.include_usage = out.include_usage || rules.force_include_usage;
+  return {};
+}
+
+Result<> read_identity(Fields& f, const RequestRules& rules, GenerationRequest& out) {
+  TRY_VOID(f.integer64("priority", out.priority));
+  if (out.priority != 0 && !rules.priority_scheduling)
+    return invalid("priority", "must be 0 unless the server runs with --scheduling-policy priority, got {}",
+                   out.priority);
+  TRY_VOID(f.text("request_id", out.request_id));
+  if (out.request_id.size() > kRequestIdBytesMax)
+    return invalid("request_id", "at most {} bytes, got {}", kRequestIdBytesMax, out.request_id.size());
+  if (!f.any("cache_salt")) return {};
+  TRY_VOID(f.text("cache_salt", out.cache_salt));
+  if (out.cache_salt.empty() || out.cache_salt.size() > kSaltBytesMax)
+    return invalid("cache_salt", "must have 1 to {} bytes, got {}", kSaltBytesMax, out.cache_salt.size());
+  if (out.cache_salt.find_first_of(std::string_view("@/\\\0", 4)) != std::string::npos)
+    return invalid("cache_salt", "must not contain @, /, \\ or NUL");
+  return {};
+}
+
+Result<> read_prompt_handling(Fields& f, GenerationRequest& out) {
+  TRY_VOID(f.boolean("add_special_tokens", out.add_special_tokens));
+  TRY_VOID(f.boolean("return_token_ids", out.return_token_ids));
+  TRY_VOID(f.boolean("return_tokens_as_token_ids", out.return_tokens_as_token_ids));
+  std::string side = "left";
+  TRY_VOID(f.text("truncation_side", side));
+  if (side != "left" && side != "right") return invalid("truncation_side", "must be \"left\" or \"right\"");
+  out.truncate_at_end = side == "right";
+  return {};
+}
+
+// A constraint that is not enforced must not be accepted: the answer would look valid and not be.
+Result<> refuse_constraints(Fields& f) {
+  constexpr std::string_view reason = "structured outputs are not supported by this server";
+  TRY(const json::object* format, f.object("response_format"));
+  if (format) {
+    Fields r(*format, "response_format.");
+    std::string type;
+    TRY_VOID(r.text("type", type));
+    if (type != "text") return invalid("response_format", "only {{\"type\": \"text\"}} is supported");
+  }
+  for (const std::string_view name :
+       {"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
+        "guided_json_object", "guided_decoding_backend", "guided_whitespace_pattern", "structural_tag"})
+    TRY_VOID(f.refuse(name, reason));
+  return {};
+}
+
+Result<> refuse_unsupported(Fields& f) {
+  TRY_VOID(refuse_constraints(f));
+  TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
+  TRY_VOID(f.refuse("length_penalty", "only meaningful for beam search, which is not supported", 1.0));
+  TRY_VOID(f.refuse("kv_transfer_params", "KV transfer is not supported by this server"));
+  TRY_VOID(f.refuse("ec_transfer_params", "encoder cache transfer is not supported"));
+  TRY_VOID(f.refuse("vllm_xargs", "extra sampling arguments are not supported", json::object()));
+  TRY_VOID(f.refuse("thinking_token_budget", "a thinking budget is not supported", -1));
+  TRY_VOID(f.refuse("watermarking", "watermarking is not supported"));
+  TRY_VOID(f.refuse("return_token_offsets", "token offsets are not supported", false));
+  TRY_VOID(f.refuse("return_mm_kwargs", "multimodal input is not supported", false));
+  TRY_VOID(f.refuse("mm_processor_kwargs", "multimodal input is not supported"));
+  TRY_VOID(f.refuse("media_io_kwargs", "multimodal input is not supported"));
+  TRY_VOID(f.refuse("routed_experts_prompt_start", "routed experts are not reported", 0));
+  TRY_VOID(f.refuse("stream_interval", "only 1 is supported: every token is streamed", 1));
+  return {};
+}
+
+}  // namespace
+
+Result<> check_model(Fields& fields, const RequestRules& rules) {
+  std::string model;
+  TRY_VOID(fields.text("model", model));
+  if (model.empty() || std::ranges::find(rules.model_names, model) != rules.model_names.end()) return {};
+  return field_failure("model", ErrorCode::not_found, "this server does not have a model of that name");
+}
+
+Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequest& out) {
+  TRY_VOID(check_model(f, rules));
+  apply(rules.defaults, out.sampling);
+  TRY_VOID(read_shape(f, out.sampling));
+  TRY_VOID(read_tokens(f, out.sampling));
+  TRY_VOID(read_ends(f, out.sampling));
+  TRY_VOID(read_streaming(f, rules, out));
+  TRY_VOID(read_identity(f, rules, out));
+  TRY_VOID(read_prompt_handling(f, out));
+  TRY_VOID(refuse_unsupported(f));
+  // With a fast tokenizer spaces_between_special_tokens changes nothing; the rest identifies the caller.
+  f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",
+            "prompt_cache_key", "service_tier"});
+  return {};
+}
+
+Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out) {
+  TRY(out.sampling, validated(std::move(out.sampling), rules.limits));
+  const SamplingParams& p = out.sampling;
+  if (out.stream && p.prompt_logprobs)
+    return invalid("prompt_logprobs", "is not available with stream = true");
+  out.return_prompt_logprobs = p.prompt_logprobs.has_value();
+  if (!p.logprob_token_ids.empty() && !p.logprobs) return invalid("logprob_token_ids", "needs logprobs");
+  if (p.truncate_prompt_tokens && *p.truncate_prompt_tokens > rules.max_model_len)
+    return invalid("truncate_prompt_tokens", "must be at most the context of {} tokens, got {}",
+                   rules.max_model_len, *p.truncate_prompt_tokens);
+  for (std::string& name : fields.unread()) out.unknown_fields.push_back(std::move(name));
+  return {};
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,66 @@
+// The fields that /v1/completions and /v1/chat/completions share: OpenAI's and vLLM's sampling parameters,
+// streaming, cache and priority.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "request/sampling_params.h"
+#include "serve/openai/request_fields.h"
+
+namespace octavo::openai {
+
+// What a request gets for sampling fields that it leaves out: the model's generation_config.json, as far as
+// it says.
+struct GenerationDefaults {
+  std::optional<double> temperature;
+  std::optional<double> top_p;
+  std::optional<int> top_k;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
+  std::optional<int> max_tokens;  // max_new_tokens: also the most that a request may ask for
+};
+
+// What the server allows.
+struct RequestRules {
+  std::vector<std::string> model_names;  // the first one is written into replies
+  SamplingLimits limits;
+  GenerationDefaults defaults;
+  int max_model_len = 0;
+  int prompts_max = 1024;  // of one completion request
+  bool priority_scheduling = false;
+  bool force_include_usage = false;
+};
+
+struct GenerationRequest {
+  SamplingParams sampling;  // validated
+  bool stream = false;
+  bool include_usage = false;
+  bool continuous_usage = false;
+  std::int64_t priority = 0;
+  std::string cache_salt;
+  std::string request_id;
+  bool add_special_tokens = true;
+  bool truncate_at_end = false;  // truncate_prompt_tokens keeps the first tokens instead of the last
+  bool return_token_ids = false;
+  bool return_tokens_as_token_ids = false;
+  bool return_prompt_logprobs = false;
+  bool max_tokens_given = false;  // by the request, not by a default
+  std::vector<std::string> unknown_fields;
+};
+
+// Reads the shared fields into `out`, except those that the two endpoints spell differently (max_tokens,
+// logprobs).
+Result<> read_shared_fields(Fields& fields, const RequestRules& rules, GenerationRequest& out);
+
+// To be called when every field is read: applies the rules between fields.
+Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out);
+
+// Errors: not_found unless the model is one of the server's or left out.
+Result<> check_model(Fields& fields, const RequestRules& rules);
+
+}  // namespace octavo::openai

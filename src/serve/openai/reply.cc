@@ -1,0 +1,64 @@
+#include "serve/openai/reply.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+
+#include "text/utf8.h"
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+json::object usage_json(const Usage& usage) {
+  json::object out{{"prompt_tokens", usage.prompt_tokens},
+                   {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+                   {"completion_tokens", usage.completion_tokens},
+                   {"prompt_tokens_details", nullptr}};
+  if (usage.cached_tokens)
+    out["prompt_tokens_details"] = json::object{{"cached_tokens", *usage.cached_tokens}};
+  return out;
+}
+
+json::value stop_reason_json(const StopReason& reason) {
+  if (const auto* id = std::get_if<TokenId>(&reason)) return *id;
+  if (const auto* text = std::get_if<std::string>(&reason)) return json::value(*text);
+  return nullptr;
+}
+
+json::value finish_reason_json(const std::optional<FinishReason>& reason) {
+  return reason ? json::value(name(*reason)) : json::value(nullptr);
+}
+
+std::string shown_token(const Tokenizer& tokenizer, TokenId id, bool as_id) {
+  if (as_id) return fmt::format("token_id:{}", id);
+  return replace_invalid_utf8(tokenizer.token_bytes(id).value_or(""));
+}
+
+double shown_logprob(float logprob) { return std::max(static_cast<double>(logprob), -9999.0); }
+
+std::span<const std::pair<TokenId, float>> most_likely(const TokenLogprobs& entry, int count) {
+  const std::span<const std::pair<TokenId, float>> all(entry.top);
+  return count < 0 ? all : all.first(std::min(all.size(), static_cast<std::size_t>(count)));
+}
+
+json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt& prompt) {
+  json::array out{nullptr};
+  for (const TokenLogprobs& entry : prompt.logprobs) {
+    json::object position;
+    const auto add = [&](TokenId id, float logprob, int rank) {
+      position.emplace(std::to_string(id),
+                       json::object{{"logprob", shown_logprob(logprob)},
+                                    {"rank", rank},
+                                    {"decoded_token", shown_token(tokenizer, id, false)}});
+    };
+    add(entry.id, entry.logprob, entry.rank);
+    for (std::size_t i = 0; i < entry.top.size(); ++i)
+      add(entry.top[i].first, entry.top[i].second, static_cast<int>(i) + 1);
+    out.push_back(std::move(position));
+  }
+  return out;
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,76 @@
+// Replies in OpenAI's two shapes. One reply belongs to one request and is asked for pieces in order.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "serve/openai/answer.h"
+#include "text/tokenizer.h"
+
+namespace octavo::openai {
+
+struct Usage {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t completion_tokens = 0;
+  std::optional<std::int64_t> cached_tokens;  // reported when set
+};
+
+// A prompt as far as replies show it.
+struct EchoedPrompt {
+  std::string text;                // with echo
+  std::vector<TokenId> token_ids;  // with return_token_ids, echo + logprobs, or prompt_logprobs
+  std::vector<TokenLogprobs> logprobs;
+};
+
+struct ReplyOptions {
+  std::string id;
+  std::string model;
+  std::string fingerprint;   // "": null
+  std::int64_t created = 0;  // seconds since 1970
+  bool logprobs = false;
+  int top_logprobs = 0;  // how many to show of each position; -1: all
+  bool return_token_ids = false;
+  bool return_tokens_as_token_ids = false;
+  bool return_prompt_logprobs = false;
+  int n = 1;  // answers of each prompt
+};
+
+class Reply {
+ public:
+  virtual ~Reply() = default;
+
+  // The chunk that opens the choice, "" when there is none.
+  virtual std::string opening_chunk(int index, const Usage* usage) = 0;
+  virtual std::string chunk(const AnswerPart& part, const Usage* usage) = 0;
+  virtual std::string usage_chunk(const Usage& usage) = 0;
+  // The whole reply; parts in the order of their index. prompts[i] belongs to the choices i * n .. i * n + n
+  // - 1.
+  virtual std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
+                            const Usage& usage) = 0;
+};
+
+std::unique_ptr<Reply> chat_reply(const Tokenizer& tokenizer, ReplyOptions options);
+std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions options);
+
+// --- What both shapes share ---
+
+boost::json::object usage_json(const Usage& usage);
+boost::json::value stop_reason_json(const StopReason& reason);
+boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);
+// vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank", "decoded_token"}}.
+boost::json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt& prompt);
+
+// The text of one token as logprobs show it: "token_id:7" on wish, U+FFFD for bytes that are no whole
+// character.
+std::string shown_token(const Tokenizer& tokenizer, TokenId id, bool as_id);
+// JSON has no infinity: impossible tokens are shown as -9999, as vLLM does.
+double shown_logprob(float logprob);
+// The first `count` of the most likely tokens (-1: all).
+std::span<const std::pair<TokenId, float>> most_likely(const TokenLogprobs& entry, int count);
+
+}  // namespace octavo::openai

@@ -1,0 +1,71 @@
+// Reading a JSON request field by field: each with its type and range, each error with the field's name and
+// limit.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo::openai {
+
+inline constexpr std::size_t kJsonDepthMax = 64;
+
+// Parses a body that must be one JSON object. Errors: invalid_argument, saying where it is not JSON.
+Result<boost::json::object> parse_body(std::string_view body);
+
+// Reads one object. Each reader sets `out` when the field is there and leaves it alone when it is absent or
+// null (as OpenAI's clients send for "default"); a wrong type or range is an error that names the field.
+class Fields {
+ public:
+  // `path` goes in front of the names in errors: "stream_options." or "messages[3].".
+  explicit Fields(const boost::json::object& object, std::string path = {})
+      : object_(&object), path_(std::move(path)) {}
+
+  Result<> boolean(std::string_view name, bool& out);
+  Result<> number(std::string_view name, double& out);  // finite
+  Result<> integer(std::string_view name, int& out, int min = std::numeric_limits<int>::min(),
+                   int max = std::numeric_limits<int>::max());
+  Result<> integer(std::string_view name, std::optional<int>& out, int min = std::numeric_limits<int>::min(),
+                   int max = std::numeric_limits<int>::max());
+  Result<> integer64(std::string_view name, std::int64_t& out);
+  Result<> integer64(std::string_view name, std::optional<std::int64_t>& out);
+  Result<> text(std::string_view name, std::string& out);
+  Result<> integers(std::string_view name, std::vector<std::int32_t>& out);
+  Result<> texts(std::string_view name, std::vector<std::string>& out);
+  Result<> one_or_more_texts(std::string_view name, std::vector<std::string>& out);
+
+  // The field as it is; nullptr when absent or null.
+  const boost::json::value* any(std::string_view name);
+  Result<const boost::json::object*> object(std::string_view name);
+  Result<const boost::json::array*> array(std::string_view name);
+
+  // Fields that have no effect here and may say anything.
+  void accept(std::initializer_list<std::string_view> names);
+  // A field that Octavo does not do: it must be absent, null, or (with `harmless`) say that it is not wanted.
+  Result<> refuse(std::string_view name, std::string_view reason,
+                  const boost::json::value& harmless = nullptr);
+
+  // The fields that nobody has asked for.
+  std::vector<std::string> unread() const;
+
+  std::string full_name(std::string_view name) const { return path_ + std::string(name); }
+
+ private:
+  const boost::json::object* object_;
+  std::string path_;
+  std::unordered_set<std::string_view> read_;
+};
+
+// The integer in a JSON number (also 16.0), within [min, max].
+Result<std::int64_t> integer_in(const boost::json::value& value, std::string_view field, std::int64_t min,
+                                std::int64_t max);
+
+}  // namespace octavo::openai

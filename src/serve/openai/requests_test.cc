@@ -1,0 +1,214 @@
+// Both request bodies: every field, its limits and its refusals.
+#include <gtest/gtest.h>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "serve/openai/chat_request.h"
+#include "serve/openai/completion_request.h"
+
+namespace octavo::openai {
+namespace {
+
+namespace json = boost::json;
+
+RequestRules rules() {
+  RequestRules r;
+  r.model_names = {"m", "alias"};
+  r.limits.vocab_size = 1000;
+  r.max_model_len = 512;
+  return r;
+}
+
+Result<ChatRequest> chat(const std::string& fields, const RequestRules& r = rules()) {
+  auto body = parse_body(R"({"messages":[{"role":"user","content":"hi"}])" +
+                         (fields.empty() ? "" : "," + fields) + "}");
+  if (!body) return std::unexpected(body.error());
+  return parse_chat_request(*body, r);
+}
+
+Result<CompletionRequest> completion(const std::string& fields, const RequestRules& r = rules()) {
+  auto body = parse_body(R"({"prompt":"hi")" + (fields.empty() ? "" : "," + fields) + "}");
+  if (!body) return std::unexpected(body.error());
+  return parse_completion_request(*body, r);
+}
+
+std::string chat_error(const std::string& fields) {
+  const auto request = chat(fields);
+  return request ? "accepted" : request.error().field;
+}
+std::string completion_error(const std::string& fields) {
+  const auto request = completion(fields);
+  return request ? "accepted" : request.error().field;
+}
+
+TEST(Requests, EveryNumericFieldRefusesItsExtremes) {
+  struct Case {
+    std::string field;
+    std::vector<std::string> bad;
+  };
+  const std::vector<Case> cases = {
+      {"n", {"-1", "0", "16385", "2147483647"}},
+      {"temperature", {"-1", "2.1"}},
+      {"top_p", {"-1", "0", "1.1"}},
+      {"top_k", {"-2"}},
+      {"min_p", {"-1", "1.1"}},
+      {"presence_penalty", {"-2.1", "2.1"}},
+      {"frequency_penalty", {"-2.1", "2.1"}},
+      {"repetition_penalty", {"-1", "0"}},
+      {"max_tokens", {"-1", "0"}},
+      {"min_tokens", {"-1"}},
+      {"prompt_logprobs", {"-2", "21"}},
+      {"truncate_prompt_tokens", {"-2", "0", "513"}},
+      {"priority", {"1", "-1"}},
+  };
+  const std::vector<std::string> everywhere = {"1e309", "-1e309", "\"1\"", "true", "[]", "{}"};
+  for (const Case& c : cases) {
+    std::vector<std::string> bad = c.bad;
+    bad.insert(bad.end(), everywhere.begin(), everywhere.end());
+    for (const std::string& value : bad) {
+      EXPECT_EQ(chat_error("\"" + c.field + "\":" + value), c.field) << value;
+      EXPECT_EQ(completion_error("\"" + c.field + "\":" + value), c.field) << value;
+    }
+    EXPECT_EQ(chat_error("\"" + c.field + "\":null"), "accepted") << c.field;
+  }
+  for (const std::string field :
+       {"n", "top_k", "max_tokens", "min_tokens", "prompt_logprobs", "truncate_prompt_tokens"})
+    for (const std::string value : {"2147483648", "9007199254740992", "9223372036854775808", "1.5"})
+      EXPECT_EQ(chat_error("\"" + field + "\":" + value), field) << value;
+}
+
+TEST(Requests, TokenLists) {
+  EXPECT_EQ(chat_error(R"("logit_bias":{"1000":1})"), "logit_bias");
+  EXPECT_EQ(chat_error(R"("logit_bias":{"x":1})"), "logit_bias");
+  EXPECT_EQ(chat_error(R"("logit_bias":{"5":"1"})"), "logit_bias");
+  EXPECT_EQ(chat_error(R"("logit_bias":[1])"), "logit_bias");
+  EXPECT_EQ(chat_error(R"("allowed_token_ids":[])"), "allowed_token_ids");
+  EXPECT_EQ(chat_error(R"("allowed_token_ids":[1000])"), "allowed_token_ids");
+  EXPECT_EQ(chat_error(R"("stop_token_ids":[-1])"), "stop_token_ids");
+  EXPECT_EQ(chat_error(R"("stop":"")"), "stop");
+  EXPECT_EQ(chat_error(R"("stop":[1])"), "stop");
+  EXPECT_EQ(chat_error(R"("bad_words":[""])"), "bad_words");
+  EXPECT_EQ(chat_error(R"("logprob_token_ids":[1])"), "logprob_token_ids");
+  EXPECT_EQ(chat_error(R"("cache_salt":"")"), "cache_salt");
+  EXPECT_EQ(chat_error(R"("cache_salt":"a/b")"), "cache_salt");
+  EXPECT_EQ(chat_error(R"("repetition_detection":{"max_pattern_size":2,"min_count":1})"),
+            "repetition_detection");
+}
+
+TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
+  for (const std::string field :
+       {R"("structured_outputs":{"json":{}})", R"("guided_json":{})", R"("use_beam_search":true)",
+        R"("length_penalty":2.0)", R"("kv_transfer_params":{})", R"("vllm_xargs":{"a":1})",
+        R"("thinking_token_budget":5)"}) {
+    const std::string name = field.substr(1, field.find('"', 1) - 1);
+    EXPECT_EQ(chat_error(field), name);
+    EXPECT_EQ(completion_error(field), name);
+  }
+  EXPECT_EQ(chat_error(R"("response_format":{"type":"json_object"})"), "response_format");
+  EXPECT_EQ(chat_error(R"("response_format":{"type":"text"})"), "accepted");
+  EXPECT_EQ(chat_error(R"("tool_choice":"required")"), "tool_choice");
+  EXPECT_EQ(chat_error(R"("tool_choice":"auto")"), "tool_choice");
+  EXPECT_EQ(chat_error(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto")"),
+            "accepted");
+  EXPECT_EQ(chat_error(R"("chat_template":"x")"), "chat_template");
+  EXPECT_EQ(chat_error(R"("continue_final_message":true)"), "continue_final_message");
+  EXPECT_EQ(chat_error(R"("continue_final_message":true,"add_generation_prompt":false)"), "accepted");
+  EXPECT_EQ(completion_error(R"("suffix":"x")"), "suffix");
+  EXPECT_EQ(completion_error(R"("prompt_embeds":"x")"), "prompt_embeds");
+  EXPECT_EQ(completion_error(R"("best_of":2)"), "best_of");
+}
+
+TEST(Requests, ModelsAndUnknownFields) {
+  EXPECT_EQ(chat(R"("model":"nope")").error().code, ErrorCode::not_found);
+  EXPECT_TRUE(chat(R"("model":"alias")").has_value());
+  EXPECT_EQ(chat(R"("foo":1,"stream":true,"stream_options":{"bar":2})").value().generation.unknown_fields,
+            (std::vector<std::string>{"stream_options.bar", "foo"}));
+  EXPECT_EQ(chat_error(R"("stream_options":{"include_usage":true})"), "stream_options");
+}
+
+TEST(Requests, DefaultsComeFromRequestThenModelThenOpenai) {
+  RequestRules r = rules();
+  EXPECT_EQ(chat("", r)->generation.sampling.temperature, 1.0);
+  r.defaults = {
+      .temperature = 0.6, .top_p = {}, .top_k = 20, .min_p = {}, .repetition_penalty = {}, .max_tokens = {}};
+  EXPECT_EQ(chat("", r)->generation.sampling.temperature, 0.6);
+  EXPECT_EQ(chat("", r)->generation.sampling.top_k, 20);
+  EXPECT_EQ(chat(R"("temperature":0.2)", r)->generation.sampling.temperature, 0.2);
+  EXPECT_EQ(chat(R"("temperature":null)", r)->generation.sampling.temperature, 0.6);
+  EXPECT_EQ(chat("")->generation.sampling.max_tokens, std::nullopt);
+  EXPECT_EQ(completion("")->generation.sampling.max_tokens, 16);
+  EXPECT_EQ(chat(R"("max_tokens":5,"max_completion_tokens":7)")->generation.sampling.max_tokens, 7);
+}
+
+TEST(Requests, Logprobs) {
+  EXPECT_EQ(chat(R"("logprobs":true)")->generation.sampling.logprobs, 0);
+  EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":3)")->generation.sampling.logprobs, 3);
+  EXPECT_EQ(chat_error(R"("top_logprobs":3)"), "top_logprobs");
+  EXPECT_EQ(chat_error(R"("logprobs":3)"), "logprobs");
+  EXPECT_EQ(chat_error(R"("logprobs":true,"top_logprobs":21)"), "logprobs");
+  EXPECT_EQ(completion(R"("logprobs":3)")->generation.sampling.logprobs, 3);
+  EXPECT_EQ(completion_error(R"("logprobs":true)"), "logprobs");
+  EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.prompt_logprobs, 3);
+  EXPECT_EQ(chat_error(R"("prompt_logprobs":1,"stream":true)"), "prompt_logprobs");
+}
+
+TEST(Requests, Prompts) {
+  const auto prompts = [](const std::string& value) {
+    const auto body = parse_body("{\"prompt\":" + value + "}").value();
+    const auto request = parse_completion_request(body, rules());
+    return request ? static_cast<int>(request->prompts.size()) : -1;
+  };
+  EXPECT_EQ(prompts("\"a\""), 1);
+  EXPECT_EQ(prompts(R"(["a","b"])"), 2);
+  EXPECT_EQ(prompts("[1,2,3]"), 1);
+  EXPECT_EQ(prompts("[[1,2],[3]]"), 2);
+  EXPECT_EQ(prompts("[]"), -1);
+  EXPECT_EQ(prompts("null"), -1);
+  EXPECT_EQ(prompts("{}"), -1);
+  EXPECT_EQ(prompts("7"), -1);
+  EXPECT_EQ(prompts(R"(["a",1])"), -1);
+  EXPECT_EQ(prompts(R"([1,"a"])"), -1);
+  EXPECT_EQ(prompts("[[1],\"a\"]"), -1);
+  EXPECT_EQ(prompts("[-1]"), -1);
+  EXPECT_EQ(prompts("[2147483648]"), -1);
+  EXPECT_EQ(completion(R"("echo":true,"max_tokens":0)")->prompt_only, true);
+  EXPECT_EQ(completion_error(R"("max_tokens":0)"), "max_tokens");
+}
+
+std::string messages(const std::string& value) {
+  const auto body = parse_body("{\"messages\":" + value + "}");
+  if (!body) return "not JSON";
+  const auto request = parse_chat_request(*body, rules());
+  return request ? request->prompt.messages : request.error().field;
+}
+
+TEST(Messages, AreBroughtToTheFormThatTemplatesTake) {
+  EXPECT_EQ(messages(R"([{"role":"user","content":"a"}])"), R"([{"role":"user","content":"a"}])");
+  EXPECT_EQ(
+      messages(R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])"),
+      R"([{"role":"user","content":"a\nb"}])");
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"tool_calls":[
+                 {"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}}]}])"),
+            R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":)"
+            R"({"name":"f","arguments":{"x":1}}}]}])");
+}
+
+TEST(Messages, ErrorsNameThePlace) {
+  EXPECT_EQ(messages("null"), "messages");
+  EXPECT_EQ(messages("[]"), "messages");
+  EXPECT_EQ(messages("\"hi\""), "messages");
+  EXPECT_EQ(messages("[1]"), "messages[0]");
+  EXPECT_EQ(messages(R"([{"content":"a"}])"), "messages[0].role");
+  EXPECT_EQ(messages(R"([{"role":"user","content":"a"},{"role":"user"}])"), "messages[1].content");
+  EXPECT_EQ(messages(R"([{"role":"user","content":1}])"), "messages[0].content");
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])"),
+            "messages[0].content[0].type");
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"text"}]}])"), "messages[0].content[0].text");
+  EXPECT_EQ(
+      messages(
+          R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}])"),
+      "messages[0].tool_calls[0].function.arguments");
+}
+
+}  // namespace
+}  // namespace octavo::openai

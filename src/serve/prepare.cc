@@ -1,0 +1,186 @@
+#include "serve/prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+namespace octavo {
+namespace {
+
+// No vocabulary in use has longer tokens, apart from runs of spaces.
+constexpr std::size_t kTokenBytesMax = 128;
+
+// Longer than the context by whatever: refused before the tokenizer works through all of it.
+Result<> fits_context(const Service& service, std::size_t tokens, std::string_view field) {
+  const int context = service.options.rules.max_model_len;
+  if (tokens == 0) return invalid(field, "the prompt is empty: at least 1 token is needed");
+  if (tokens < static_cast<std::size_t>(context)) return {};
+  return invalid(field, "the prompt has {} tokens; with a context of {} at most {} leave room for an answer",
+                 tokens, context, context - 1);
+}
+
+void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& request, int max_model_len) {
+  if (!request.sampling.truncate_prompt_tokens) return;
+  const int asked = *request.sampling.truncate_prompt_tokens;
+  const auto keep = static_cast<std::size_t>(asked == -1 ? max_model_len - 1 : asked);
+  if (ids.size() <= keep) return;
+  const auto surplus = static_cast<std::ptrdiff_t>(ids.size() - keep);
+  if (request.truncate_at_end)
+    ids.erase(ids.end() - surplus, ids.end());
+  else
+    ids.erase(ids.begin(), ids.begin() + surplus);
+}
+
+// What the longest prompt leaves of the context bounds max_tokens.
+Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
+  std::size_t longest = 0;
+  for (const auto& prompt : plan.prompts) longest = std::max(longest, prompt.size());
+  const int context = service.options.rules.max_model_len;
+  const int room = context - static_cast<int>(longest);
+  SamplingParams& p = plan.request.sampling;
+  if (plan.request.max_tokens_given && *p.max_tokens > room)
+    return invalid("max_tokens",
+                   "{} is too large: the context of {} tokens has room for {} after a prompt of {}",
+                   *p.max_tokens, context, room, longest);
+  p.max_tokens = std::min(p.max_tokens.value_or(room), room);
+  if (const auto cap = service.options.rules.defaults.max_tokens)
+    p.max_tokens = std::min(*p.max_tokens, *cap);
+  if (p.min_tokens > *p.max_tokens)
+    return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
+  return {};
+}
+
+// With and without a leading space: a word in the middle of a text has other tokens than at its beginning.
+Result<> tokenize_bad_words(const Tokenizer& tokenizer, SamplingParams& p) {
+  for (const std::string& word : p.bad_words) {
+    for (const std::string& form : {word, " " + word}) {
+      TRY(std::vector<TokenId> ids, tokenizer.encode(form, false));
+      if (!ids.empty() && std::ranges::find(p.bad_word_ids, ids) == p.bad_word_ids.end())
+        p.bad_word_ids.push_back(std::move(ids));
+    }
+  }
+  return {};
+}
+
+std::string new_id(std::string_view prefix, const std::string& given) {
+  if (!given.empty()) return fmt::format("{}-{}", prefix, given);
+  return fmt::format("{}-{:016x}{:016x}", prefix, secret_seed(), secret_seed());
+}
+
+openai::ReplyOptions reply_options(const Service& service, const openai::GenerationRequest& request,
+                                   std::string id) {
+  const SamplingParams& p = request.sampling;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.id = std::move(id),
+          .model = service.options.rules.model_names.front(),
+          .fingerprint = service.options.system_fingerprint,
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+          .logprobs = p.logprobs.has_value(),
+          .top_logprobs = p.logprobs.value_or(0),
+          .return_token_ids = request.return_token_ids,
+          .return_tokens_as_token_ids = request.return_tokens_as_token_ids,
+          .return_prompt_logprobs = request.return_prompt_logprobs,
+          .n = p.n};
+}
+
+using ReplyMaker = std::unique_ptr<openai::Reply> (*)(const Tokenizer&, openai::ReplyOptions);
+
+Result<GenerationPlan> plan_for(const Service& service, openai::GenerationRequest request,
+                                std::vector<std::vector<TokenId>> prompts, std::string_view id_prefix,
+                                ReplyMaker reply) {
+  TRY(StopSplitter stops,
+      StopSplitter::create(request.sampling.stop, request.sampling.include_stop_str_in_output));
+  TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
+  const std::string id = new_id(id_prefix, request.request_id);
+  request.request_id = id;
+  openai::ReplyOptions options = reply_options(service, request, id);
+  GenerationPlan plan{.request = std::move(request),
+                      .prompts = std::move(prompts),
+                      .echo_texts = {},
+                      .stops = std::move(stops),
+                      .reply = reply(service.tokenizer, std::move(options)),
+                      .arrived_us = now_us()};
+  TRY_VOID(limit_max_tokens(service, plan));
+  return plan;
+}
+
+Result<std::vector<TokenId>> tokens_of(const Service& service, const openai::TextOrTokens& prompt,
+                                       const openai::GenerationRequest& request) {
+  if (const auto* text = std::get_if<std::string>(&prompt))
+    return service.tokenizer.encode(
+        *text, request.add_special_tokens,
+        prompt_bytes_max(service, request.sampling.truncate_prompt_tokens.has_value()));
+  std::vector<TokenId> ids = std::get<std::vector<TokenId>>(prompt);
+  const int vocabulary = service.options.rules.limits.vocab_size;
+  for (const TokenId id : ids)
+    if (id < 0 || id >= vocabulary)
+      return invalid("prompt", "token id must be in [0, {}), got {}", vocabulary, id);
+  return ids;
+}
+
+Result<std::string> echo_text(const Service& service, const openai::TextOrTokens& prompt,
+                              const std::vector<TokenId>& ids) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  return service.tokenizer.decode(ids, true);
+}
+
+}  // namespace
+
+std::size_t prompt_bytes_max(const Service& service, bool truncated) {
+  if (truncated) return kEncodeBytesMax;
+  return std::min(kEncodeBytesMax,
+                  static_cast<std::size_t>(service.options.rules.max_model_len) * kTokenBytesMax);
+}
+
+Result<std::vector<TokenId>> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
+                                         bool add_special_tokens, std::size_t bytes_max) {
+  const ChatTemplate* chat_template = prompt.tools.empty() ? service.chat_template : service.tool_template;
+  if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
+  TRY(const std::string text,
+      chat_template->render({.messages = prompt.messages,
+                             .tools = prompt.tools,
+                             .documents = prompt.documents,
+                             .kwargs = prompt.kwargs,
+                             .add_generation_prompt = prompt.add_generation_prompt,
+                             .continue_final_message = prompt.continue_final_message}));
+  auto ids = service.tokenizer.encode(text, add_special_tokens, bytes_max);
+  if (!ids) ids.error().field = "messages";
+  return ids;
+}
+
+Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request) {
+  openai::GenerationRequest& asked = request.generation;
+  const bool truncated = asked.sampling.truncate_prompt_tokens.has_value();
+  TRY(std::vector<TokenId> ids,
+      chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
+  truncate(ids, asked, service.options.rules.max_model_len);
+  TRY_VOID(fits_context(service, ids.size(), "messages"));
+  std::vector<std::vector<TokenId>> prompts;
+  prompts.push_back(std::move(ids));
+  return plan_for(service, std::move(asked), std::move(prompts), "chatcmpl", openai::chat_reply);
+}
+
+Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request) {
+  std::vector<std::vector<TokenId>> prompts;
+  std::vector<std::string> echoes;
+  for (const openai::TextOrTokens& prompt : request.prompts) {
+    TRY(std::vector<TokenId> ids, tokens_of(service, prompt, request.generation));
+    truncate(ids, request.generation, service.options.rules.max_model_len);
+    TRY_VOID(fits_context(service, ids.size(), "prompt"));
+    if (request.echo) {
+      TRY(echoes.emplace_back(), echo_text(service, prompt, ids));
+    }
+    prompts.push_back(std::move(ids));
+  }
+  TRY(GenerationPlan plan,
+      plan_for(service, std::move(request.generation), std::move(prompts), "cmpl", openai::completion_reply));
+  plan.echo_texts = std::move(echoes);
+  plan.prompt_only = request.prompt_only;
+  return plan;
+}
+
+}  // namespace octavo

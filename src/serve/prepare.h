@@ -1,0 +1,27 @@
+// From a parsed request to what the engine takes: rendering, tokenising, and the checks that need both.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "serve/generation.h"
+#include "serve/openai/chat_request.h"
+#include "serve/openai/completion_request.h"
+#include "serve/service.h"
+
+namespace octavo {
+
+// Errors name the field: a prompt that is empty, does not fit the context, or is no text; max_tokens beyond
+// it.
+Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request);
+Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request);
+
+// The conversation as ids: also what /tokenize answers.
+Result<std::vector<TokenId>> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
+                                         bool add_special_tokens, std::size_t bytes_max);
+
+// The most bytes of text that could still fit the context. With truncation, what the tokenizer takes.
+std::size_t prompt_bytes_max(const Service& service, bool truncated);
+
+}  // namespace octavo

@@ -1,0 +1,65 @@
+// A tokenizer for tests: one token for each byte (its id is the byte), and two special tokens.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "request/sampling_params.h"
+#include "text/tokenizer.h"
+
+namespace octavo {
+
+inline constexpr TokenId kEndToken = 256;   // "<|end|>", ends a text
+inline constexpr TokenId kMarkToken = 257;  // "<|mark|>"
+inline constexpr int kTestVocabulary = 258;
+
+inline std::string as_utf8(unsigned code_point) {
+  if (code_point < 0x80) return {static_cast<char>(code_point)};
+  return {static_cast<char>(0xC0 | (code_point >> 6)), static_cast<char>(0x80 | (code_point & 0x3F))};
+}
+
+// Byte-level BPE without merges. Printable Latin-1 bytes stand for themselves, the others for U+0100 onwards
+// (GPT-2).
+inline Tokenizer byte_tokenizer() {
+  namespace json = boost::json;
+  json::object vocabulary;
+  unsigned next = 256;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const bool itself = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    vocabulary[as_utf8(itself ? byte : next++)] = byte;
+  }
+  const auto special = [](TokenId id, std::string_view text) {
+    return json::object{{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
+                        {"rstrip", false}, {"normalized", false}, {"special", true}};
+  };
+  const json::object byte_level{
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+  const json::object all{
+      {"version", "1.0"},
+      {"truncation", nullptr},
+      {"padding", nullptr},
+      {"added_tokens", json::array{special(kEndToken, "<|end|>"), special(kMarkToken, "<|mark|>")}},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", byte_level},
+      {"post_processor", nullptr},
+      {"decoder", byte_level},
+      {"model",
+       {{"type", "BPE"},
+        {"dropout", nullptr},
+        {"unk_token", nullptr},
+        {"vocab", vocabulary},
+        {"merges", json::array()}}}};
+  return Tokenizer::parse(json::serialize(all)).value();
+}
+
+inline std::vector<TokenId> bytes_of(std::string_view text) {
+  std::vector<TokenId> ids;
+  for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
+  return ids;
+}
+
+}  // namespace octavo

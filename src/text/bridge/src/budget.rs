@@ -1,0 +1,65 @@
+//! What bounds a render besides fuel: the bytes it builds.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use minijinja::value::{Value, ValueKind};
+use minijinja::Error;
+
+use crate::python::invalid;
+
+/// How deep a template may nest the lists and dicts it builds.
+const NESTING_MAX: usize = 100 + 200; // 200: jiter's limit for what comes in
+
+/// What a value counts for besides its text: its memory, and the time to walk over it.
+const PART_BYTES: usize = 64;
+
+/// How many bytes a render may still build.
+#[derive(Debug)]
+pub struct Budget(AtomicU64);
+
+impl Budget {
+    pub fn new(bytes: u64) -> Budget {
+        Budget(AtomicU64::new(bytes))
+    }
+
+    pub fn charge(&self, bytes: usize) -> Result<(), Error> {
+        let left = self.0.load(Ordering::Relaxed);
+        let after = left.checked_sub(bytes as u64);
+        self.0.store(after.unwrap_or(0), Ordering::Relaxed);
+        after.map(|_| ()).ok_or_else(|| invalid("the template builds too much"))
+    }
+
+    pub fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed) as usize
+    }
+
+    /// Charges for a value that was just built: for all its parts, as often as they occur in it, so that no value is
+    /// larger to walk or to print than the budget. What would be computed lazily is computed now.
+    pub fn charge_value(&self, value: Value) -> Result<Value, Error> {
+        if value.kind() == ValueKind::Iterable {
+            let mut items = Vec::new();
+            for item in value.try_iter()? {
+                self.charge_parts(&item, 0)?;
+                items.push(item);
+            }
+            return Ok(Value::from(items));
+        }
+        self.charge_parts(&value, 0)?;
+        Ok(value)
+    }
+
+    fn charge_parts(&self, value: &Value, depth: usize) -> Result<(), Error> {
+        if depth > NESTING_MAX {
+            return Err(invalid("the template nests lists too deep"));
+        }
+        self.charge(PART_BYTES + value.as_str().map_or(0, str::len))?;
+        match value.kind() {
+            ValueKind::Seq => value.try_iter()?.try_for_each(|item| self.charge_parts(&item, depth + 1)),
+            ValueKind::Map => value.try_iter()?.try_for_each(|key| {
+                self.charge_parts(&key, depth + 1)?;
+                self.charge_parts(&value.get_item(&key)?, depth + 1)
+            }),
+            _ => Ok(()),
+        }
+    }
+}

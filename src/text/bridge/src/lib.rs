@@ -1,0 +1,248 @@
+//! The C ABI through which Octavo's C++ reaches Hugging Face `tokenizers` and `minijinja`.
+//!
+//! Every function is `extern "C"`, takes borrowed pointer + length arguments and returns a `Status`. Results and error
+//! messages come back in one kind of owned buffer, `Bytes`, which the caller returns to `octavo_bytes_free`. Handles are
+//! opaque, immutable after creation and safe to use from many threads. No panic crosses the boundary. The C++
+//! declarations are in bridge.h.
+
+mod budget;
+mod bytecode;
+mod environment;
+mod json;
+mod precheck;
+mod python;
+mod template;
+mod tokenizer;
+
+use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
+use std::sync::Once;
+
+pub use template::{Limits, Template};
+pub use tokenizer::Tokenizer;
+
+#[repr(C)]
+#[derive(PartialEq)]
+pub enum Status {
+    Ok = 0,
+    /// The input is at fault; `out` holds the message.
+    Invalid = 1,
+    /// A panic was caught: a bug. `out` holds the message.
+    Internal = 2,
+}
+
+/// An owned buffer handed to the caller.
+#[repr(C)]
+pub struct Bytes {
+    data: *mut u8,
+    len: usize,
+    capacity: usize,
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Bytes {
+        let mut bytes = std::mem::ManuallyDrop::new(bytes);
+        Bytes { data: bytes.as_mut_ptr(), len: bytes.len(), capacity: bytes.capacity() }
+    }
+}
+
+type Outcome<T> = Result<T, String>;
+
+/// Runs `body`, writes its bytes or its error message to `out`. A panic is an answer, so it says nothing on stderr.
+unsafe fn answer(out: *mut Bytes, body: impl FnOnce() -> Outcome<Vec<u8>>) -> Status {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| set_hook(Box::new(|_| {})));
+    let (status, bytes) = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(bytes)) => (Status::Ok, bytes),
+        Ok(Err(message)) => (Status::Invalid, message.into_bytes()),
+        Err(panic) => (Status::Internal, panic_text(&*panic).into_bytes()),
+    };
+    out.write(bytes.into());
+    status
+}
+
+/// The same for a constructor: a new handle goes to `handle`.
+unsafe fn create<T>(handle: *mut *mut T, out: *mut Bytes, body: impl FnOnce() -> Outcome<T>) -> Status {
+    answer(out, || {
+        handle.write(Box::into_raw(Box::new(body()?)));
+        Ok(Vec::new())
+    })
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("panic").to_string()
+}
+
+/// Borrowed bytes, valid during the call.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Slice {
+    data: *const u8,
+    len: usize,
+}
+
+impl Slice {
+    unsafe fn bytes<'a>(self) -> &'a [u8] {
+        if self.len == 0 {
+            &[]
+        } else {
+            std::slice::from_raw_parts(self.data, self.len)
+        }
+    }
+
+    unsafe fn text<'a>(self) -> Outcome<&'a str> {
+        std::str::from_utf8(self.bytes()).map_err(|e| format!("invalid UTF-8 at byte {}", e.valid_up_to()))
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn octavo_bytes_free(bytes: Bytes) {
+    drop(Vec::from_raw_parts(bytes.data, bytes.len, bytes.capacity));
+}
+
+// --- Tokenizer -------------------------------------------------------------------------------------------------------
+
+/// `json`: the text of a tokenizer.json. `config`: that of its tokenizer_config.json, or empty.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_open(
+    json: Slice,
+    config: Slice,
+    handle: *mut *mut Tokenizer,
+    out: *mut Bytes,
+) -> Status {
+    create(handle, out, || Tokenizer::open(json.bytes(), config.bytes()))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_free(handle: *mut Tokenizer) {
+    drop(Box::from_raw(handle));
+}
+
+/// `out`: the ids, as native-endian u32.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_encode(
+    handle: *const Tokenizer,
+    text: Slice,
+    add_special_tokens: bool,
+    out: *mut Bytes,
+) -> Status {
+    answer(out, || {
+        let ids = (*handle).encode(text.text()?, add_special_tokens)?;
+        Ok(ids.into_iter().flat_map(u32::to_ne_bytes).collect())
+    })
+}
+
+/// `continues`: decode as the continuation of a text, not as its beginning.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_decode(
+    handle: *const Tokenizer,
+    ids: *const u32,
+    count: usize,
+    skip_special_tokens: bool,
+    continues: bool,
+    out: *mut Bytes,
+) -> Status {
+    answer(out, || {
+        let ids = if count == 0 { &[] } else { std::slice::from_raw_parts(ids, count) };
+        let decode = if continues { Tokenizer::decode_continuation } else { Tokenizer::decode };
+        Ok(decode(&*handle, ids, skip_special_tokens)?.into_bytes())
+    })
+}
+
+/// The number of ids, added tokens included: the highest id + 1.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_vocab_size(handle: *const Tokenizer) -> u32 {
+    (*handle).vocab_size()
+}
+
+/// `out`: the string that names the token in the vocabulary. Invalid when there is no such id.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_token(handle: *const Tokenizer, id: u32, out: *mut Bytes) -> Status {
+    answer(out, || Ok((*handle).token(id)?.into_bytes()))
+}
+
+/// `out`: the bytes the token stands for in the middle of a text. Invalid when there is no such id.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_token_bytes(handle: *const Tokenizer, id: u32, out: *mut Bytes) -> Status {
+    answer(out, || (*handle).token_bytes(id))
+}
+
+/// The id of a vocabulary string, or -1.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_id(handle: *const Tokenizer, token: Slice) -> i64 {
+    token.text().ok().and_then(|token| (*handle).id(token)).map_or(-1, i64::from)
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_is_special(handle: *const Tokenizer, id: u32) -> bool {
+    (*handle).is_special(id)
+}
+
+/// Whether the token is one that byte fallback decodes, as `<0x0A>`.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_is_byte(handle: *const Tokenizer, id: u32) -> bool {
+    (*handle).is_byte(id)
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_grouping(handle: *const Tokenizer) -> tokenizer::Grouping {
+    (*handle).grouping()
+}
+
+// --- Chat template ---------------------------------------------------------------------------------------------------
+
+/// `special_tokens`: a JSON object of names and strings that every render sees.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_template_open(
+    source: Slice,
+    special_tokens: Slice,
+    limits: Limits,
+    handle: *mut *mut Template,
+    out: *mut Bytes,
+) -> Status {
+    create(handle, out, || Template::open(source.text()?, special_tokens.text()?, limits))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn octavo_template_free(handle: *mut Template) {
+    drop(Box::from_raw(handle));
+}
+
+/// JSON texts; an empty one is null. `now`: seconds since the epoch.
+#[repr(C)]
+pub struct RenderInput {
+    messages: Slice,
+    tools: Slice,
+    documents: Slice,
+    kwargs: Slice,
+    add_generation_prompt: bool,
+    continue_final_message: bool,
+    now: i64,
+}
+
+/// `out`: the rendered text. A panic of the template engine is the template's fault, too.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_template_render(
+    handle: *const Template,
+    input: *const RenderInput,
+    out: *mut Bytes,
+) -> Status {
+    let status = answer(out, || {
+        let input = &*input;
+        let conversation = template::Conversation {
+            messages: input.messages.text()?,
+            tools: input.tools.text()?,
+            documents: input.documents.text()?,
+            kwargs: input.kwargs.text()?,
+            add_generation_prompt: input.add_generation_prompt,
+            continue_final_message: input.continue_final_message,
+            now: input.now,
+        };
+        Ok((*handle).render(&conversation)?.into_bytes())
+    });
+    if status == Status::Internal {
+        Status::Invalid
+    } else {
+        status
+    }
+}

@@ -1,0 +1,228 @@
+//! A tokenizer.json as `tokenizers` runs it, and the few questions that `tokenizers` does not answer: what bytes a token
+//! stands for, and which tokens must be decoded together.
+
+use serde_json::Value as Json;
+use tokenizers::processors::template::TemplateProcessing;
+use tokenizers::utils::parallelism::set_parallelism;
+use tokenizers::AddedToken;
+
+use crate::Outcome;
+
+/// Which tokens a streaming decoder must decode together to get what decoding everything at once gives.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq)]
+pub enum Grouping {
+    /// Each token's text depends on the token and on whether it is the first.
+    Token = 0,
+    /// Byte-level: tokens are bytes, a character may span tokens.
+    Bytes = 1,
+    /// Byte fallback: a run of byte tokens is one unit, other tokens stand alone.
+    ByteRuns = 2,
+    /// Anything else: only the whole sequence can be decoded.
+    Whole = 3,
+}
+
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    grouping: Grouping,
+    /// A token that decodes to one ASCII letter and leaves its neighbours alone: a token decoded after it is decoded as
+    /// in the middle of a text.
+    anchor: Option<u32>,
+    vocab_size: u32,
+}
+
+impl Tokenizer {
+    pub fn open(json: &[u8], config: &[u8]) -> Outcome<Tokenizer> {
+        set_parallelism(false);
+        let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(text)?;
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(text)?;
+        if !config.is_empty() {
+            let config: Json = serde_json::from_slice(config).map_err(|e| format!("tokenizer_config.json: {e}"))?;
+            add_missing_tokens(&mut inner, &config["added_tokens_decoder"])?;
+            frame(&mut inner, &config)?;
+        }
+        let decoder = inner.get_decoder().map(serde_json::to_value).transpose().map_err(text)?;
+        let vocab_size = inner.get_vocab(true).into_values().max().map_or(0, |highest| highest + 1);
+        let mut tokenizer = Tokenizer { inner, grouping: grouping_of(&decoder), anchor: None, vocab_size };
+        tokenizer.anchor = ('a'..='z').find_map(|letter| tokenizer.anchor_for(letter));
+        if tokenizer.anchor.is_none() && tokenizer.grouping != Grouping::Bytes {
+            tokenizer.grouping = Grouping::Whole;
+        }
+        Ok(tokenizer)
+    }
+
+    fn anchor_for(&self, letter: char) -> Option<u32> {
+        let plain = letter.to_string();
+        let ids = [plain.clone(), format!("▁{plain}")].map(|token| self.inner.token_to_id(&token));
+        ids.into_iter().flatten().find(|&id| self.decode(&[id], false).as_ref() == Ok(&plain))
+    }
+
+    pub fn encode(&self, input: &str, add_special_tokens: bool) -> Outcome<Vec<u32>> {
+        let encoding = self.inner.encode_fast(input, add_special_tokens).map_err(text)?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Outcome<String> {
+        self.inner.decode(ids, skip_special_tokens).map_err(text)
+    }
+
+    /// Decodes as in the middle of a text: after the anchor.
+    pub fn decode_continuation(&self, ids: &[u32], skip_special_tokens: bool) -> Outcome<String> {
+        let Some(anchor) = self.anchor else { return self.decode(ids, skip_special_tokens) };
+        let text = self.decode(&[&[anchor], ids].concat(), skip_special_tokens)?;
+        Ok(text[1..].to_string())
+    }
+
+    pub fn vocab_size(&self) -> u32 {
+        self.vocab_size
+    }
+
+    pub fn token(&self, id: u32) -> Outcome<String> {
+        self.inner.id_to_token(id).ok_or_else(|| format!("no token has the id {id}"))
+    }
+
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    pub fn is_special(&self, id: u32) -> bool {
+        self.inner.id_to_token(id).is_some_and(|token| self.inner.get_added_vocabulary().is_special_token(&token))
+    }
+
+    pub fn is_byte(&self, id: u32) -> bool {
+        self.grouping == Grouping::ByteRuns
+            && self.inner.id_to_token(id).is_some_and(|token| fallback_byte(&token).is_some())
+    }
+
+    pub fn grouping(&self) -> Grouping {
+        self.grouping
+    }
+
+    pub fn token_bytes(&self, id: u32) -> Outcome<Vec<u8>> {
+        let token = self.token(id)?;
+        match (self.grouping, fallback_byte(&token)) {
+            (Grouping::Bytes, _) => Ok(undo_byte_level(&token)),
+            (Grouping::ByteRuns, Some(byte)) => Ok(vec![byte]),
+            _ => Ok(self.decode_continuation(&[id], false)?.into_bytes()),
+        }
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Adds the tokens that tokenizer_config.json lists and tokenizer.json lacks, under the ids it gives them.
+fn add_missing_tokens(inner: &mut tokenizers::Tokenizer, listed: &Json) -> Outcome<()> {
+    let mut missing = Vec::new();
+    for (id, token) in listed.as_object().into_iter().flatten() {
+        let id: u32 = id.parse().map_err(|_| format!("added_tokens_decoder: {id:?} is not an id"))?;
+        if inner.id_to_token(id).is_none() {
+            let token: AddedToken = serde_json::from_value(token.clone()).map_err(text)?;
+            missing.push((id, token));
+        }
+    }
+    missing.sort_by_key(|(id, _)| *id);
+    for (id, token) in missing {
+        let content = token.content.clone();
+        if token.special {
+            inner.add_special_tokens([token]).map_err(text)?;
+        } else {
+            inner.add_tokens([token]).map_err(text)?;
+        }
+        if inner.token_to_id(&content) != Some(id) {
+            return Err(format!("added_tokens_decoder: {content:?} cannot have the id {id}"));
+        }
+    }
+    Ok(())
+}
+
+/// Where tokenizer_config.json says add_bos_token or add_eos_token, that decides what surrounds a text, as it does in
+/// transformers, and not the post-processor of tokenizer.json.
+fn frame(inner: &mut tokenizers::Tokenizer, config: &Json) -> Outcome<()> {
+    if config.get("add_bos_token").is_none() && config.get("add_eos_token").is_none() {
+        return Ok(());
+    }
+    let token = |flag: &str, name: &str| {
+        let token = config[name].as_str().or(config[name]["content"].as_str());
+        token.filter(|_| config[flag] == true)
+    };
+    let mut pieces = vec!["$A".to_string()];
+    let mut special = Vec::new();
+    let (bos, eos) = (token("add_bos_token", "bos_token"), token("add_eos_token", "eos_token"));
+    for (token, at_end) in [(bos, false), (eos, true)] {
+        let Some(token) = token else { continue };
+        let id = inner.token_to_id(token).ok_or_else(|| format!("{token:?} is not in the vocabulary"))?;
+        pieces.insert(if at_end { pieces.len() } else { 0 }, token.to_string());
+        special.push((token.to_string(), id));
+    }
+    let template = TemplateProcessing::builder()
+        .try_single(pieces)
+        .map_err(text)?
+        .special_tokens(special)
+        .build()
+        .map_err(text)?;
+    inner.with_post_processor(Some(template));
+    Ok(())
+}
+
+/// The byte that the ByteFallback decoder reads out of a token.
+fn fallback_byte(token: &str) -> Option<u8> {
+    let hex = token.strip_prefix("<0x")?.strip_suffix('>')?;
+    if hex.len() == 2 {
+        u8::from_str_radix(hex, 16).ok()
+    } else {
+        None
+    }
+}
+
+/// The bytes that the ByteLevel decoder reads out of a token: GPT-2 shows each byte as one printable character. A token
+/// with any other character stands for its own UTF-8.
+fn undo_byte_level(token: &str) -> Vec<u8> {
+    token.chars().map(byte_level_byte).collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())
+}
+
+fn byte_level_byte(shown: char) -> Option<u8> {
+    // The 68 bytes that are not printable in Latin-1 are shown, in their order, as the characters from U+0100 on.
+    match shown as u32 {
+        c @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => Some(c as u8),
+        c @ 0x100..=0x120 => Some((c - 0x100) as u8),
+        c @ 0x121..=0x142 => Some((c - 0x121 + 0x7F) as u8),
+        0x143 => Some(0xAD),
+        _ => None,
+    }
+}
+
+fn grouping_of(decoder: &Option<Json>) -> Grouping {
+    let Some(decoder) = decoder else { return Grouping::Token };
+    let mut steps = Vec::new();
+    flatten(decoder, &mut steps);
+    let kinds: Vec<&str> = steps.iter().filter_map(|step| step["type"].as_str()).collect();
+    if kinds == ["ByteLevel"] {
+        return Grouping::Bytes;
+    }
+    let fuse = kinds.iter().position(|&kind| kind == "Fuse").unwrap_or(kinds.len());
+    let stands_alone = |(at, step): (usize, &&Json)| match kinds[at] {
+        "Fuse" => true,
+        "Strip" => step["stop"] == 0,
+        "Replace" => at < fuse && step["pattern"].get("String").is_some(),
+        "ByteFallback" | "Metaspace" | "WordPiece" => at < fuse,
+        _ => false,
+    };
+    if kinds.len() != steps.len() || !steps.iter().enumerate().all(stands_alone) {
+        Grouping::Whole
+    } else if kinds.contains(&"ByteFallback") {
+        Grouping::ByteRuns
+    } else {
+        Grouping::Token
+    }
+}
+
+/// A decoder's steps, sequences unfolded.
+fn flatten<'a>(decoder: &'a Json, steps: &mut Vec<&'a Json>) {
+    match decoder["decoders"].as_array() {
+        Some(inner) => inner.iter().for_each(|step| flatten(step, steps)),
+        None => steps.push(decoder),
+    }
+}

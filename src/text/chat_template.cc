@@ -1,0 +1,50 @@
+#include "text/chat_template.h"
+
+#include <boost/json.hpp>
+
+#include "text/bridge.h"
+
+namespace octavo {
+
+void ChatTemplate::Free::operator()(bridge::TemplateHandle* handle) const {
+  bridge::octavo_template_free(handle);
+}
+
+Result<ChatTemplate> ChatTemplate::compile(std::string_view source,
+                                           std::span<const SpecialToken> special_tokens,
+                                           const ChatTemplateLimits& limits) {
+  boost::json::object tokens;
+  for (const SpecialToken& token : special_tokens) tokens[token.name] = token.text;
+  const std::string tokens_json = boost::json::serialize(tokens);
+  const bridge::TemplateLimits bounds{.source_bytes = limits.source_bytes,
+                                      .output_bytes = limits.output_bytes,
+                                      .depth = limits.depth,
+                                      .fuel = limits.fuel,
+                                      .built_bytes = limits.built_bytes,
+                                      .fuel_per_input_byte = limits.fuel_per_input_byte,
+                                      .built_bytes_per_input_byte = limits.built_bytes_per_input_byte};
+  bridge::TemplateHandle* handle = nullptr;
+  bridge::Bytes out;
+  const auto status =
+      bridge::octavo_template_open(bridge::slice(source), bridge::slice(tokens_json), bounds, &handle, &out);
+  TRY_VOID(bridge::take(status, out, "chat_template"));
+  return ChatTemplate(handle);
+}
+
+Result<std::string> ChatTemplate::render(const ChatInput& input) const {
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(input.now.time_since_epoch());
+  const bridge::RenderInput bridged{
+      .messages = bridge::slice(input.messages),
+      .tools = bridge::slice(input.tools),
+      .documents = bridge::slice(input.documents),
+      .kwargs = bridge::slice(input.kwargs),
+      .add_generation_prompt = input.add_generation_prompt,
+      .continue_final_message = input.continue_final_message,
+      .now = now.count(),
+  };
+  bridge::Bytes out;
+  const auto status = bridge::octavo_template_render(handle_.get(), &bridged, &out);
+  return bridge::take(status, out, "messages");
+}
+
+}  // namespace octavo

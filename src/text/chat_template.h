@@ -1,0 +1,71 @@
+// A model's chat template: messages to prompt text, exactly as transformers' apply_chat_template renders it.
+//
+// Templates are Jinja (run by minijinja, without any host object) with trim_blocks and lstrip_blocks, loop
+// controls, Python's str/list/dict methods and printing, `tojson` as json.dumps, `strftime_now`,
+// `raise_exception` and
+// `{% generation %}`. A template comes from strangers: every render has limits.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "text/tokenizer_config.h"
+
+namespace octavo {
+
+namespace bridge {
+struct TemplateHandle;
+}
+
+struct ChatTemplateLimits {
+  std::size_t source_bytes = 128u << 10;
+  std::size_t output_bytes = 32u << 20;
+  std::size_t depth = 250;  // scopes within each other; a macro counts as four
+  // A render may execute so many instructions and build so many bytes of text and lists ..
+  std::uint64_t fuel = 200'000;
+  std::uint64_t built_bytes = 16u << 20;
+  // .. and so many more for each byte of its input.
+  std::uint64_t fuel_per_input_byte = 64;
+  std::uint64_t built_bytes_per_input_byte = 1024;
+};
+
+// What to render. JSON texts; an empty one is null, and `messages` must be an array of objects.
+struct ChatInput {
+  std::string_view messages;
+  std::string_view tools = {};
+  std::string_view documents = {};
+  std::string_view kwargs = {};  // an object: chat_template_kwargs
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;  // leave the last message open, for the model to go on with
+  std::chrono::system_clock::time_point now =
+      std::chrono::system_clock::now();  // for strftime_now, in local time
+};
+
+// Immutable; any number of threads may render with one.
+class ChatTemplate {
+ public:
+  // Errors: invalid_argument on field "chat_template", with the line.
+  static Result<ChatTemplate> compile(std::string_view source, std::span<const SpecialToken> special_tokens,
+                                      const ChatTemplateLimits& limits = {});
+
+  // Errors: invalid_argument on field "messages": what the template raised, an input that is not the JSON it
+  // should be, a reserved name among the kwargs, or a limit.
+  Result<std::string> render(const ChatInput& input) const;
+
+ private:
+  struct Free {
+    void operator()(bridge::TemplateHandle* handle) const;
+  };
+
+  explicit ChatTemplate(bridge::TemplateHandle* handle) : handle_(handle) {}
+
+  std::unique_ptr<bridge::TemplateHandle, Free> handle_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,104 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+
+#include "text/bridge.h"
+#include "text/utf8.h"
+
+namespace octavo {
+
+void Tokenizer::Free::operator()(bridge::TokenizerHandle* handle) const {
+  bridge::octavo_tokenizer_free(handle);
+}
+
+Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
+  TRY(const std::string json, read_text_file(model_dir / "tokenizer.json", kTokenizerFileBytesMax));
+  TRY(TokenizerConfig config, read_tokenizer_config(model_dir));
+  Result<Tokenizer> tokenizer = parse(json, std::move(config));
+  if (!tokenizer)
+    tokenizer.error().message = fmt::format("{}: {}", model_dir.string(), tokenizer.error().message);
+  return tokenizer;
+}
+
+Result<Tokenizer> Tokenizer::parse(std::string_view tokenizer_json, TokenizerConfig config) {
+  bridge::TokenizerHandle* handle = nullptr;
+  bridge::Bytes out;
+  const auto status =
+      bridge::octavo_tokenizer_open(bridge::slice(tokenizer_json), bridge::slice(config.json), &handle, &out);
+  Result<std::string> opened = bridge::take(status, out, "tokenizer");
+  if (!opened && status == bridge::Status::invalid) opened.error().code = ErrorCode::corrupt;
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  return Tokenizer(handle, std::move(config));
+}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special_tokens,
+                                                    std::size_t bytes_max) const {
+  if (text.size() > bytes_max)
+    return invalid("prompt", "{} bytes of text, the limit is {}", text.size(), bytes_max);
+  if (const auto at = invalid_utf8_at(text)) return invalid("prompt", "invalid UTF-8 at byte {}", *at);
+  bridge::Bytes out;
+  const auto status =
+      bridge::octavo_tokenizer_encode(handle_.get(), bridge::slice(text), add_special_tokens, &out);
+  TRY(const std::string bytes, bridge::take(status, out, "prompt"));
+  std::vector<std::int32_t> ids(bytes.size() / sizeof(std::int32_t));
+  std::ranges::copy(bytes, reinterpret_cast<char*>(ids.data()));
+  return ids;
+}
+
+Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  return decode(ids, skip_special_tokens, false);
+}
+
+Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens,
+                                      bool continues) const {
+  const auto negative = std::ranges::find_if(ids, [](std::int32_t id) { return id < 0; });
+  if (negative != ids.end()) {
+    return invalid("tokens", "token id {} at index {} is negative", *negative, negative - ids.begin());
+  }
+  bridge::Bytes out;
+  const auto* unsigned_ids = reinterpret_cast<const std::uint32_t*>(ids.data());
+  const auto status = bridge::octavo_tokenizer_decode(handle_.get(), unsigned_ids, ids.size(),
+                                                      skip_special_tokens, continues, &out);
+  return bridge::take(status, out, "tokens");
+}
+
+std::int32_t Tokenizer::vocab_size() const {
+  return static_cast<std::int32_t>(bridge::octavo_tokenizer_vocab_size(handle_.get()));
+}
+
+std::optional<std::string> Tokenizer::token(std::int32_t id) const {
+  bridge::Bytes out;
+  const auto status = bridge::octavo_tokenizer_token(handle_.get(), static_cast<std::uint32_t>(id), &out);
+  Result<std::string> text = bridge::take(status, out, "tokens");
+  return text ? std::optional(*std::move(text)) : std::nullopt;
+}
+
+std::optional<std::string> Tokenizer::token_bytes(std::int32_t id) const {
+  bridge::Bytes out;
+  const auto status =
+      bridge::octavo_tokenizer_token_bytes(handle_.get(), static_cast<std::uint32_t>(id), &out);
+  Result<std::string> bytes = bridge::take(status, out, "tokens");
+  return bytes ? std::optional(*std::move(bytes)) : std::nullopt;
+}
+
+std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
+  const std::int64_t id = bridge::octavo_tokenizer_id(handle_.get(), bridge::slice(token));
+  return id < 0 ? std::nullopt : std::optional(static_cast<std::int32_t>(id));
+}
+
+bool Tokenizer::is_special(std::int32_t id) const {
+  return bridge::octavo_tokenizer_is_special(handle_.get(), static_cast<std::uint32_t>(id));
+}
+
+bridge::Grouping Tokenizer::grouping() const { return bridge::octavo_tokenizer_grouping(handle_.get()); }
+
+bool Tokenizer::is_byte(std::int32_t id) const {
+  return bridge::octavo_tokenizer_is_byte(handle_.get(), static_cast<std::uint32_t>(id));
+}
+
+std::optional<std::int32_t> Tokenizer::id_of_special(std::string_view name) const {
+  const std::string_view token = config_.special_token(name);
+  return token.empty() ? std::nullopt : id_of(token);
+}
+
+}  // namespace octavo

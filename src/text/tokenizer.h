@@ -1,0 +1,90 @@
+// Text to token ids and back, by the tokenizer.json of a Hugging Face model: byte-level BPE,
+// SentencePiece-style BPE and unigram, WordPiece. The work is done by the Hugging Face `tokenizers` library,
+// so ids are those that Python gives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "text/tokenizer_config.h"
+
+namespace octavo {
+
+namespace bridge {
+struct TokenizerHandle;
+enum class Grouping : int;
+}  // namespace bridge
+
+inline constexpr std::size_t kTokenizerFileBytesMax = 256u << 20;
+inline constexpr std::size_t kEncodeBytesMax = 16u << 20;
+
+// Immutable once loaded; any number of threads may use one.
+class Tokenizer {
+ public:
+  // Reads tokenizer.json and the files of read_tokenizer_config from a model directory.
+  // Errors: not_found, io, corrupt (the files contradict themselves or each other).
+  static Result<Tokenizer> load(const std::filesystem::path& model_dir);
+
+  // The same from the texts. `config_json`: tokenizer_config.json, may be empty.
+  static Result<Tokenizer> parse(std::string_view tokenizer_json, TokenizerConfig config = {});
+
+  // The ids of a text. Special tokens written out in it ("<|eot|>") become their ids. add_special_tokens: put
+  // around it what the model puts around a single text (BOS and the like). Errors: invalid_argument on field
+  // "prompt": not UTF-8 (names the byte), or longer than bytes_max.
+  Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens,
+                                           std::size_t bytes_max = kEncodeBytesMax) const;
+
+  // The text of ids, always valid UTF-8: U+FFFD stands for bytes that are not. Ids without a token say
+  // nothing, as in transformers (models have more logits than tokens). Errors: invalid_argument on a negative
+  // id.
+  Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
+
+  // Highest id + 1, added tokens included.
+  std::int32_t vocab_size() const;
+
+  // How the vocabulary writes the token ("Ġthe", "▁the", "<0x0A>"); nothing when there is no such id.
+  std::optional<std::string> token(std::int32_t id) const;
+
+  // The raw bytes that the token adds in the middle of a text (" the", "\n"), UTF-8 or a part of it; nothing
+  // when there is no such id.
+  std::optional<std::string> token_bytes(std::int32_t id) const;
+
+  // The id of a token as the vocabulary writes it.
+  std::optional<std::int32_t> id_of(std::string_view token) const;
+
+  // Whether skip_special_tokens leaves the token out.
+  bool is_special(std::int32_t id) const;
+
+  std::optional<std::int32_t> bos_id() const { return id_of_special("bos_token"); }
+  std::optional<std::int32_t> eos_id() const { return id_of_special("eos_token"); }
+
+  const TokenizerConfig& config() const { return config_; }
+
+ private:
+  friend class Detokenizer;
+  struct Free {
+    void operator()(bridge::TokenizerHandle* handle) const;
+  };
+
+  Tokenizer(bridge::TokenizerHandle* handle, TokenizerConfig config)
+      : handle_(handle), config_(std::move(config)) {}
+
+  std::optional<std::int32_t> id_of_special(std::string_view name) const;
+  Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens,
+                             bool continues) const;
+  bridge::Grouping grouping() const;
+  bool is_byte(std::int32_t id) const;
+
+  std::unique_ptr<bridge::TokenizerHandle, Free> handle_;
+  TokenizerConfig config_;
+};
+
+}  // namespace octavo

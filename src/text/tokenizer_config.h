@@ -1,0 +1,46 @@
+// The files beside tokenizer.json in a Hugging Face model directory: which special tokens play which part,
+// and the chat templates.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo {
+
+// A special token by the name that chat templates know it by: {"bos_token", "<s>"}.
+struct SpecialToken {
+  std::string name;
+  std::string text;
+};
+
+struct NamedTemplate {
+  std::string name;  // "default" when the model has only one
+  std::string source;
+};
+
+struct TokenizerConfig {
+  std::string json;  // tokenizer_config.json as it is; "" when there is none
+  std::vector<SpecialToken> special_tokens;
+  std::vector<NamedTemplate> chat_templates;
+
+  // The token's text, "" when the model has no such token.
+  std::string_view special_token(std::string_view name) const;
+
+  // The template a request gets, as transformers chooses: the "tool_use" one when there are tools and there
+  // is such a template, else the default one. "" when the model has none.
+  std::string_view chat_template(bool with_tools) const;
+};
+
+// Reads tokenizer_config.json and, when there are, special_tokens_map.json, chat_template.jinja (which wins
+// over the template in the JSON) and additional_chat_templates/*.jinja. All are optional; a file that is
+// there must be right. Errors: io, corrupt.
+Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model_dir);
+
+// A whole file. Errors: not_found, io, and invalid_argument when it is larger than bytes_max.
+Result<std::string> read_text_file(const std::filesystem::path& path, std::size_t bytes_max);
+
+}  // namespace octavo

@@ -1,0 +1,22 @@
+// UTF-8, as the Unicode standard's table 3-7 has it: no overlong forms, no surrogates, nothing above
+// U+10FFFF.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace octavo {
+
+// The offset of the first byte that is not part of a whole, valid code point; nothing when all are.
+std::optional<std::size_t> invalid_utf8_at(std::string_view text);
+
+// How many bytes at the end begin a code point that more bytes could complete: 0 to 3.
+std::size_t incomplete_utf8_tail(std::string_view text);
+
+// Text with U+FFFD for each maximal invalid part ("substitution of maximal subparts", Unicode section 3.9):
+// the same as Rust's from_utf8_lossy and Python's errors="replace".
+std::string replace_invalid_utf8(std::string_view text);
+
+}  // namespace octavo

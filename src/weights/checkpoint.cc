@@ -1,0 +1,138 @@
+#include "weights/checkpoint.h"
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <filesystem>
+#include <iterator>
+#include <map>
+
+#include "weights/json.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::size_t kShardsMax = 10'000;
+constexpr JsonLimits kIndexLimits{.bytes = kSafetensorsHeaderBytesMax, .depth = 8};
+
+using ShardOfTensor = std::map<std::string, std::string, std::less<>>;
+
+// The weight_map of an index file: tensor name -> file name.
+Result<ShardOfTensor> read_index(const std::string& path) {
+  TRY(const boost::json::value tree, read_json_file(path, kIndexLimits));
+  const auto* top = tree.if_object();
+  const auto* entry = top != nullptr ? top->if_contains("weight_map") : nullptr;
+  const auto* weight_map = entry != nullptr ? entry->if_object() : nullptr;
+  if (weight_map == nullptr) return failure(ErrorCode::corrupt, "{}: weight_map must be an object", path);
+  ShardOfTensor shard_of;
+  for (const auto& [name, file] : *weight_map) {
+    const auto* text = file.if_string();
+    if (text == nullptr) return failure(ErrorCode::corrupt, "{}: weight_map must hold file names", path);
+    const std::string file_name(text->data(), text->size());
+    // A file of the same directory and no other.
+    if (file_name.contains('/') || file_name.contains('\0') || !file_name.ends_with(".safetensors")) {
+      return failure(ErrorCode::corrupt, "{}: \"{}\" is not the name of a shard", path, file_name);
+    }
+    shard_of.emplace(std::string(name), file_name);
+  }
+  return shard_of;
+}
+
+// Every tensor is in the shard that the index names, and in no other.
+Result<> check_shard(const ShardOfTensor& shard_of, std::span<const StoredTensor> tensors,
+                     const std::string& file_name) {
+  for (const StoredTensor& t : tensors) {
+    const auto found = shard_of.find(t.name);
+    if (found == shard_of.end()) {
+      return failure(ErrorCode::corrupt, "{} holds tensor {}, which the index does not list", file_name,
+                     t.name);
+    }
+    if (found->second != file_name) {
+      return failure(ErrorCode::corrupt, "{} holds tensor {}, which the index has in {}", file_name, t.name,
+                     found->second);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Checkpoint> Checkpoint::open(const std::string& directory) {
+  namespace fs = std::filesystem;
+  const fs::path base(directory);
+  const std::string single = base / "model.safetensors";
+  const std::string index = base / "model.safetensors.index.json";
+  std::error_code ec;
+  ShardOfTensor shard_of;
+  std::vector<std::string> names;
+  if (fs::exists(index, ec)) {
+    TRY(shard_of, read_index(index));
+    for (const auto& [tensor, file] : shard_of) names.push_back(file);
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+    if (names.size() > kShardsMax) {
+      return failure(ErrorCode::corrupt, "{}: {} shards, the limit is {}", index, names.size(), kShardsMax);
+    }
+  } else if (fs::exists(single, ec)) {
+    names.push_back("model.safetensors");
+  } else {
+    return failure(ErrorCode::not_found, "{} has neither model.safetensors nor model.safetensors.index.json",
+                   directory);
+  }
+
+  Checkpoint checkpoint;
+  for (const std::string& name : names) {
+    TRY(MappedFile file, MappedFile::open(base / name));
+    TRY(std::vector<StoredTensor> tensors, parse_safetensors(file.bytes(), file.path()));
+    if (!shard_of.empty()) TRY_VOID(check_shard(shard_of, tensors, name));
+    checkpoint.files_.push_back(std::move(file));
+    std::ranges::move(tensors, std::back_inserter(checkpoint.tensors_));
+  }
+  std::ranges::sort(checkpoint.tensors_, {}, &StoredTensor::name);
+  if (!shard_of.empty() && checkpoint.tensors_.size() != shard_of.size()) {
+    for (const auto& [tensor, file] : shard_of) {
+      if (checkpoint.find(tensor) == nullptr) {
+        return failure(ErrorCode::corrupt, "the index has tensor {} in {}, which does not hold it", tensor,
+                       file);
+      }
+    }
+  }
+  return checkpoint;
+}
+
+const StoredTensor* Checkpoint::find(std::string_view name) const {
+  const auto found = std::ranges::lower_bound(tensors_, name, {}, &StoredTensor::name);
+  return found != tensors_.end() && found->name == name ? &*found : nullptr;
+}
+
+std::size_t Checkpoint::bytes() const {
+  std::size_t sum = 0;
+  for (const StoredTensor& t : tensors_) sum += t.bytes.size();
+  return sum;
+}
+
+void Checkpoint::release(const StoredTensor& tensor) const {
+  for (const MappedFile& file : files_) {
+    const auto all = file.bytes();
+    if (tensor.bytes.data() >= all.data() && tensor.bytes.data() < all.data() + all.size()) {
+      return file.release(tensor.bytes);
+    }
+  }
+}
+
+View view_of(const StoredTensor& tensor) {
+  CHECK(tensor.dtype && tensor.shape.size() <= 4, "tensor {}", tensor.name);
+  View v{const_cast<std::byte*>(tensor.bytes.data()),
+         *tensor.dtype,
+         static_cast<int>(tensor.shape.size()),
+         {},
+         {}};
+  std::int64_t step = 1;
+  for (std::size_t i = tensor.shape.size(); i-- > 0;) {
+    v.shape[i] = tensor.shape[i];
+    v.stride[i] = step;
+    step *= tensor.shape[i];
+  }
+  return v;
+}
+
+}  // namespace octavo

@@ -1,0 +1,152 @@
+#include "weights/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "weights/slots.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// A directory of its own for each test, gone afterwards.
+class CheckpointTest : public testing::Test {
+ protected:
+  CheckpointTest()
+      : directory_(fs::path(testing::TempDir()) /
+                   testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::create_directories(directory_);
+  }
+  ~CheckpointTest() override { fs::remove_all(directory_); }
+
+  void write(const std::string& name, std::string_view text) {
+    std::ofstream(directory_ / name, std::ios::binary)
+        .write(text.data(), static_cast<std::streamsize>(text.size()));
+  }
+  // A safetensors file of f32 vectors.
+  void write_tensors(const std::string& name,
+                     const std::vector<std::pair<std::string, std::vector<float>>>& tensors) {
+    std::string header = "{";
+    std::string data;
+    for (const auto& [tensor, values] : tensors) {
+      const std::size_t begin = data.size();
+      data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+      if (header.size() > 1) header += ",";
+      header += fmt::format(R"("{}":{{"dtype":"F32","shape":[{}],"data_offsets":[{},{}]}})", tensor,
+                            values.size(), begin, data.size());
+    }
+    header += "}";
+    header.resize((header.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
+    std::uint64_t length = header.size();
+    write(name, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
+  }
+  std::string error() const {
+    const auto checkpoint = Checkpoint::open(directory_);
+    return checkpoint ? "accepted" : checkpoint.error().message;
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(CheckpointTest, OneFile) {
+  write_tensors("model.safetensors", {{"b", {1, 2}}, {"a", {3}}});
+  const auto checkpoint = Checkpoint::open(directory_);
+  ASSERT_TRUE(checkpoint.has_value());
+  EXPECT_EQ(checkpoint->tensors().size(), 2u);
+  EXPECT_EQ(checkpoint->bytes(), 12u);
+  EXPECT_EQ(checkpoint->find("c"), nullptr);
+  const View b = view_of(*checkpoint->find("b"));
+  EXPECT_EQ(b.shape[0], 2);
+  EXPECT_EQ(b.as<float>()[1], 2);
+  checkpoint->release(*checkpoint->find("b"));
+  EXPECT_EQ(b.as<float>()[1], 2);
+}
+
+TEST_F(CheckpointTest, Shards) {
+  write_tensors("x.safetensors", {{"b", {1, 2}}});
+  write_tensors("y.safetensors", {{"a", {3}}});
+  write("model.safetensors.index.json",
+        R"({"metadata":{},"weight_map":{"a":"y.safetensors","b":"x.safetensors"}})");
+  const auto checkpoint = Checkpoint::open(directory_);
+  ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
+  EXPECT_EQ(view_of(*checkpoint->find("a")).as<float>()[0], 3);
+}
+
+TEST_F(CheckpointTest, NothingThere) { EXPECT_THAT(error(), HasSubstr("has neither model.safetensors nor")); }
+
+TEST_F(CheckpointTest, IndexAndShardsMustAgree) {
+  const auto with_index = [&](std::string_view map) {
+    write("model.safetensors.index.json", fmt::format(R"({{"weight_map":{}}})", map));
+    return error();
+  };
+  write_tensors("x.safetensors", {{"a", {1}}, {"b", {2}}});
+  write_tensors("y.safetensors", {{"a", {1}}});
+  EXPECT_THAT(with_index(R"({"a":"x.safetensors"})"),
+              HasSubstr("holds tensor b, which the index does not list"));
+  EXPECT_THAT(with_index(R"({"a":"y.safetensors","b":"x.safetensors"})"),
+              HasSubstr("which the index has in"));
+  EXPECT_THAT(with_index(R"({"a":"x.safetensors","b":"x.safetensors","c":"x.safetensors"})"),
+              HasSubstr("the index has tensor c in x.safetensors"));
+  EXPECT_THAT(with_index(R"({"a":"z.safetensors"})"), HasSubstr("cannot open"));
+  EXPECT_THAT(with_index(R"({"a":"../x.safetensors"})"), HasSubstr("not the name of a shard"));
+  EXPECT_THAT(with_index(R"({"a":"/etc/passwd"})"), HasSubstr("not the name of a shard"));
+  EXPECT_THAT(with_index(R"({"a":1})"), HasSubstr("must hold file names"));
+  EXPECT_THAT(with_index(R"({"a":"x.safetensors","a":"x.safetensors"})"), HasSubstr("comes twice"));
+  EXPECT_THAT(with_index("[]"), HasSubstr("weight_map must be an object"));
+}
+
+TEST_F(CheckpointTest, SlotsMissingUnusedAndWrong) {
+  write_tensors("model.safetensors", {{"a", {1}}, {"b", {2, 3}}, {"l.0.inv_freq", {1}}, {"vision.x", {1}}});
+  const auto checkpoint = Checkpoint::open(directory_);
+  ASSERT_TRUE(checkpoint.has_value());
+  const auto problem = [&](std::vector<Slot> slots, std::vector<std::string> ignorable) {
+    const auto result = check_slots(*checkpoint, slots, ignorable);
+    return result ? "fine" : result.error().message;
+  };
+  EXPECT_EQ(problem({{"a", {1}}, {"b", {2}}}, {"*.inv_freq", "vision.*"}), "fine");
+  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}, {"c", {1}}}, {"*.inv_freq", "vision.*"}),
+              HasSubstr("1 of 3 tensors are missing: c"));
+  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {"*.inv_freq"}), HasSubstr("1 tensors have no place"));
+  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {"*.inv_freq"}), HasSubstr("vision.x"));
+  EXPECT_THAT(problem({{"a", {1}}, {"b", {2, 1}}}, {"*"}),
+              HasSubstr("tensor b has shape [2], config.json asks for [2, 1]"));
+}
+
+TEST_F(CheckpointTest, NanAndInfinityAreFoundAnywhere) {
+  ThreadPool pool(2);
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    for (const std::size_t at : {0u, 5000u, 299999u}) {
+      std::vector<float> values(300000, 3e38F);
+      write_tensors("model.safetensors", {{"a", values}});
+      EXPECT_TRUE(check_finite(*Checkpoint::open(directory_)->find("a"), pool).has_value());
+      values[at] = bad;
+      write_tensors("model.safetensors", {{"a", values}});
+      const auto checkpoint = Checkpoint::open(directory_);
+      const auto finite = check_finite(*checkpoint->find("a"), pool);
+      ASSERT_FALSE(finite.has_value());
+      EXPECT_EQ(finite.error().message, "tensor a holds NaN or infinity in f32");
+    }
+  }
+}
+
+TEST(CheckFinite, SixteenBitFormats) {
+  ThreadPool pool(1);
+  const auto finite = [&](DType type, std::uint16_t bits) {
+    const std::vector<std::uint16_t> values{0x1234, bits, 0x0001};
+    return check_finite({"t", "", type, {3}, std::as_bytes(std::span(values))}, pool).has_value();
+  };
+  EXPECT_TRUE(finite(DType::bf16, 0x7f7f));
+  EXPECT_FALSE(finite(DType::bf16, 0x7f80));
+  EXPECT_FALSE(finite(DType::bf16, 0xffc0));
+  EXPECT_TRUE(finite(DType::f16, 0x7bff));
+  EXPECT_FALSE(finite(DType::f16, 0xfc00));
+  EXPECT_FALSE(finite(DType::f16, 0x7e00));
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,58 @@
+// JSON files of a checkpoint, read strictly.
+#pragma once
+
+#include <boost/json/basic_parser.hpp>
+#include <boost/json/value.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace octavo {
+
+struct JsonLimits {
+  std::size_t bytes = std::size_t{16} << 20;
+  std::size_t depth = 32;
+};
+
+// Parses one JSON text. Beyond the grammar, a key that comes twice in one object is an error: which of the
+// two values counts would be a matter of the reader's taste. Errors are ErrorCode::corrupt and begin with
+// `what`.
+Result<boost::json::value> parse_json(std::string_view text, std::string_view what,
+                                      const JsonLimits& limits = {});
+
+// Reads and parses a file.
+Result<boost::json::value> read_json_file(const std::string& path, const JsonLimits& limits = {});
+
+// What boost::json::basic_parser asks of a handler, all accepted and ignored. A handler derives from it and
+// hides the events that it wants; returning false after setting `ec` stops the parse.
+struct JsonEvents {
+  using error_code = boost::json::error_code;
+  using string_view = boost::json::string_view;
+  static constexpr std::size_t max_object_size = SIZE_MAX;
+  static constexpr std::size_t max_array_size = SIZE_MAX;
+  static constexpr std::size_t max_key_size = SIZE_MAX;
+  static constexpr std::size_t max_string_size = SIZE_MAX;
+
+  bool on_document_begin(error_code&) { return true; }
+  bool on_document_end(error_code&) { return true; }
+  bool on_array_begin(error_code&) { return true; }
+  bool on_array_end(std::size_t, error_code&) { return true; }
+  bool on_object_begin(error_code&) { return true; }
+  bool on_object_end(std::size_t, error_code&) { return true; }
+  bool on_string_part(string_view, std::size_t, error_code&) { return true; }
+  bool on_string(string_view, std::size_t, error_code&) { return true; }
+  bool on_key_part(string_view, std::size_t, error_code&) { return true; }
+  bool on_key(string_view, std::size_t, error_code&) { return true; }
+  bool on_number_part(string_view, error_code&) { return true; }
+  bool on_int64(std::int64_t, string_view, error_code&) { return true; }
+  bool on_uint64(std::uint64_t, string_view, error_code&) { return true; }
+  bool on_double(double, string_view, error_code&) { return true; }
+  bool on_bool(bool, error_code&) { return true; }
+  bool on_null(error_code&) { return true; }
+  bool on_comment_part(string_view, error_code&) { return true; }
+  bool on_comment(string_view, error_code&) { return true; }
+};
+
+}  // namespace octavo

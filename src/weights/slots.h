@@ -1,0 +1,30 @@
+// What a network needs of a checkpoint, by name and shape.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "weights/checkpoint.h"
+
+namespace octavo {
+
+// One tensor that must be there, in f32, f16 or bf16.
+struct Slot {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+// Every slot has its tensor with its shape, and every tensor fills a slot or is ignorable: a pattern with at
+// most one '*', at its beginning or its end. Errors: corrupt, naming the tensors at fault.
+Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
+                     std::span<const std::string> ignorable);
+
+// Errors: corrupt, naming the tensor, when it holds a NaN or an infinity. Its format is f32, f16 or bf16.
+Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool);
+
+}  // namespace octavo

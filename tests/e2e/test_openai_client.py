@@ -1,0 +1,194 @@
+"""The official OpenAI client against a running `octavo serve`.
+
+OCTAVO_SERVE: the command that starts the server, `{port}` in it replaced (default: build/release/octavo serve --port {port}).
+OCTAVO_BASE_URL: use a server that runs already.
+"""
+
+import json
+import os
+import shlex
+import socket
+import subprocess
+import time
+import urllib.request
+
+import openai
+import pytest
+
+MESSAGES = [{"role": "user", "content": "Tell me a short story."}]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def fetch(url):
+    with urllib.request.urlopen(url, timeout=10) as response:
+        return response.read().decode()
+
+
+@pytest.fixture(scope="session")
+def server():
+    if base := os.environ.get("OCTAVO_BASE_URL"):
+        yield base.rstrip("/")
+        return
+    port = free_port()
+    command = os.environ.get("OCTAVO_SERVE", "build/release/octavo serve --port {port}").replace("{port}", str(port))
+    process = subprocess.Popen(shlex.split(command))
+    base = f"http://127.0.0.1:{port}"
+    for _ in range(600):
+        assert process.poll() is None, "the server ended before it was ready"
+        try:
+            fetch(base + "/health")
+            break
+        except OSError:
+            time.sleep(0.1)
+    else:
+        process.kill()
+        raise AssertionError("the server was not ready within a minute")
+    yield base
+    process.terminate()
+    assert process.wait(timeout=30) == 0
+
+
+@pytest.fixture(scope="session")
+def client(server):
+    return openai.OpenAI(base_url=server + "/v1", api_key="none", max_retries=0)
+
+
+@pytest.fixture(scope="session")
+def model(client):
+    return client.models.list().data[0].id
+
+
+def metric(server, name):
+    for line in fetch(server + "/metrics").splitlines():
+        if line.startswith(name + "{") or line.startswith(name + " "):
+            return float(line.rsplit(" ", 1)[1])
+    raise AssertionError(f"no metric {name}")
+
+
+def test_models(client, model):
+    assert client.models.retrieve(model).id == model
+
+
+def test_chat(client, model):
+    reply = client.chat.completions.create(model=model, messages=MESSAGES, max_tokens=16, temperature=0)
+    choice = reply.choices[0]
+    assert choice.message.role == "assistant" and choice.message.content
+    assert choice.finish_reason in ("stop", "length")
+    usage = reply.usage
+    assert 0 < usage.completion_tokens <= 16
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+
+
+def test_stream_equals_whole(client, model):
+    fields = dict(model=model, messages=MESSAGES, max_tokens=32, temperature=0)
+    whole = client.chat.completions.create(**fields)
+    text, finish, usage = "", None, None
+    for chunk in client.chat.completions.create(**fields, stream=True, stream_options={"include_usage": True}):
+        usage = chunk.usage or usage
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            finish = choice.finish_reason or finish
+    assert text == whole.choices[0].message.content
+    assert finish == whole.choices[0].finish_reason
+    assert usage.completion_tokens == whole.usage.completion_tokens
+
+
+def test_seeded_sampling_repeats(client, model):
+    fields = dict(model=model, messages=MESSAGES, max_tokens=16, temperature=1, seed=7)
+    texts = {client.chat.completions.create(**fields).choices[0].message.content for _ in range(3)}
+    assert len(texts) == 1
+
+
+def test_n(client, model):
+    reply = client.chat.completions.create(model=model, messages=MESSAGES, max_tokens=8, n=3, temperature=1, seed=1)
+    assert [choice.index for choice in reply.choices] == [0, 1, 2]
+
+
+def test_chat_logprobs(client, model):
+    reply = client.chat.completions.create(
+        model=model, messages=MESSAGES, max_tokens=4, temperature=0, logprobs=True, top_logprobs=3
+    )
+    content = reply.choices[0].logprobs.content
+    assert len(content) == reply.usage.completion_tokens
+    for token in content:
+        assert token.logprob <= 0 and len(token.top_logprobs) == 3
+        assert token.logprob == pytest.approx(max(t.logprob for t in token.top_logprobs))
+
+
+def test_completion_logprobs_and_echo(client, model):
+    reply = client.completions.create(model=model, prompt="Once upon", max_tokens=4, temperature=0, logprobs=2, echo=True)
+    choice = reply.choices[0]
+    assert choice.text.startswith("Once upon")
+    assert len(choice.logprobs.tokens) == reply.usage.total_tokens
+    assert choice.logprobs.token_logprobs[0] is None
+
+
+def test_completion_prompts(client, model):
+    reply = client.completions.create(model=model, prompt=["One", "Two"], max_tokens=2)
+    assert [choice.index for choice in reply.choices] == [0, 1]
+
+
+def test_stop(client, model):
+    fields = dict(model=model, messages=MESSAGES, max_tokens=64, temperature=0)
+    text = client.chat.completions.create(**fields).choices[0].message.content
+    stop = text[len(text) // 2 :][:3]
+    choice = client.chat.completions.create(**fields, stop=[stop]).choices[0]
+    assert choice.message.content == text[: text.index(stop)]
+    assert choice.finish_reason == "stop" and choice.stop_reason == stop
+
+
+@pytest.mark.parametrize(
+    "fields, param",
+    [
+        (dict(temperature=3), "temperature"),
+        (dict(top_p=0), "top_p"),
+        (dict(max_tokens=0), "max_tokens"),
+        (dict(max_tokens=2**31), "max_tokens"),
+        (dict(n=-1), "n"),
+        (dict(extra_body={"min_p": 2}), "min_p"),
+        (dict(response_format={"type": "json_object"}), "response_format"),
+    ],
+)
+def test_bad_requests_name_the_field(client, model, fields, param):
+    with pytest.raises(openai.BadRequestError) as error:
+        client.chat.completions.create(model=model, messages=MESSAGES, **fields)
+    assert error.value.param == param
+
+
+def test_unknown_model(client):
+    with pytest.raises(openai.NotFoundError):
+        client.chat.completions.create(model="no such model", messages=MESSAGES)
+
+
+def test_prompt_too_long(client, model):
+    with pytest.raises(openai.BadRequestError):
+        client.completions.create(model=model, prompt="word " * 100_000)
+
+
+def test_tokenize_round_trip(server):
+    def post(path, body):
+        request = urllib.request.Request(server + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        return json.load(urllib.request.urlopen(request, timeout=10))
+
+    text = "Hello, world"
+    tokens = post("/tokenize", {"prompt": text, "add_special_tokens": False})
+    assert tokens["count"] == len(tokens["tokens"])
+    assert post("/detokenize", {"tokens": tokens["tokens"]})["prompt"].strip() == text
+
+
+def test_a_killed_client_frees_its_blocks(server, client, model):
+    stream = client.chat.completions.create(
+        model=model, messages=MESSAGES, stream=True, n=4, temperature=1, extra_body={"ignore_eos": True}
+    )
+    next(iter(stream))
+    assert metric(server, "vllm:num_requests_running") >= 1
+    stream.close()
+    deadline = time.time() + 10
+    while metric(server, "vllm:num_requests_running") or metric(server, "vllm:kv_cache_usage_perc"):
+        assert time.time() < deadline, "the engine still works for a client that has gone"
+        time.sleep(0.02)

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Serves the shipped model, asks it one question over HTTP, shows the streamed answer with its timings, and stops.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+octavo=build/release/octavo
+port=${PORT:-8000}
+question=${1:-"Tell me a short story."}
+
+log=$(mktemp)
+"$octavo" serve --host 127.0.0.1 --port "$port" 2>"$log" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -f "$log"' EXIT
+for _ in $(seq 200); do
+  grep -q 'ready on' "$log" && break
+  kill -0 "$server" 2>/dev/null || break
+  sleep 0.05
+done
+cat "$log"
+echo "> $question"
+"$octavo" chat --url "http://127.0.0.1:$port" --quick "$question"

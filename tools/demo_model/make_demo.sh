@@ -1,0 +1,22 @@
+#!/bin/sh
+# Make the demo models from nothing: tokenizer, data, training, export, figures.
+# Training resumes from its last checkpoint, so the script may be run again after a stop.
+#
+#   PYTHON=python3 WORK=demo-work tools/demo_model/make_demo.sh
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+models=$(cd "$here/../.." && pwd)/models
+python=${PYTHON:-python3}
+work=${WORK:-demo-work}
+
+mkdir -p "$work" "$models"
+[ -f "$work/tokenizer/tokenizer.json" ] || "$python" "$here/train_tokenizer.py" --out "$work/tokenizer"
+[ -f "$work/rows/heldout-2048-taught.npy" ] || "$python" "$here/corpus.py" --tokenizer "$work/tokenizer" --out "$work/rows"
+"$python" "$here/train.py" main --rows "$work/rows" --checkpoints "$work/checkpoints"
+"$python" "$here/train.py" draft --rows "$work/rows" --checkpoints "$work/checkpoints"
+for model in main draft; do
+    out=$models/demo
+    [ "$model" = main ] || out=$models/demo-draft
+    "$python" "$here/export.py" "$model" --checkpoints "$work/checkpoints" --tokenizer "$work/tokenizer" --out "$out"
+    "$python" "$here/evaluate.py" "$out" --rows "$work/rows" --card
+done

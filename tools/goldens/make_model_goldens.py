@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Makes tests/data/models/: for each family tiny random checkpoints, and what transformers computes with them.
+
+Needs torch and transformers (made with 2.15 and 5.23; any version that knows the architectures gives the same
+numbers to within single precision). Usage: make_model_goldens.py OUT_DIR [CASE ...]
+
+A case is a directory with config.json, model.safetensors (or shards) and golden.safetensors:
+  ids      I32 [n]         the prompt
+  logits   F32 [n, vocab]  of every position, computed in f32 with the weights as they are stored
+  bf16_kl  F32 [n]         KL(f32 || transformers' own bf16) at every position; absent unless stored in bf16
+  max_model_len I32 [1]    what the rotary embedding was stretched for; absent: no matter
+Weights are stored in bf16, so that the f32 and the bf16 run start from the same numbers.
+"""
+import json
+import os
+import shutil
+import sys
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+VOCAB = 128
+TOKENS = 40
+
+BASE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+SMALL = dict(BASE, hidden_size=48, intermediate_size=64, num_attention_heads=3, num_key_value_heads=1)
+
+YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, rope_theta=10000.0)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=2.5,
+              original_max_position_embeddings=64, rope_theta=10000.0)
+
+
+def longrope(pairs, **more):
+    return dict(rope_type="longrope", short_factor=[1 + 0.02 * i for i in range(pairs)],
+                long_factor=[1.5 + 0.4 * i for i in range(pairs)], rope_theta=10000.0, **more)
+
+
+def legacy(config):
+    """The configuration as transformers 4 wrote it."""
+    rope = config.pop("rope_parameters", None)
+    config["torch_dtype"] = config.pop("dtype", "bfloat16")
+    config.pop("layer_types", None)
+    if rope is None:
+        return config
+    if "full_attention" in rope:
+        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        config["sliding_window_pattern"] = 2
+        rope = rope["full_attention"]
+    rope = dict(rope)
+    config["rope_theta"] = rope.pop("rope_theta")
+    if "partial_rotary_factor" in rope:
+        config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+    kind = rope.pop("rope_type")
+    config["rope_scaling"] = None if kind == "default" else dict(type=kind, **rope)
+    return config
+
+
+def legacy_gpt_neox(config):
+    rope = config.pop("rope_parameters")
+    config["rotary_emb_base"] = rope["rope_theta"]
+    config["rotary_pct"] = rope["partial_rotary_factor"]
+    return config
+
+
+def nested(config):
+    """As in a multi-modal checkpoint."""
+    inner = legacy(config)
+    inner.pop("architectures")
+    return dict(architectures=["Gemma3ForConditionalGeneration"], model_type="gemma3", text_config=inner,
+                torch_dtype=inner.pop("torch_dtype"), vision_config={})
+
+
+def multimodal_tensors(tensors):
+    tensors = {"language_model." + name: t for name, t in tensors.items()}
+    tensors["vision_tower.embeddings.weight"] = torch.zeros(4, 4)
+    tensors["multi_modal_projector.weight"] = torch.zeros(4, 4)
+    return tensors
+
+
+def with_output_matrix(tensors):
+    """Some writers store a tied matrix under both names."""
+    return dict(tensors, **{"lm_head.weight": tensors["model.embed_tokens.weight"].clone()})
+
+
+def first_gpt2_tensors(tensors):
+    """The names of the first GPT-2 checkpoints, with the causal mask among the weights."""
+    tensors = {name.removeprefix("transformer."): t for name, t in tensors.items()}
+    return dict(tensors, **{"h.0.attn.bias": torch.ones(1, 1, 64, 64), "h.0.attn.masked_bias": torch.tensor(-1e4)})
+
+
+def first_gpt_neox_tensors(tensors):
+    prefix = "gpt_neox.layers.1.attention."
+    return dict(tensors, **{prefix + "bias": torch.ones(1, 1, 8, 8, dtype=torch.bool),
+                            prefix + "masked_bias": torch.tensor(-1e9), prefix + "rotary_emb.inv_freq": torch.ones(4)})
+
+
+# name: (config class, model class, configuration, options)
+CASES = {
+    "llama": ("Llama", dict(BASE, num_key_value_heads=4), {}),
+    "llama-f32": ("Llama", SMALL, dict(store=torch.float32)),
+    "llama-f16": ("Llama", SMALL, dict(store=torch.float16)),
+    "llama-bias": ("Llama", dict(SMALL, attention_bias=True, mlp_bias=True, head_dim=24), dict(shards="20KB")),
+    "llama-llama3": ("Llama", dict(BASE, tie_word_embeddings=True, rope_parameters=LLAMA3), dict(tensors=with_output_matrix)),
+    "llama-linear": ("Llama", dict(SMALL, rope_parameters=dict(rope_type="linear", factor=2.5, rope_theta=1e4)),
+                     dict(config=legacy)),
+    "llama-dynamic": ("Llama", dict(SMALL, max_position_embeddings=16,
+                                    rope_parameters=dict(rope_type="dynamic", factor=3.0, rope_theta=1e4)),
+                      dict(config=legacy, max_model_len=TOKENS)),
+    "llama-yarn": ("Llama", dict(SMALL, rope_parameters=YARN), dict(config=legacy)),
+    "llama-yarn-mscale": ("Llama", dict(SMALL, rope_parameters=dict(YARN, beta_fast=16.0, beta_slow=2.0, mscale=0.7,
+                                                                    mscale_all_dim=1.0, truncate=False)), {}),
+    "llama-longrope": ("Llama", dict(SMALL, rope_parameters=longrope(8, original_max_position_embeddings=32, factor=8.0)),
+                       dict(max_model_len=64)),
+    "mistral": ("Mistral", dict(BASE, sliding_window=8, head_dim=24), {}),
+    "mistral-full": ("Mistral", dict(SMALL, sliding_window=None), dict(config=legacy)),
+    "qwen2": ("Qwen2", dict(BASE, tie_word_embeddings=True), {}),
+    "qwen2-window": ("Qwen2", dict(BASE, num_hidden_layers=3, use_sliding_window=True, sliding_window=12,
+                                   max_window_layers=1), dict(config=legacy)),
+    "qwen3": ("Qwen3", dict(BASE, head_dim=32, tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=1e6)), {}),
+    "qwen3-legacy": ("Qwen3", dict(SMALL, head_dim=32, attention_bias=True), dict(config=legacy)),
+    "gemma": ("Gemma", dict(BASE, head_dim=32), {}),
+    "gemma2": ("Gemma2", dict(BASE, num_hidden_layers=4, head_dim=24, sliding_window=8, query_pre_attn_scalar=40,
+                              final_logit_softcapping=5.0, attn_logit_softcapping=4.0), dict(config=legacy)),
+    "gemma3": ("Gemma3Text", dict(BASE, num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20,
+                                  layer_types=["sliding_attention", "full_attention"] * 2,
+                                  rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
+                                                       sliding_attention=dict(rope_type="default", rope_theta=1e4))), {}),
+    "gemma3-multimodal": ("Gemma3Text", dict(SMALL, num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20,
+                                         layer_types=["sliding_attention", "full_attention"] * 2,
+                                         rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
+                                                              sliding_attention=dict(rope_type="default", rope_theta=1e4))),
+                      dict(config=nested, tensors=multimodal_tensors)),
+    "phi3": ("Phi3", dict(BASE, sliding_window=9), {}),
+    "phi3-longrope-short": ("Phi3", dict(SMALL, head_dim=16, original_max_position_embeddings=64, tie_word_embeddings=True,
+                                         rope_parameters=longrope(6, partial_rotary_factor=0.75)),
+                            dict(max_model_len=64)),
+    "phi3-longrope-long": ("Phi3", dict(SMALL, original_max_position_embeddings=32,
+                                        rope_parameters=longrope(8)), dict(max_model_len=128, config=legacy)),
+    "olmo2": ("Olmo2", BASE, {}),
+    "granite": ("Granite", dict(BASE, embedding_multiplier=12.0, logits_scaling=8.0, residual_multiplier=0.22,
+                                attention_multiplier=0.0625, tie_word_embeddings=True), {}),
+    "glm": ("Glm", dict(BASE, head_dim=16), dict(config=legacy)),
+    "glm4": ("Glm4", dict(BASE, head_dim=32), {}),
+    "stablelm": ("StableLm", dict(BASE, use_qkv_bias=True, rope_parameters=dict(
+        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.25)), {}),
+    "stablelm-parallel": ("StableLm", dict(BASE, qk_layernorm=True, use_parallel_residual=True, rope_parameters=dict(
+        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy)),
+    "gpt2": ("GPT2", dict(vocab_size=VOCAB, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
+                          eos_token_id=2), dict(model="GPT2LMHeadModel")),
+    "gpt2-by-layer": ("GPT2", dict(vocab_size=VOCAB, n_embd=48, n_layer=3, n_head=3, n_positions=64, n_inner=80,
+                                   scale_attn_by_inverse_layer_idx=True, bos_token_id=1, eos_token_id=2),
+                      dict(model="GPT2LMHeadModel", tensors=first_gpt2_tensors)),
+    "gpt_neox": ("GPTNeoX", dict(BASE, rope_parameters=dict(rope_type="default", rope_theta=1e4,
+                                                            partial_rotary_factor=0.25)), {}),
+    "gpt_neox-serial": ("GPTNeoX", dict(SMALL, use_parallel_residual=False, attention_bias=False, rope_parameters=dict(
+        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox, tensors=first_gpt_neox_tensors)),
+}
+
+
+def randomize(model, generator):
+    """Weights large enough that every part of the network shows in the logits."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            noise = torch.randn(p.shape, generator=generator)
+            if p.dim() == 1:
+                # Gemma's norms store what is added to one.
+                offset = 1.0 if name.endswith("norm.weight") or ".norms." in name or "ln_" in name else 0.0
+                if "gemma" in model.config.model_type or name.endswith("bias"):
+                    offset = 0.0
+                p.copy_(offset + 0.2 * noise)
+            elif "embed" in name or "wte" in name or "wpe" in name:
+                p.copy_(0.3 * noise)
+            else:
+                p.copy_(noise * (1.2 / p.shape[-1] ** 0.5))
+
+
+def run(model, ids):
+    with torch.no_grad():
+        return model(ids[None], use_cache=False).logits[0].float()
+
+
+def make(name, out):
+    family, fields, options = CASES[name]
+    config = getattr(transformers, family + "Config")(**fields)
+    model_class = options.get("model", ("Gemma3" if family == "Gemma3Text" else family) + "ForCausalLM")
+    store = options.get("store", torch.bfloat16)
+    seed = sum(ord(c) * 31 ** i for i, c in enumerate(name)) % 2**31
+    generator = torch.Generator().manual_seed(seed)
+    model = getattr(transformers, model_class)(config).eval()
+    randomize(model, generator)
+    model = model.to(store)
+    directory = os.path.join(out, name)
+    shutil.rmtree(directory, ignore_errors=True)
+    model.save_pretrained(directory, max_shard_size=options.get("shards", "1GB"))
+    for extra in os.listdir(directory):
+        if not (extra == "config.json" or extra.startswith("model")):
+            os.remove(os.path.join(directory, extra))
+
+    # Loaded again, because a cast of the module would round its rotary frequencies, which transformers keeps in f32.
+    def load(dtype):
+        return getattr(transformers, model_class).from_pretrained(directory, dtype=dtype, attn_implementation="eager")
+
+    ids = torch.randint(3, VOCAB, (TOKENS,), generator=generator)
+    golden = dict(ids=ids.to(torch.int32))
+    logits = run(load(torch.float32), ids)
+    golden["logits"] = logits
+    if store == torch.bfloat16:
+        half = run(load(torch.bfloat16), ids)
+        log_p, log_q = logits.double().log_softmax(-1), half.double().log_softmax(-1)
+        golden["bf16_kl"] = (log_p.exp() * (log_p - log_q)).sum(-1).float()
+    if "max_model_len" in options:
+        golden["max_model_len"] = torch.tensor([options["max_model_len"]], dtype=torch.int32)
+    save_file(golden, os.path.join(directory, "golden.safetensors"))
+
+    if "tensors" in options:
+        weights = os.path.join(directory, "model.safetensors")
+        save_file(options["tensors"](load_file(weights)), weights)
+    path = os.path.join(directory, "config.json")
+    with open(path) as f:
+        saved = json.load(f)
+    for noise in ("transformers_version", "use_cache", "initializer_range"):
+        saved.pop(noise, None)
+    if "config" in options:
+        saved = options["config"](saved)
+    with open(path, "w") as f:
+        json.dump(saved, f, indent=1, sort_keys=True)
+        f.write("\n")
+    kl = golden.get("bf16_kl")
+    print(f"{name}: logits std {logits.std():.2f}, bf16 kl {kl.mean() if kl is not None else float('nan'):.2e}")
+
+
+def main():
+    out = sys.argv[1]
+    for name in sys.argv[2:] or CASES:
+        make(name, out)
+
+
+if __name__ == "__main__":
+    main()

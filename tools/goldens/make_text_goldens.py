@@ -1,0 +1,216 @@
+"""Makes tests/data/text: small tokenizers of every kind, and what Python says of them; chat renders by transformers.
+
+    python tools/goldens/make_text_goldens.py [--retrain]          (transformers and tokenizers installed)
+
+The tokenizers are trained here, on the few lines below, into the same pipelines that the named models have. Training
+breaks ties at random, so a tokenizer that is there stays unless --retrain asks for new ones.
+"""
+
+import json
+import pathlib
+import random
+import sys
+
+import transformers_render
+from conversations import CONVERSATIONS, NOW, SPECIAL_TOKENS
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
+                        trainers)
+
+OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "text"
+
+CORPUS = """The quick brown fox jumps over the lazy dog, doesn't it? It's 12:30 and they'll've eaten 1234567 pies.
+Once upon a time there was a small house on a hill; in the house lived an old man who told stories to everyone.
+def add(first, second):\n    return first + second  # plain code, with    spaces\n\n\n\tif x == 0x1F: print("done")
+Größere Übungen: Straße, Äpfel, naïve café, São Paulo, Łódź, İstanbul, ΑΒΓ αβγ, Привет мир, как дела?
+你好，世界。今天天气很好，我们去公园玩吧。日本語の文章もここにあります。カタカナとひらがな。한국어 문장입니다.
+नमस्ते दुनिया, यह एक वाक्य है। สวัสดีชาวโลก ภาษาไทย. مرحبا بالعالم، كيف حالك؟ שלום עולם. Tiếng Việt rất hay.
+Emoji: 😀😃😄 👍🏽 👩‍👩‍👧‍👦 🇩🇪🇫🇷 ❤️ ✅ 🧑🏿‍🚀 and symbols ∑∫√π ≤ ≥ → ← ½ ™ © … — “quotes” ‘single’.
+{"name": "Ada", "age": 36, "tags": ["math", "engine"], "nested": {"ok": true, "none": null}}
+""".splitlines() * 4
+
+TEXTS = CORPUS[: len(CORPUS) // 4] + [
+    "", " ", "  ", "\n", " leading", "trailing ", "a", " a  b   c ", "\t\ttabs\r\nand lines\n\n", "Hello world!",
+    "unseen: ᚠᚢᚦ ꙮ 𝔘𝔫𝔦 🫠🪿", "e\u0301 composed é, ﬁ ligature, ＦＵＬＬ width", "\u200b\ufeff zero\u200dwidth", "\x00\x01\x7f control",
+    "x" * 200, "<s>written out</s><|end|>", "don't DON'T we're I'd", "3.14159 1,000,000 10-20", "ẞßſ K Å",
+    "mixed中文and英文 مع العربية 🎉!", "…" * 20, "🇩🇪" * 10, "[UNK] [CLS] <0x41> ▁under Ġspace",
+]
+
+LLAMA3_SPLIT = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+                r"|\s+(?!\S)|\s+")
+QWEN_SPLIT = LLAMA3_SPLIT.replace(r"\p{N}{1,3}", r"\p{N}")
+
+
+def special(*tokens):
+    return [AddedToken(token, special=True, normalized=False) for token in tokens]
+
+
+def byte_level(vocab_size, pre_tokenizer, normalizer=None, specials=("<|endoftext|>",)):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizer or tokenizer.normalizer
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                  show_progress=False)
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.add_special_tokens(special(*specials))
+    return tokenizer
+
+
+def gpt2():
+    tokenizer = byte_level(700, pre_tokenizers.ByteLevel(add_prefix_space=False))
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return tokenizer
+
+
+def llama3():
+    split = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(LLAMA3_SPLIT), "isolated"),
+                                     pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer = byte_level(700, split, specials=("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>"))
+    bos = tokenizer.token_to_id("<|begin_of_text|>")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", bos)])
+    return tokenizer
+
+
+def qwen():
+    split = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(QWEN_SPLIT), "isolated"),
+                                     pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer = byte_level(700, split, normalizers.NFC(), ("<|endoftext|>", "<|im_start|>", "<|im_end|>"))
+    tokenizer.add_tokens([AddedToken("<tool_call>", special=False, normalized=False),
+                          AddedToken("</tool_call>", special=False, normalized=False)])
+    return tokenizer
+
+
+def sentencepiece_bpe(vocab_size, alphabet_limit):
+    """A SentencePiece-like BPE model: <unk> <s> </s>, 256 byte tokens, then the pieces."""
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    trained.train_from_iterator(CORPUS, trainers.BpeTrainer(
+        vocab_size=vocab_size, limit_alphabet=alphabet_limit, show_progress=False))
+    model = json.loads(trained.to_str())["model"]
+    pieces = sorted(model["vocab"], key=model["vocab"].get)
+    names = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    names += [piece for piece in pieces if piece not in names]
+    merges = [tuple(merge) for merge in model["merges"]]
+    return models.BPE({name: at for at, name in enumerate(names)}, merges, unk_token="<unk>", byte_fallback=True,
+                      fuse_unk=True)
+
+
+def frame_with_bos(tokenizer):
+    tokenizer.add_special_tokens(special("<unk>", "<s>", "</s>"))
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return tokenizer
+
+
+def llama2():
+    tokenizer = Tokenizer(sentencepiece_bpe(500, 60))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           decoders.Strip(" ", 1, 0)])
+    return frame_with_bos(tokenizer)
+
+
+def mistral():
+    tokenizer = Tokenizer(sentencepiece_bpe(500, 60))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="first", split=False)
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           decoders.Strip(" ", 1, 0)])
+    return frame_with_bos(tokenizer)
+
+
+def gemma():
+    tokenizer = Tokenizer(sentencepiece_bpe(500, 60))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    return frame_with_bos(tokenizer)
+
+
+def t5():
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.train_from_iterator(CORPUS, trainers.UnigramTrainer(
+        vocab_size=500, special_tokens=["<pad>", "</s>", "<unk>"], unk_token="<unk>", show_progress=False))
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return tokenizer
+
+
+def bert():
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    tokenizer.train_from_iterator(CORPUS, trainers.WordPieceTrainer(
+        vocab_size=700, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], show_progress=False))
+    cls, sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", cls), ("[SEP]", sep)])
+    return tokenizer
+
+
+def gpt1():
+    """BPE with a word-end mark, whose decoder looks at the last token: only whole sequences can be decoded."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
+    tokenizer.train_from_iterator(CORPUS, trainers.BpeTrainer(
+        vocab_size=600, special_tokens=["<unk>"], end_of_word_suffix="</w>", show_progress=False))
+    return tokenizer
+
+
+def write_json(path, value):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def random_ids(tokenizer, rng):
+    """Any ids: all over the vocabulary, runs of bytes, specials, and a few beyond the end."""
+    size = tokenizer.get_vocab_size()
+    length = rng.randrange(1, 24)
+    if rng.random() < 0.5:
+        return [rng.randrange(size + 3) for _ in range(length)]
+    low = rng.randrange(min(size, 260))
+    return [min(low + rng.randrange(60), size + 2) for _ in range(length)]
+
+
+def tokenizer_golden(name, tokenizer):
+    rng = random.Random(name)
+    encodings = []
+    for text in TEXTS:
+        ids = tokenizer.encode(text, add_special_tokens=True).ids
+        plain = tokenizer.encode(text, add_special_tokens=False).ids
+        encodings.append({"text": text, "ids": ids, "plain_ids": plain, "decoded": tokenizer.decode(ids, False),
+                          "decoded_plain": tokenizer.decode(ids, True)})
+    decodings = []
+    for _ in range(200):
+        ids, skip = random_ids(tokenizer, rng), rng.random() < 0.5
+        decodings.append({"ids": ids, "skip": skip, "text": tokenizer.decode(ids, skip)})
+    write_json(OUT / "tokenizers" / name / "expected.json", {
+        "vocab_size": max(tokenizer.get_vocab(True).values()) + 1, "encodings": encodings, "decodings": decodings})
+
+
+def chat_goldens():
+    for path in sorted((OUT / "templates").glob("*.jinja")):
+        source = path.read_text()
+        expected = [transformers_render.render(
+            {"template": source, "special_tokens": SPECIAL_TOKENS, "now": NOW, **conversation})
+            for conversation in CONVERSATIONS]
+        write_json(OUT / "expected" / f"{path.stem}.json", expected)
+    write_json(OUT / "conversations.json", {
+        "now": NOW, "special_tokens": SPECIAL_TOKENS, "conversations": CONVERSATIONS})
+
+
+def main():
+    for build in (gpt2, llama3, qwen, llama2, mistral, gemma, t5, bert, gpt1):
+        path = OUT / "tokenizers" / build.__name__ / "tokenizer.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if "--retrain" in sys.argv or not path.exists():
+            build().save(str(path), pretty=False)
+        tokenizer_golden(build.__name__, Tokenizer.from_file(str(path)))
+    chat_goldens()
+
+
+if __name__ == "__main__":
+    main()
