@@ -1,0 +1,168 @@
+// Inputs that are deep, huge or contradictory: an error or a grammar within bounds, on a small stack.
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <functional>
+
+#include "grammar/grammar_cache.h"
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+// AddressSanitizer pads every frame.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::size_t kStackBytes = 2u << 20;
+#else
+constexpr std::size_t kStackBytes = 256u << 10;
+#endif
+
+// Runs on a thread with a small stack.
+void on_small_stack(const std::function<void()>& work) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kStackBytes), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(
+                &thread, &attributes,
+                [](void* f) -> void* {
+                  (*static_cast<const std::function<void()>*>(f))();
+                  return nullptr;
+                },
+                const_cast<std::function<void()>*>(&work)),
+            0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+std::string repeated(std::string_view text, std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> compile(GrammarKind kind, std::string text) {
+  static const auto vocabulary = testing::byte_vocabulary();
+  TRY(Grammar grammar, make_grammar({kind, std::move(text), {}}));
+  return CompiledGrammar::compile(std::move(grammar), vocabulary);
+}
+
+TEST(BadInput, Nesting) {
+  on_small_stack([] {
+    for (const std::size_t depth : {10u, 60u, 99u, 101u, 1000u, 100'000u, 1'000'000u}) {
+      const bool fits = depth <= 99;
+      const auto nested = [&](GrammarKind kind, std::string_view open, std::string_view middle,
+                              std::string_view close) {
+        const auto grammar =
+            compile(kind, repeated(open, depth) + std::string(middle) + repeated(close, depth));
+        if (kind != GrammarKind::json_schema || depth <= 25) {
+          EXPECT_EQ(grammar.has_value(), fits) << open << depth << (grammar ? "" : grammar.error().message);
+        }
+        if (!grammar) {
+          EXPECT_EQ(grammar.error().code, ErrorCode::invalid_argument);
+          EXPECT_FALSE(grammar.error().message.empty());
+          EXPECT_LT(grammar.error().message.size(), 4000u);
+        }
+      };
+      nested(GrammarKind::regex, "(", "a", ")");
+      nested(GrammarKind::regex, "(a|", "b", ")*");
+      compile(GrammarKind::regex, repeated("(x(?:y", depth) + "b" + repeated("){2})?", depth));
+      compile(GrammarKind::ebnf, "root ::= " + repeated("(", depth) + "\"a\"" + repeated(")", depth));
+      compile(GrammarKind::ebnf,
+              "root ::= " + repeated("(\"x\" | ", depth) + "\"a\"" + repeated(")*", depth));
+      nested(GrammarKind::json_schema, R"({"type":"array","items":)", "{}", "}");
+      nested(GrammarKind::json_schema, R"({"properties":{"a":)", "{}", "}}");
+      nested(GrammarKind::json_schema, R"({"anyOf":[{"type":"null"},)", "{}", "]}");
+      nested(GrammarKind::json_schema, R"({"allOf":[)", "{}", "]}");
+      nested(GrammarKind::json_schema, R"({"not":)", "{}", "}");
+      compile(GrammarKind::json_schema,
+              repeated(R"({"oneOf":[{"const":1},)", depth) + "{}" + repeated("]}", depth));
+      nested(GrammarKind::json_schema, R"({"if":)", "{}", R"(,"then":false})");
+      nested(GrammarKind::json_schema, R"({"const":[)", "1", "]}");
+      EXPECT_FALSE(compile(GrammarKind::json_schema, repeated("[", depth) + "1" + repeated("]", depth)));
+    }
+  });
+}
+
+TEST(BadInput, LongChainsOfRules) {
+  on_small_stack([] {
+    std::string schema = R"({"$ref":"#/$defs/r0","$defs":{)", ebnf = "root ::= r0\n",
+                left = "root ::= r0 \"a\"\n";
+    for (int i = 0; i < 3000; ++i) {
+      schema += fmt::format(R"("r{}":{{"$ref":"#/$defs/r{}"}},)", i, i + 1);
+      ebnf += fmt::format("r{} ::= r{}\n", i, i + 1);
+      left += fmt::format("r{} ::= r{} \"b\" | \"c\"\n", i, i + 1);
+    }
+    EXPECT_FALSE(compile(GrammarKind::json_schema, schema + R"("r3000":{"type":"null"}}})"));
+    const auto chain = compile(GrammarKind::ebnf, ebnf + "r3000 ::= \"x\"");
+    ASSERT_TRUE(chain) << chain.error().message;
+    EXPECT_TRUE(testing::accepts(*chain, "x"));
+    const auto loop = compile(GrammarKind::ebnf, left + "r3000 ::= r0 \"d\" | \"e\"");
+    ASSERT_TRUE(loop) << loop.error().message;
+    EXPECT_TRUE(testing::accepts(*loop, "cba"));
+  });
+}
+
+TEST(BadInput, Repetitions) {
+  on_small_stack([] {
+    for (const char* pattern : {"a{1000000000}", "(a{1000000}){1000000}", "((a?){1000000}){1000000}",
+                                "(a*){5,1000000}", "(|a){9}{3}"})
+      compile(GrammarKind::regex, pattern);
+    EXPECT_FALSE(compile(GrammarKind::regex, "a{4294967295}"));
+    EXPECT_FALSE(compile(GrammarKind::regex, "a{99999999999999999999}"));
+    EXPECT_FALSE(compile(GrammarKind::ebnf, "root ::= \"a\"{5,3}"));
+    const auto huge =
+        compile(GrammarKind::json_schema, R"({"type":"string","minLength":1000000,"maxLength":2000000000})");
+    ASSERT_TRUE(huge);
+    EXPECT_LT((*huge)->state_count(), 100u);
+    EXPECT_FALSE(
+        compile(GrammarKind::json_schema, R"({"type":"string","pattern":"^a*$","maxLength":100000000})"));
+    EXPECT_TRUE(compile(GrammarKind::json_schema,
+                        R"({"type":"array","items":{},"minItems":100000,"maxItems":999999999})"));
+    EXPECT_FALSE(compile(GrammarKind::json_schema, R"({"type":"integer","minimum":1e999999})"));
+    EXPECT_TRUE(
+        compile(GrammarKind::json_schema,
+                R"({"type":"number","minimum":-1.7976931348623157e308,"maximum":1.7976931348623157e308})"));
+  });
+}
+
+// Exponential blow-ups end at a limit instead.
+TEST(BadInput, Explosions) {
+  on_small_stack([] {
+    EXPECT_TRUE(compile(GrammarKind::regex, "(a|b)*a(a|b){30}"));  // followed as sets of states
+    std::string all = R"({"allOf":[)";
+    for (int i = 0; i < 20; ++i)
+      all +=
+          fmt::format(R"({}{{"anyOf":[{{"required":["a{}"]}},{{"required":["b{}"]}}]}})", i ? "," : "", i, i);
+    const auto schema = compile(GrammarKind::json_schema, all + R"(],"type":"object"})");
+    ASSERT_FALSE(schema);
+    EXPECT_NE(schema.error().message.find("combinations"), std::string::npos);
+    std::string mutual = R"({"$defs":{)";
+    for (int i = 0; i < 60; ++i)
+      mutual += fmt::format(
+          R"("d{}":{{"type":"object","properties":{{"x":{{"$ref":"#/$defs/d{}"}},"y":{{"$ref":"#/$defs/d{}"}}}}}},)",
+          i, (i * 7 + 1) % 60, (i * 11 + 3) % 60);
+    EXPECT_TRUE(compile(GrammarKind::json_schema, mutual + R"("z":{}},"$ref":"#/$defs/d0"})"));
+    // Merging two recursive schemas meets every pair once.
+    EXPECT_TRUE(compile(GrammarKind::json_schema,
+                        R"({"$defs":{"a":{"type":"object","properties":{"x":{"$ref":"#/$defs/b"}}},
+      "b":{"type":"object","properties":{"x":{"$ref":"#/$defs/c"}}},"c":{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}}},
+      "d":{"type":"object","properties":{"x":{"$ref":"#/$defs/e"}}},"e":{"type":"object","properties":{"x":{"$ref":"#/$defs/d"}}}},
+      "allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/d"}]})"));
+  });
+}
+
+// An ambiguous grammar over a long text: bounded, and never more permissive.
+TEST(BadInput, Ambiguity) {
+  on_small_stack([] {
+    const auto grammar = compile(GrammarKind::ebnf, "root ::= root root root | \"a\" | \"\"");
+    ASSERT_TRUE(grammar);
+    Matcher matcher(*grammar);
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(matcher.accept('a'));
+    EXPECT_FALSE(matcher.accept('b'));
+    EXPECT_TRUE(matcher.can_terminate());
+  });
+}
+
+}  // namespace
+}  // namespace octavo::grammar

@@ -1,0 +1,29 @@
+#include "grammar/compiled_grammar.h"
+
+#include <utility>
+
+#include "grammar/passes/passes.h"
+
+namespace octavo::grammar {
+
+CompiledGrammar::CompiledGrammar(Tables tables, std::shared_ptr<const Vocabulary> vocabulary,
+                                 std::size_t parser_bytes_max)
+    : tables_(std::move(tables)),
+      vocabulary_(std::move(vocabulary)),
+      parser_bytes_max_(parser_bytes_max),
+      table_(std::make_unique<MaskTable>(tables_, *vocabulary_)) {}
+
+std::size_t CompiledGrammar::byte_size() const {
+  const std::scoped_lock lock(mutex_);
+  return sizeof *this + tables_.byte_size() + table_->byte_size();
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
+    Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary, std::size_t parser_bytes_max) {
+  TRY(const Grammar optimized, within_limits(optimize(std::move(grammar))));
+  TRY(Tables tables, make_tables(optimized, *vocabulary));
+  return std::shared_ptr<const CompiledGrammar>(
+      new CompiledGrammar(std::move(tables), std::move(vocabulary), parser_bytes_max));
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,44 @@
+// A grammar made ready for one vocabulary; immutable to its users and shared by all requests that ask for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/error.h"
+#include "grammar/grammar.h"
+#include "grammar/mask_table.h"
+#include "grammar/tables.h"
+#include "grammar/vocabulary.h"
+
+namespace octavo::grammar {
+
+class CompiledGrammar {
+ public:
+  // parser_bytes_max bounds what the grammar's matchers together remember of the parser's configurations and
+  // masks. Beyond it the memory is cleared, and each matcher finds its way back by reading its tokens again.
+  static Result<std::shared_ptr<const CompiledGrammar>> compile(Grammar grammar,
+                                                                std::shared_ptr<const Vocabulary> vocabulary,
+                                                                std::size_t parser_bytes_max = 32u << 20);
+
+  const Vocabulary& vocabulary() const { return *vocabulary_; }
+  std::size_t state_count() const { return tables_.states.size(); }
+  // Its tables and what its matchers have learned so far; the latter stays below parser_bytes_max.
+  std::size_t byte_size() const;
+
+ private:
+  friend class Matcher;
+
+  CompiledGrammar(Tables tables, std::shared_ptr<const Vocabulary> vocabulary, std::size_t parser_bytes_max);
+
+  const Tables tables_;
+  const std::shared_ptr<const Vocabulary> vocabulary_;
+  const std::size_t parser_bytes_max_;
+
+  // Lazily filled, under the mutex. Configuration ids hold within one epoch.
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<MaskTable> table_;
+  mutable std::uint64_t epoch_ = 0;
+};
+
+}  // namespace octavo::grammar

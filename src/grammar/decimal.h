@@ -1,0 +1,34 @@
+// Decimal numbers of any size, exact: JSON numbers are these, not floating point.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace octavo::grammar {
+
+struct Decimal {
+  bool negative = false;  // never for zero
+  std::string integer;    // digits without leading zeros; "" for 0
+  std::string fraction;   // digits without trailing zeros
+
+  // nullopt when it takes more than kNumberDigitsMax digits to write out.
+  static std::optional<Decimal> parse(std::string_view json_number);
+
+  bool is_integer() const { return fraction.empty(); }
+  bool is_zero() const { return integer.empty() && fraction.empty(); }
+  Decimal negated() const;
+  // Non-negative whole numbers up to 10^9, larger ones saturate at that; nullopt for others.
+  std::optional<std::uint32_t> count() const;
+  // The digits of value * 10^scale, nullopt when that is no integer.
+  std::optional<std::string> scaled(std::size_t scale) const;
+
+  std::strong_ordering operator<=>(const Decimal& other) const;
+  bool operator==(const Decimal& other) const = default;
+};
+
+std::uint64_t remainder(std::string_view digits, std::uint64_t divisor);
+
+}  // namespace octavo::grammar

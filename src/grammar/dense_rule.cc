@@ -1,0 +1,130 @@
+#include "grammar/dense_rule.h"
+
+#include <algorithm>
+
+namespace octavo::grammar {
+
+namespace {
+constexpr std::size_t kEntriesMax = 1u << 20;
+}
+
+std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, StateId end) {
+  DenseRule rule;
+  rule.first_ = first;
+  rule.classes_ = tables.classes;
+  const auto classes = static_cast<std::size_t>(tables.classes);
+  if ((end - first) * classes > kEntriesMax) return std::nullopt;
+  rule.next_.assign((end - first) * classes, kNowhere);
+  rule.prefix_free_ = !tables.states[first].accepting;
+  for (StateId s = first; s < end; ++s) {
+    if (!tables.call_edges(s).empty() || !tables.token_edges(s).empty()) return std::nullopt;
+    for (const Edge& edge : tables.byte_edges(s))
+      for (unsigned c = tables.byte_class[edge.low]; c <= tables.byte_class[edge.high]; ++c) {
+        std::uint32_t& next = rule.next_[(s - first) * classes + c];
+        if (next != kNowhere && next != edge.target - first) return std::nullopt;
+        next = edge.target - first;
+      }
+    rule.accepting_.push_back(tables.states[s].accepting);
+    rule.ends_.push_back(tables.ends(s));
+    rule.prefix_free_ = rule.prefix_free_ && rule.accepting_.back() == rule.ends_.back();
+  }
+  return rule;
+}
+
+StateMask DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, StateId state) const {
+  const auto trie = vocabulary.trie();
+  const auto sorted = vocabulary.sorted_tokens();
+  StateMask out;
+  out.may_end = accepting_[state - first_];
+  std::vector<TokenId> accepted;
+  std::vector<std::uint32_t> open;
+  std::vector<std::uint32_t> path(vocabulary.token_bytes_max() + 1);
+  path[0] = state - first_;
+  for (std::uint32_t i = 1; i < trie.size();) {
+    const TrieNode& node = trie[i];
+    const std::uint32_t next =
+        next_[path[node.depth - 1u] * static_cast<std::size_t>(classes_) + tables.byte_class[node.byte]];
+    if (next == kNowhere) {
+      i = node.end;
+      continue;
+    }
+    ++out.visited;
+    path[node.depth] = next;
+    for (std::uint32_t t = 0; t < node.token_count; ++t) accepted.push_back(sorted[node.first_token + t]);
+    if (accepting_[next] && node.end > i + 1) open.push_back(i);
+    i = ends_[next] ? node.end : i + 1;
+  }
+  out.set_open(trie, open, {});
+  out.accepted = TokenSet(std::move(accepted), vocabulary.mask_words());
+  return out;
+}
+
+StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start) const {
+  const auto trie = vocabulary.trie();
+  const auto sorted = vocabulary.sorted_tokens();
+  struct Place {
+    std::uint32_t state, repeats;  // complete ones
+  };
+  std::vector<Place> path(vocabulary.token_bytes_max() + 1);
+  path[0] = {start - first_, 0};
+  StateMask out;
+  out.may_end = true;
+  std::vector<std::uint32_t> open, open_repeats;
+  std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // with the repetitions that were begun
+  for (std::uint32_t i = 1; i < trie.size();) {
+    const TrieNode& node = trie[i];
+    const Place from = path[node.depth - 1u];
+    const std::uint32_t next =
+        next_[from.state * static_cast<std::size_t>(classes_) + tables.byte_class[node.byte]];
+    if (next == kNowhere) {
+      i = node.end;
+      continue;
+    }
+    ++out.visited;
+    const bool complete = ends_[next];
+    path[node.depth] = complete ? Place{start - first_, from.repeats + 1} : Place{next, from.repeats};
+    for (std::uint32_t t = 0; t < node.token_count; ++t)
+      accepted.emplace_back(from.repeats + 1, sorted[node.first_token + t]);
+    if (complete && node.end > i + 1) {
+      open.push_back(i);
+      open_repeats.push_back(from.repeats + 1);
+    }
+    ++i;
+  }
+  out.set_open(trie, open, open_repeats);
+  // Counting sort.
+  out.repeats_begin.assign(vocabulary.token_bytes_max() + 2, 0);
+  for (const auto& entry : accepted) ++out.repeats_begin[entry.first + 1];
+  for (std::size_t r = 1; r < out.repeats_begin.size(); ++r) out.repeats_begin[r] += out.repeats_begin[r - 1];
+  std::vector<std::uint32_t> next = out.repeats_begin;
+  out.by_repeats.resize(accepted.size());
+  for (const auto& [repeats, token] : accepted) out.by_repeats[next[repeats]++] = token;
+  out.accepted = TokenSet(out.by_repeats, vocabulary.mask_words());
+  return out;
+}
+
+StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min, std::uint32_t max,
+                  std::size_t mask_words) {
+  const StateMask& all = *unbounded;
+  StateMask out;
+  out.may_end = min == 0;
+  out.repeats_min = min;
+  out.repeats_max = max;
+  // Tokens that need more than `max` repetitions stand at the end of the list.
+  const std::size_t kept =
+      max + std::size_t{1} < all.repeats_begin.size() ? all.repeats_begin[max + 1] : all.by_repeats.size();
+  const auto tokens = std::span(all.by_repeats);
+  const auto keep = tokens.first(kept), remove = tokens.subspan(kept);
+  if (keep.size() < remove.size()) {
+    out.accepted = TokenSet(std::vector<TokenId>(keep.begin(), keep.end()), mask_words);
+  } else if (remove.size() > mask_words / 8) {
+    out.accepted = all.accepted.without(remove, mask_words);
+  } else {
+    out.removed.assign(remove.begin(), remove.end());
+    out.subtracts = true;
+  }
+  out.base = std::move(unbounded);
+  return out;
+}
+
+}  // namespace octavo::grammar

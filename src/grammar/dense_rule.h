@@ -1,0 +1,45 @@
+// A rule that calls nothing, as a table: the fast way through the trie for what most of a vocabulary can be,
+// such as the inside of a string.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "grammar/state_mask.h"
+#include "grammar/tables.h"
+#include "grammar/vocabulary.h"
+
+namespace octavo::grammar {
+
+class DenseRule {
+ public:
+  // nullopt for rules with calls or tokens, and for automata that are nondeterministic or too large. States
+  // [first, end) are the rule's.
+  static std::optional<DenseRule> make(const Tables& tables, StateId first, StateId end);
+
+  // No text of the rule begins another one, and none is empty: a run of repetitions can be read in one way
+  // only.
+  bool prefix_free() const { return prefix_free_; }
+
+  StateMask mask(const Tables& tables, const Vocabulary& vocabulary, StateId state) const;
+
+  // The mask of unbounded repetitions of the rule, with the number of repetitions behind each token and open
+  // node. The rule must be prefix-free.
+  StateMask repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start) const;
+
+ private:
+  static constexpr std::uint32_t kNowhere = UINT32_MAX;
+
+  StateId first_ = 0;
+  int classes_ = 0;
+  std::vector<std::uint32_t> next_;  // [state - first][byte class]
+  std::vector<bool> accepting_, ends_;
+  bool prefix_free_ = false;
+};
+
+// The mask of at least `min` and at most `max` repetitions, out of that of unbounded ones.
+StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min, std::uint32_t max,
+                  std::size_t mask_words);
+
+}  // namespace octavo::grammar

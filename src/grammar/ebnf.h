@@ -1,0 +1,21 @@
+// EBNF in the notation of llama.cpp's GBNF:
+//
+//   root  ::= "yes" | "no" tail{0,3}     # a comment
+//   tail  ::= [a-z0-9_] | [^\n] | . | (root)* | "\x41\u00e9"? | <|end|> | <[128001]>
+//
+// Names are letters, digits, - and _. <...> is one special token, by its text or by its number.
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+#include "grammar/grammar.h"
+
+namespace octavo::grammar {
+
+// Adds the rules of an EBNF text to a grammar; returns that of `root`. Errors name `field`, line and column.
+Result<RuleId> add_ebnf(Grammar& grammar, std::string_view text, std::string_view field);
+
+Result<Grammar> ebnf_grammar(std::string_view text);
+
+}  // namespace octavo::grammar

@@ -1,0 +1,139 @@
+#include "grammar/ebnf.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+using testing::accepts;
+using testing::byte_vocabulary;
+
+std::shared_ptr<const CompiledGrammar> compile(
+    std::string_view text, std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {
+  auto grammar = ebnf_grammar(text);
+  EXPECT_TRUE(grammar) << text << ": " << grammar.error().message;
+  if (!grammar) return nullptr;
+  auto compiled = CompiledGrammar::compile(*std::move(grammar), std::move(vocabulary));
+  EXPECT_TRUE(compiled) << text << ": " << compiled.error().message;
+  return compiled ? *compiled : nullptr;
+}
+
+TEST(Ebnf, Notation) {
+  const auto g = compile(R"_(# a comment
+root ::= "a" item{2,3} | ("x" |
+  "y")+ "\n\x41\u00e9" [^a-z\n]? other   # more
+item ::= [0-9] | "-"
+other ::=
+  . )_");
+  for (const std::string_view yes : {"a1-", "a123",
+                                     "xy\nA\xC3\xA9"
+                                     "Zq",
+                                     "x\nA\xC3\xA9q", "x\nA\xC3\xA9\xE2\x82\xAC"})
+    EXPECT_TRUE(accepts(g, yes)) << yes;
+  for (const std::string_view no : {"a1", "a1234", "\nA\xC3\xA9q", "x"}) EXPECT_FALSE(accepts(g, no)) << no;
+}
+
+TEST(Ebnf, RecursionOfEveryKind) {
+  const auto left = compile(R"_(root ::= root "+" term | term
+term ::= term "*" "x" | "x" | "(" root ")")_");
+  const auto right = compile(R"_(root ::= "a" root | "b")_");
+  const auto nested = compile(R"_(root ::= "(" root ")" | )_");
+  const auto hidden = compile(R"_(root ::= opt root "a" | "b"
+opt ::= "c"?)_");
+  const auto cyclic = compile(R"_(root ::= root | other | "a"
+other ::= root)_");
+  const auto ambiguous = compile(R"_(root ::= root root | "a" | "")_");
+  EXPECT_TRUE(accepts(left, "x+x*x+(x+x)*x+x"));
+  EXPECT_FALSE(accepts(left, "x+"));
+  EXPECT_FALSE(accepts(left, "x+*x"));
+  EXPECT_TRUE(accepts(right, std::string(3000, 'a') + "b"));
+  EXPECT_TRUE(accepts(nested, std::string(500, '(') + std::string(500, ')')));
+  EXPECT_FALSE(accepts(nested, std::string(500, '(') + std::string(499, ')')));
+  EXPECT_TRUE(accepts(hidden, "cbaa"));
+  EXPECT_TRUE(accepts(hidden, "ccbaaa"));
+  EXPECT_FALSE(accepts(hidden, "cb"));
+  EXPECT_TRUE(accepts(cyclic, "a"));
+  EXPECT_FALSE(accepts(cyclic, "aa"));
+  EXPECT_TRUE(accepts(ambiguous, std::string(60, 'a')));
+}
+
+TEST(Ebnf, MaskIsWhatAcceptTakes) {
+  const auto vocabulary = byte_vocabulary(
+      {"x+", "+x", "(x", "))", "x)", "*x", "xx", "aa", "aaa", "ab", "ba", "bb", "((", "()", ")+(", "x+x*x"},
+      {"<|stop|>", "<tool>"});
+  std::uint64_t seed = 3;
+  const auto next = [&] { return seed = seed * 6364136223846793005ull + 1442695040888963407ull, seed >> 33; };
+  for (const std::string_view text :
+       {R"_(root ::= root "+" term | term
+term ::= term "*" "x" | "x" | "(" root ")")_",
+        R"_(root ::= root root | "a" | "b" root "b" | "")_", R"_(root ::= opt root "a" | "b" tail*
+opt ::= "a"? "b"?
+tail ::= "x" | tail "+" | <|stop|> "a")_",
+        R"_(root ::= ("a" | "ab" root){2,70} "b" | <tool>{1,60})_", R"_(root ::= a a a
+a ::= "a"* b "a"*
+b ::= "b"* a? "b"*)_"}) {
+    const auto g = compile(text, vocabulary);
+    for (int run = 0; run < 8; ++run) {
+      Matcher matcher(g);
+      for (int step = 0; step < 40 && !matcher.is_terminated(); ++step) {
+        const auto mask = testing::mask_of(matcher, *vocabulary);
+        ASSERT_EQ(mask, testing::brute_force_mask(matcher, *vocabulary)) << text << " after " << step;
+        std::vector<TokenId> allowed;
+        for (std::size_t i = 0; i < mask.size(); ++i)
+          if (mask[i]) allowed.push_back(static_cast<TokenId>(i));
+        ASSERT_FALSE(allowed.empty());
+        ASSERT_TRUE(matcher.accept(allowed[next() % allowed.size()]));
+      }
+    }
+  }
+}
+
+TEST(Ebnf, SpecialTokensAreAtoms) {
+  const auto vocabulary = byte_vocabulary({}, {"<|call|>", "<|end|>"});
+  const auto g = compile("root ::= \"a\" <|call|> \"b\"+ <[258]>", vocabulary);
+  Matcher m(g);
+  EXPECT_TRUE(testing::feed(m, "a"));
+  EXPECT_FALSE(m.accept('<'));
+  EXPECT_EQ(m.jump_forward(), "");
+  EXPECT_EQ(m.forced_token(), 257);
+  EXPECT_TRUE(m.accept(257));
+  EXPECT_EQ(m.jump_forward(), "b");
+  EXPECT_TRUE(testing::feed(m, "bb"));
+  EXPECT_TRUE(m.accept(258));
+  EXPECT_FALSE(m.is_terminated());
+  EXPECT_EQ(m.forced_token(), 256);
+  EXPECT_TRUE(m.accept(256));
+  EXPECT_TRUE(m.is_terminated());
+  EXPECT_FALSE(m.accept('b'));
+  m.rollback(1);
+  EXPECT_FALSE(m.is_terminated());
+  EXPECT_TRUE(m.can_terminate());
+  EXPECT_FALSE(CompiledGrammar::compile(*ebnf_grammar("root ::= <|none|>"), vocabulary));
+  EXPECT_FALSE(CompiledGrammar::compile(*ebnf_grammar("root ::= <[999]>"), vocabulary));
+}
+
+TEST(Ebnf, RefusesWithPosition) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"", "no rule 'root'"},          {"root ::= other", "'other' is not defined at line 1, column 10"},
+      {"root ::= \"a", "line 1"},      {"root ::= \"a\"\nroot ::= \"b\"", "twice at line 2, column 1"},
+      {"root ::= *", "quantifier"},    {"root ::= \"a\"**", "quantifier on"},
+      {"root ::= (\"a\"", "')'"},      {"root ::= \"a\")", "rule name"},
+      {"root ::= [z-a]", "backwards"}, {"root ::= []", "empty class"},
+      {"root ::= \"\\q\"", "escape"},  {"root ::= \"a\"{3,2}", "at least 3"},
+      {"root = \"a\"", "'::='"},       {"root ::= \"a\"{}", "malformed"},
+      {"root ::= <[x]>", "token"},     {"root ::= \"\xFF\"", "UTF-8"}};
+  for (const auto& [text, part] : cases) {
+    const auto grammar = ebnf_grammar(text);
+    ASSERT_FALSE(grammar) << text;
+    EXPECT_NE(grammar.error().message.find(part), std::string::npos)
+        << text << ": " << grammar.error().message;
+  }
+  const auto empty = CompiledGrammar::compile(*ebnf_grammar("root ::= \"a\" root"), byte_vocabulary());
+  ASSERT_FALSE(empty);
+  EXPECT_NE(empty.error().message.find("no text"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octavo::grammar

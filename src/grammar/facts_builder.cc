@@ -1,0 +1,428 @@
+#include "grammar/facts_builder.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "grammar/limits.h"
+#include "grammar/string_format.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+using Kind = Goal::Kind;
+
+unsigned type_of(std::string_view name) {
+  if (name == "null") return kNull;
+  if (name == "boolean") return kBoolean;
+  if (name == "integer") return kInteger;
+  if (name == "number") return kInteger | kFraction;
+  if (name == "string") return kString;
+  if (name == "array") return kArray;
+  if (name == "object") return kObject;
+  return 0;
+}
+
+// Keywords whose work is done by another one of the same schema, or that only inform.
+constexpr std::string_view kPassive[] = {
+    "$schema",         "$id",           "$comment",      "$anchor",     "$defs",
+    "definitions",     "$vocabulary",   "title",         "description", "default",
+    "examples",        "deprecated",    "readOnly",      "writeOnly",   "contentMediaType",
+    "contentEncoding", "contentSchema", "then",          "else",        "additionalItems",
+    "minContains",     "maxContains",   "$dynamicAnchor"};
+
+bool is_passive(std::string_view keyword) {
+  return keyword.starts_with("x-") || std::ranges::find(kPassive, keyword) != std::end(kPassive);
+}
+
+bool is_dependency(std::string_view keyword) {
+  return keyword == "dependentRequired" || keyword == "dependentSchemas" || keyword == "dependencies";
+}
+
+void tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive, bool lower) {
+  if (bound) {
+    const auto order = lower ? value <=> bound->value : bound->value <=> value;
+    if (order < 0 || (order == 0 && !exclusive)) return;
+  }
+  bound = NumberLimits::Bound{std::move(value), exclusive};
+}
+
+}  // namespace
+
+Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
+  open_.push_back({{}, goals, {}});
+  std::vector<Facts> out;
+  while (!open_.empty()) {
+    Branch branch = std::move(open_.back());
+    open_.pop_back();
+    while (!branch.todo.empty() && !branch.dead) {
+      const Goal goal = branch.todo.back();
+      branch.todo.pop_back();
+      if (std::ranges::find(branch.done, goal) != branch.done.end()) continue;
+      branch.done.push_back(goal);
+      TRY_VOID(take(branch, goal));
+    }
+    if (!branch.dead && branch.facts.types != 0) out.push_back(std::move(branch.facts));
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
+Result<void> FactsBuilder::take(Branch& branch, const Goal& goal) {
+  Facts& facts = branch.facts;
+  switch (goal.kind) {
+    case Kind::holds:
+      return holds(branch, *goal.schema);
+    case Kind::fails:
+      return fails(branch, *goal.schema);
+    case Kind::keyword_holds:
+      return choice_holds(branch, *goal.schema, goal.keyword, goal.index);
+    case Kind::keyword_fails:
+      return keyword_fails(branch, *goal.schema, goal.keyword, goal.index);
+    case Kind::lacks_property:
+      facts.forbidden.push_back(goal.keyword);
+      return {};
+    case Kind::has_property:
+      facts.required.push_back(goal.keyword);
+      return {};
+  }
+  return {};
+}
+
+Result<void> FactsBuilder::holds(Branch& branch, const Json& schema) {
+  TRY_VOID(reader_.check(&schema));
+  if (schema.is(Json::Kind::boolean)) {
+    branch.dead = !schema.boolean;
+    return {};
+  }
+  if (reader_.draft7_)
+    if (const Json* ref = schema.find("$ref")) return combinator_holds(branch, schema, "$ref", *ref);
+  for (const auto& [keyword, value] : schema.members) TRY_VOID(keyword_holds(branch, schema, keyword, value));
+  return {};
+}
+
+Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std::string_view keyword,
+                                         const Json& value) {
+  Facts& facts = branch.facts;
+  const auto at_least = [&](std::uint32_t& bound) -> Result<void> {
+    TRY(const std::uint32_t n, count(schema, keyword));
+    bound = std::max(bound, n);
+    return {};
+  };
+  const auto at_most = [&](std::uint32_t& bound) -> Result<void> {
+    TRY(const std::uint32_t n, count(schema, keyword));
+    bound = std::min(bound, n);
+    return {};
+  };
+  const auto limit = [&](bool lower, bool exclusive) -> Result<void> {
+    TRY(Decimal d, number(schema, keyword));
+    tighten(lower ? facts.number.min : facts.number.max, std::move(d), exclusive, lower);
+    return {};
+  };
+  const auto group = [&](std::vector<const Json*>& groups) -> Result<void> {
+    if (groups.empty() || groups.back() != &schema) groups.push_back(&schema);
+    return {};
+  };
+  if (is_passive(keyword)) return {};
+  if (keyword == "type") {
+    TRY(const unsigned bits, types(schema));
+    facts.types &= bits;
+  } else if (keyword == "enum" || keyword == "const") {
+    std::vector<const Json*> allowed;
+    if (keyword == "const") allowed.push_back(&value);
+    for (const Json& item : value.items)
+      if (keyword == "enum") allowed.push_back(&item);
+    if (facts.values)
+      std::erase_if(*facts.values, [&](const Json* v) {
+        return std::ranges::none_of(allowed, [&](const Json* a) { return equal(*a, *v); });
+      });
+    else
+      facts.values = std::move(allowed);
+  } else if (keyword == "minimum" || keyword == "exclusiveMinimum") {
+    return limit(true, keyword == "exclusiveMinimum");
+  } else if (keyword == "maximum" || keyword == "exclusiveMaximum") {
+    return limit(false, keyword == "exclusiveMaximum");
+  } else if (keyword == "multipleOf") {
+    TRY(Decimal d, number(schema, keyword));
+    if (d.negative || d.is_zero()) return reader_.refuse(&schema, keyword, "must be greater than zero");
+    facts.number.multiples.push_back(std::move(d));
+    facts.multiple_of = &schema;
+  } else if (keyword == "minLength") {
+    return at_least(facts.length_min);
+  } else if (keyword == "maxLength") {
+    return at_most(facts.length_max);
+  } else if (keyword == "pattern") {
+    facts.patterns.push_back({&schema, false});
+  } else if (keyword == "format") {
+    if (!value.is(Json::Kind::string)) return reader_.refuse(&schema, keyword, "must be a string");
+    if (!format_pattern(value.text))
+      return reader_.refuse(&schema, keyword, "'{}' is not supported", value.text);
+    facts.formats.push_back(value.text);
+  } else if (keyword == "minItems") {
+    return at_least(facts.items_min);
+  } else if (keyword == "maxItems") {
+    return at_most(facts.items_max);
+  } else if (keyword == "uniqueItems") {
+    // Sound only where there is nothing to compare; the writer looks again once maxItems is known.
+    if (value.is(Json::Kind::boolean) && !value.boolean) return {};
+    const Json* max = schema.find("maxItems");
+    if (!max || !Decimal::parse(max->text) || *Decimal::parse(max->text) > *Decimal::parse("1"))
+      return reader_.refuse(&schema, keyword, "is not supported (only with maxItems of at most 1)");
+  } else if (keyword == "items" || keyword == "prefixItems") {
+    return group(facts.arrays);
+  } else if (keyword == "contains") {
+    const Json* least = schema.find("minContains");
+    if (schema.find("maxContains")) return reader_.refuse(&schema, "maxContains", "is not supported");
+    if (least) {
+      TRY(const std::uint32_t n, count(schema, "minContains"));
+      if (n == 0) return {};
+      if (n > 1) return reader_.refuse(&schema, "minContains", "only 0 and 1 are supported");
+    }
+    facts.contains.push_back(&value);
+  } else if (keyword == "properties" || keyword == "patternProperties" || keyword == "additionalProperties") {
+    return group(facts.objects);
+  } else if (keyword == "required") {
+    for (const Json& name : value.items) facts.required.push_back(name.text);
+  } else if (keyword == "minProperties") {
+    return at_least(facts.properties_min);
+  } else if (keyword == "maxProperties") {
+    return at_most(facts.properties_max);
+  } else if (keyword == "propertyNames") {
+    facts.property_names.push_back(&value);
+  } else {
+    return combinator_holds(branch, schema, keyword, value);
+  }
+  return {};
+}
+
+Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, std::string_view keyword,
+                                            const Json& value) {
+  if (keyword == "$ref") {
+    TRY(const Json* target, reader_.resolve(&schema, keyword));
+    branch.todo.push_back({target});
+  } else if (keyword == "allOf") {
+    // The list is worked off from its end; properties of the first part come first.
+    for (const Json& part : std::views::reverse(value.items)) branch.todo.push_back({&part});
+  } else if (keyword == "not") {
+    branch.todo.push_back({&value, Kind::fails});
+  } else if (keyword == "anyOf" || keyword == "oneOf" || keyword == "if") {
+    branch.todo.push_back({&schema, Kind::keyword_holds, keyword});
+  } else if (is_dependency(keyword)) {
+    for (std::size_t i = 0; i < value.members.size(); ++i)
+      branch.todo.push_back({&schema, Kind::keyword_holds, keyword, i});
+  } else if (keyword == "unevaluatedProperties" || keyword == "unevaluatedItems") {
+    if (value.is(Json::Kind::boolean) && value.boolean) return {};
+    return reader_.refuse(&schema, keyword, "is not supported");
+  } else {
+    return reader_.refuse(&schema, keyword, "is not a keyword that is supported");
+  }
+  return {};
+}
+
+Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std::string_view keyword,
+                                        std::size_t index) {
+  const Json& value = *schema.find(keyword);
+  if (keyword == "oneOf") return one_of(branch, schema, value);
+  std::vector<Goals> choices;
+  if (keyword == "anyOf") {
+    for (const Json& part : value.items) choices.push_back({{&part}});
+  } else if (keyword == "if") {
+    Goals yes{{&value}}, no{{&value, Kind::fails}};
+    const Json *then = schema.find("then"), *other = schema.find("else");
+    if (!then && !other) return {};
+    if (then) yes.push_back({then});
+    if (other) no.push_back({other});
+    choices = {std::move(yes), std::move(no)};
+  } else {
+    const auto& [name, needs] = value.members[index];
+    Goals with{{&schema, Kind::has_property, name}};
+    if (needs.is(Json::Kind::array))
+      for (const Json& other : needs.items) with.push_back({&schema, Kind::has_property, other.text});
+    else
+      with.push_back({&needs});
+    choices = {{{&schema, Kind::lacks_property, name}}, std::move(with)};
+  }
+  return choose(branch, schema, keyword, std::move(choices));
+}
+
+// Exactly one: branch i and none of the others, except those that i rules out by itself.
+Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json& value) {
+  const std::size_t n = value.items.size();
+  std::vector<std::vector<bool>> apart(n, std::vector<bool>(n, false));
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      TRY(const bool disjoint, reader_.disjoint(Goals{{&value.items[i]}}, Goals{{&value.items[j]}}, 0));
+      apart[i][j] = apart[j][i] = disjoint;
+    }
+  std::vector<Goals> choices;
+  for (std::size_t i = 0; i < n; ++i) {
+    Goals choice{{&value.items[i]}};
+    for (std::size_t j = 0; j < n; ++j)
+      if (j != i && !apart[i][j]) choice.push_back({&value.items[j], Kind::fails});
+    choices.push_back(std::move(choice));
+  }
+  return choose(branch, schema, "oneOf", std::move(choices));
+}
+
+Result<void> FactsBuilder::choose(Branch& branch, const Json& schema, std::string_view keyword,
+                                  std::vector<Goals> choices) {
+  if (choices.empty()) {
+    branch.dead = true;
+    return {};
+  }
+  branches_ += choices.size() - 1;
+  if (branches_ > kAlternativesMax)
+    return reader_.refuse(&schema, keyword, "more than {} combinations of alternatives", kAlternativesMax);
+  const auto extend = [](Branch& to, const Goals& goals) {
+    to.todo.insert(to.todo.end(), goals.begin(), goals.end());
+  };
+  for (std::size_t i = 0; i + 1 < choices.size(); ++i) extend(open_.emplace_back(branch), choices[i]);
+  extend(branch, choices.back());
+  return {};
+}
+
+// --- negation ---
+
+Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
+  TRY_VOID(reader_.check(&schema));
+  if (schema.is(Json::Kind::boolean)) {
+    branch.dead = schema.boolean;
+    return {};
+  }
+  std::vector<Goals> choices;
+  const auto add = [&](std::string_view keyword, std::size_t index = 0) {
+    choices.push_back({{&schema, Kind::keyword_fails, keyword, index}});
+  };
+  for (const auto& [keyword, value] : schema.members) {
+    if (is_passive(keyword) || (reader_.draft7_ && schema.find("$ref") && keyword != "$ref")) continue;
+    if (keyword == "required" || keyword == "allOf") {
+      for (std::size_t i = 0; i < value.items.size(); ++i) add(keyword, i);
+    } else if (keyword == "properties") {
+      for (std::size_t i = 0; i < value.members.size(); ++i) add(keyword, i);
+    } else if (keyword == "if") {
+      add(keyword, 0);
+      add(keyword, 1);
+    } else {
+      add(keyword);
+    }
+  }
+  return choose(branch, schema, "not", std::move(choices));
+}
+
+Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std::string_view keyword,
+                                         std::size_t index) {
+  Facts& facts = branch.facts;
+  const Json& value = *schema.find(keyword);
+  const auto below = [&](unsigned type, std::uint32_t& max) -> Result<void> {
+    TRY(const std::uint32_t n, count(schema, keyword));
+    facts.types &= type;
+    if (n == 0)
+      branch.dead = true;
+    else
+      max = std::min(max, n - 1);
+    return {};
+  };
+  const auto above = [&](unsigned type, std::uint32_t& min) -> Result<void> {
+    TRY(const std::uint32_t n, count(schema, keyword));
+    facts.types &= type;
+    min = std::max(min, n + 1);
+    return {};
+  };
+  const auto beyond = [&](bool lower, bool exclusive) -> Result<void> {
+    TRY(Decimal d, number(schema, keyword));
+    facts.types &= kInteger | kFraction;
+    tighten(lower ? facts.number.min : facts.number.max, std::move(d), exclusive, lower);
+    return {};
+  };
+  if (keyword == "type") {
+    TRY(const unsigned bits, types(schema));
+    facts.types &= ~bits;
+  } else if (keyword == "const") {
+    facts.excluded.push_back(&value);
+  } else if (keyword == "enum") {
+    for (const Json& item : value.items) facts.excluded.push_back(&item);
+  } else if (keyword == "minimum" || keyword == "exclusiveMinimum") {
+    return beyond(false, keyword == "minimum");
+  } else if (keyword == "maximum" || keyword == "exclusiveMaximum") {
+    return beyond(true, keyword == "maximum");
+  } else if (keyword == "minLength") {
+    return below(kString, facts.length_max);
+  } else if (keyword == "maxLength") {
+    return above(kString, facts.length_min);
+  } else if (keyword == "pattern") {
+    facts.types &= kString;
+    facts.patterns.push_back({&schema, true});
+  } else if (keyword == "minItems") {
+    return below(kArray, facts.items_max);
+  } else if (keyword == "maxItems") {
+    return above(kArray, facts.items_min);
+  } else if (keyword == "minProperties") {
+    return below(kObject, facts.properties_max);
+  } else if (keyword == "maxProperties") {
+    return above(kObject, facts.properties_min);
+  } else if (keyword == "required") {
+    facts.types &= kObject;
+    facts.forbidden.push_back(value.items[index].text);
+  } else if (keyword == "properties") {
+    const auto& [name, property] = value.members[index];
+    facts.types &= kObject;
+    facts.required.push_back(name);
+    facts.properties.emplace_back(name, Goal{&property, Kind::fails});
+  } else if (keyword == "allOf") {
+    branch.todo.push_back({&value.items[index], Kind::fails});
+  } else if (keyword == "anyOf") {
+    for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
+  } else if (keyword == "not") {
+    branch.todo.push_back({&value});
+  } else if (keyword == "$ref") {
+    TRY(const Json* target, reader_.resolve(&schema, keyword));
+    branch.todo.push_back({target, Kind::fails});
+  } else if (keyword == "if") {
+    branch.todo.push_back({&value, index == 0 ? Kind::holds : Kind::fails});
+    const Json* part = schema.find(index == 0 ? "then" : "else");
+    if (part)
+      branch.todo.push_back({part, Kind::fails});
+    else
+      branch.dead = true;
+  } else {
+    return reader_.refuse(&schema, keyword, "cannot be negated (by 'not', 'oneOf' or 'if')");
+  }
+  return {};
+}
+
+// --- values of keywords ---
+
+Result<std::uint32_t> FactsBuilder::count(const Json& schema, std::string_view keyword) const {
+  const Json& value = *schema.find(keyword);
+  const auto decimal = value.is(Json::Kind::number) ? Decimal::parse(value.text) : std::nullopt;
+  const auto n = decimal ? decimal->count() : std::nullopt;
+  if (!n) return reader_.refuse(&schema, keyword, "must be a non-negative integer");
+  return *n;
+}
+
+Result<Decimal> FactsBuilder::number(const Json& schema, std::string_view keyword) const {
+  const Json& value = *schema.find(keyword);
+  if (!value.is(Json::Kind::number)) return reader_.refuse(&schema, keyword, "must be a number");
+  auto decimal = Decimal::parse(value.text);
+  if (!decimal) return reader_.refuse(&schema, keyword, "a number of more than {} digits", kNumberDigitsMax);
+  return *std::move(decimal);
+}
+
+Result<unsigned> FactsBuilder::types(const Json& schema) const {
+  const Json& value = *schema.find("type");
+  unsigned bits = 0;
+  const auto add = [&](const Json& name) {
+    const unsigned bit = name.is(Json::Kind::string) ? type_of(name.text) : 0;
+    bits |= bit;
+    return bit != 0;
+  };
+  bool ok = !value.is(Json::Kind::array) ? add(value) : !value.items.empty();
+  for (const Json& name : value.items) ok = ok && add(name);
+  if (!ok)
+    return reader_.refuse(
+        &schema, "type",
+        "must be one of null, boolean, integer, number, string, array, object, or a list of these");
+  return bits;
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,48 @@
+// Works off a list of goals, branching where a keyword leaves a choice.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "grammar/schema_reader.h"
+
+namespace octavo::grammar {
+
+class FactsBuilder {
+ public:
+  explicit FactsBuilder(SchemaReader& reader) : reader_(reader) {}
+
+  Result<std::vector<Facts>> build(const Goals& goals);
+
+ private:
+  struct Branch {
+    Facts facts;
+    Goals todo, done;
+    bool dead = false;
+  };
+
+  Result<void> take(Branch& branch, const Goal& goal);
+  Result<void> holds(Branch& branch, const Json& schema);
+  Result<void> keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);
+  Result<void> combinator_holds(Branch& branch, const Json& schema, std::string_view keyword,
+                                const Json& value);
+  Result<void> choice_holds(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
+  Result<void> one_of(Branch& branch, const Json& schema, const Json& value);
+  Result<void> fails(Branch& branch, const Json& schema);
+  Result<void> keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
+
+  // The branch goes on with one of these lists of goals, a copy of it with each other one.
+  Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,
+                      std::vector<Goals> choices);
+
+  Result<std::uint32_t> count(const Json& schema, std::string_view keyword) const;
+  Result<Decimal> number(const Json& schema, std::string_view keyword) const;
+  Result<unsigned> types(const Json& schema) const;
+
+  SchemaReader& reader_;
+  std::vector<Branch> open_;
+  std::size_t branches_ = 1;
+};
+
+}  // namespace octavo::grammar

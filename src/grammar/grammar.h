@@ -1,0 +1,155 @@
+// A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema, ...)
+// write it, passes/ rewrite it, CompiledGrammar turns it into automata.
+//
+//   Grammar -> CompiledGrammar (with a Vocabulary) -> Matcher -> token mask
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "grammar/automaton.h"
+
+namespace octavo::grammar {
+
+using ExprId = std::uint32_t;
+using RuleId = std::uint32_t;
+inline constexpr std::uint32_t kUnbounded = UINT32_MAX;
+
+// A set of byte values.
+struct ByteSet {
+  std::uint64_t words[4] = {};
+
+  static ByteSet range(unsigned low, unsigned high) {
+    ByteSet set;
+    for (unsigned b = low; b <= high; ++b) set.add(b);
+    return set;
+  }
+  void add(unsigned byte) { words[byte / 64] |= std::uint64_t{1} << (byte % 64); }
+  bool has(unsigned byte) const { return words[byte / 64] >> (byte % 64) & 1; }
+};
+
+// An atomic token outside the byte text, such as <|eot_id|>: by its text in the vocabulary, or by its number.
+struct TokenAtom {
+  std::string text;
+  std::int32_t id = -1;
+  auto operator<=>(const TokenAtom&) const = default;
+};
+
+struct Literal {
+  std::string bytes;  // empty: the empty string
+};
+struct Sequence {
+  std::vector<ExprId> parts;
+};
+struct Choice {
+  std::vector<ExprId> branches;  // none: no string at all
+};
+struct Repeat {
+  ExprId body;
+  std::uint32_t min, max;  // max may be kUnbounded
+};
+struct Call {
+  RuleId rule;
+};
+struct Token {
+  TokenAtom atom;
+};
+struct Leaf {
+  std::shared_ptr<const Automaton> automaton;  // bytes only
+};
+// An automaton whose edges are expressions: node 0 is the start. For shapes that sequences and choices would
+// have to write out many times over, such as the members of an object of which some are optional.
+struct Graph {
+  struct Arc {
+    std::uint32_t from, to;
+    std::optional<ExprId> label;  // none: the empty string
+  };
+  std::vector<Arc> arcs;
+  std::vector<std::uint32_t> accepting;
+  std::uint32_t nodes = 1;
+};
+
+struct Expr {
+  std::variant<Literal, ByteSet, Sequence, Choice, Repeat, Call, Token, Leaf, Graph> node;
+  int depth = 1;  // levels of this expression tree
+};
+
+// A rule stands for its body, repeated min to max times.
+struct Rule {
+  std::string name;
+  ExprId body = 0;
+  std::uint32_t min = 1, max = 1;
+  bool counted() const { return min != 1 || max != 1; }
+};
+
+struct Grammar {
+  std::vector<Expr> exprs;
+  std::vector<Rule> rules;
+  RuleId root = 0;
+
+  RuleId rule(std::string name, ExprId body = 0);
+
+  ExprId literal(std::string_view bytes);
+  ExprId bytes(const ByteSet& set);
+  ExprId byte_range(unsigned low, unsigned high) { return bytes(ByteSet::range(low, high)); }
+  ExprId sequence(std::vector<ExprId> parts);
+  ExprId choice(std::vector<ExprId> branches);
+  ExprId repeat(ExprId body, std::uint32_t min, std::uint32_t max);
+  ExprId optional(ExprId body) { return repeat(body, 0, 1); }
+  ExprId call(RuleId rule);
+  ExprId token(TokenAtom atom);
+  ExprId leaf(Automaton automaton);
+  ExprId graph(Graph graph);
+  ExprId empty() { return literal(""); }
+  ExprId nothing() { return choice({}); }
+
+  // Unicode code points low..high as UTF-8 (surrogates are left out); low <= high <= 0x10FFFF.
+  ExprId code_points(std::uint32_t low, std::uint32_t high);
+
+ private:
+  ExprId add(Expr expr);
+};
+
+// Calls visit(child) for every direct subexpression.
+template <class Visit>
+void for_children(const Expr& expr, Visit&& visit) {
+  if (const auto* s = std::get_if<Sequence>(&expr.node)) {
+    for (const ExprId id : s->parts) visit(id);
+  } else if (const auto* c = std::get_if<Choice>(&expr.node)) {
+    for (const ExprId id : c->branches) visit(id);
+  } else if (const auto* r = std::get_if<Repeat>(&expr.node)) {
+    visit(r->body);
+  } else if (const auto* g = std::get_if<Graph>(&expr.node)) {
+    for (const Graph::Arc& arc : g->arcs)
+      if (arc.label) visit(*arc.label);
+  }
+}
+
+// Within the limits of limits.h: expressions, rules, depth. Front ends call it last.
+Result<Grammar> within_limits(Grammar grammar);
+
+// Appends to an NFA what reads an expression between two of its nodes.
+struct NfaBuilder {
+  const Grammar& grammar;
+  Nfa nfa;
+  std::size_t states_max;
+  std::vector<TokenAtom>* tokens = nullptr;  // where token atoms are numbered; none: regular languages only
+
+  // False: too large, or (without `tokens`) not regular.
+  bool build(ExprId expr, StateId from, StateId to);
+
+ private:
+  bool build_repeat(const Repeat& repeat, StateId from, StateId to);
+  void build_leaf(const Automaton& automaton, StateId from, StateId to);
+};
+
+// The deterministic automaton of a regular expression tree (no calls, no tokens); nullopt beyond the limits.
+std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max);
+
+}  // namespace octavo::grammar

@@ -1,0 +1,115 @@
+#include "grammar/grammar_cache.h"
+
+#include "grammar/choice.h"
+#include "grammar/ebnf.h"
+#include "grammar/json_value.h"
+#include "grammar/matcher.h"
+#include "grammar/regex.h"
+#include "grammar/structural_tag.h"
+
+namespace octavo::grammar {
+
+Result<Grammar> make_grammar(const GrammarSource& source) {
+  switch (source.kind) {
+    case GrammarKind::json_schema:
+      return json_schema_grammar(source.text, source.options);
+    case GrammarKind::json_object:
+      return json_object_grammar(source.options);
+    case GrammarKind::regex:
+      return regex_grammar(source.text);
+    case GrammarKind::ebnf:
+      return ebnf_grammar(source.text);
+    case GrammarKind::structural_tag:
+      return structural_tag_grammar(source.text, source.options);
+    case GrammarKind::choice:
+      break;
+  }
+  TRY(const Json list, parse_json(source.text, "choice"));
+  std::vector<std::string> texts;
+  for (const Json& item : list.items) {
+    if (!item.is(Json::Kind::string)) return invalid("choice", "must be a list of strings");
+    texts.push_back(item.text);
+  }
+  return choice_grammar(std::move(texts));
+}
+
+namespace {
+
+std::string key_of(const GrammarSource& source) {
+  const JsonOptions& o = source.options;
+  return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace),
+                     o.whitespace_max, o.strict, o.any_order, source.text);
+}
+
+}  // namespace
+
+GrammarCache::GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max,
+                           std::size_t parser_bytes_max)
+    : vocabulary_(std::move(vocabulary)), bytes_max_(bytes_max), parser_bytes_max_(parser_bytes_max) {}
+
+Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const GrammarSource& source) {
+  const std::string key = key_of(source);
+  {
+    std::unique_lock lock(mutex_);
+    compiled_.wait(lock, [&] { return !under_way_.contains(key); });
+    if (const auto it = by_key_.find(key); it != by_key_.end()) {
+      ++stats_.hits;
+      entries_.splice(entries_.begin(), entries_, it->second);
+      return it->second->grammar;
+    }
+    ++stats_.misses;
+    under_way_.insert(key);
+  }
+  const Compiled compiled = [&]() -> Compiled {
+    TRY(Grammar grammar, make_grammar(source));
+    return CompiledGrammar::compile(std::move(grammar), vocabulary_, parser_bytes_max_);
+  }();
+  {
+    const std::scoped_lock lock(mutex_);
+    under_way_.erase(key);
+    if (compiled) {
+      entries_.push_front({key, *compiled});
+      by_key_[key] = entries_.begin();
+      evict();
+    }
+  }
+  compiled_.notify_all();
+  return compiled;
+}
+
+void GrammarCache::evict() {
+  stats_.bytes = 0;
+  auto kept = entries_.begin();
+  for (; kept != entries_.end(); ++kept) {
+    const std::size_t bytes = kept->byte_size();
+    if (stats_.bytes + bytes > bytes_max_) break;
+    stats_.bytes += bytes;
+  }
+  for (auto it = kept; it != entries_.end(); ++it) {
+    by_key_.erase(it->key);
+    ++stats_.evictions;
+  }
+  entries_.erase(kept, entries_.end());
+}
+
+void GrammarCache::warm_up() {
+  std::vector<std::int32_t> mask(vocabulary_->mask_words());
+  for (const std::string_view schema : {R"({"type":"string"})", R"({"type":"string","maxLength":100000})"}) {
+    const auto compiled = compile({GrammarKind::json_schema, std::string(schema), {}});
+    if (!compiled) continue;
+    Matcher matcher(*compiled);
+    for (TokenId id = 0; id < vocabulary_->size(); ++id)
+      if (vocabulary_->bytes(id) == "\"" && matcher.accept(id)) break;
+    // Only what is computed on the way is wanted, and a vocabulary without quotes has none of it.
+    (void)matcher.fill_mask(mask);
+  }
+}
+
+GrammarCache::Stats GrammarCache::stats() const {
+  const std::scoped_lock lock(mutex_);
+  Stats stats = stats_;
+  stats.entries = entries_.size();
+  return stats;
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,71 @@
+// Compiled grammars by what they were compiled from, bounded in bytes and shared by all requests.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "grammar/compiled_grammar.h"
+#include "grammar/json_schema.h"
+
+namespace octavo::grammar {
+
+enum class GrammarKind : std::uint8_t { json_schema, json_object, regex, ebnf, choice, structural_tag };
+
+struct GrammarSource {
+  GrammarKind kind = GrammarKind::json_object;
+  std::string text;     // for choice: a JSON array of strings; for json_object: unused
+  JsonOptions options;  // for the kinds that hold JSON
+};
+
+// Parses the source by its kind.
+Result<Grammar> make_grammar(const GrammarSource& source);
+
+// Thread-safe. Two threads that ask for the same source compile it once.
+class GrammarCache {
+ public:
+  // bytes_max holds whenever a grammar is added; what grammars in use learn in between is bounded for each by
+  // parser_bytes_max.
+  GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max,
+               std::size_t parser_bytes_max = 8u << 20);
+
+  Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& source);
+
+  // Computes the masks of JSON strings, which every schema shares, before the first request needs them.
+  void warm_up();
+
+  struct Stats {
+    std::uint64_t hits = 0, misses = 0, evictions = 0;
+    std::size_t bytes = 0, entries = 0;
+  };
+  Stats stats() const;
+
+ private:
+  // Sums up what the grammars occupy by now, and drops the least recently used beyond the limit.
+  void evict();
+
+  using Compiled = Result<std::shared_ptr<const CompiledGrammar>>;
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const CompiledGrammar> grammar;
+    std::size_t byte_size() const { return grammar->byte_size() + 2 * key.size(); }
+  };
+
+  const std::shared_ptr<const Vocabulary> vocabulary_;
+  const std::size_t bytes_max_, parser_bytes_max_;
+  mutable std::mutex mutex_;
+  std::condition_variable compiled_;
+  std::list<Entry> entries_;  // most recently used first
+  std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;
+  std::unordered_set<std::string> under_way_;
+  Stats stats_;
+};
+
+}  // namespace octavo::grammar

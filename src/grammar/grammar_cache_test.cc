@@ -1,0 +1,92 @@
+#include "grammar/grammar_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "grammar/state_mask.h"
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+TEST(GrammarCache, HitsMissesAndErrors) {
+  GrammarCache cache(testing::byte_vocabulary(), 64u << 20);
+  const GrammarSource regex{GrammarKind::regex, "a+", {}};
+  const auto first = cache.compile(regex), second = cache.compile(regex);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(*first, *second);
+  GrammarSource loose{GrammarKind::json_schema, "{\"type\":\"object\",\"properties\":{}}", {}};
+  const auto strict = cache.compile(loose);
+  loose.options.strict = false;
+  EXPECT_NE(*strict, *cache.compile(loose));
+  EXPECT_FALSE(cache.compile({GrammarKind::regex, "(", {}}));
+  EXPECT_FALSE(cache.compile({GrammarKind::choice, "[1]", {}}));
+  EXPECT_FALSE(cache.compile({GrammarKind::choice, "[]", {}}));
+  EXPECT_TRUE(testing::accepts(*cache.compile({GrammarKind::choice, R"(["yes","no"])", {}}), "no"));
+  EXPECT_TRUE(testing::accepts(*cache.compile({GrammarKind::json_object, "", {}}), "{ \"a\": [1] }"));
+  EXPECT_EQ(cache.stats().hits, 1u);
+}
+
+TEST(GrammarCache, StaysWithinItsBytes) {
+  const std::size_t limit = 1u << 18;
+  GrammarCache cache(testing::byte_vocabulary(), limit, 64u << 10);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE(cache.compile({GrammarKind::json_schema, fmt::format("{{\"const\":{}}}", i), {}}));
+    ASSERT_LE(cache.stats().bytes, limit);
+    ASSERT_GT(cache.stats().bytes, 0u);
+  }
+  EXPECT_GT(cache.stats().evictions, 300u);
+  EXPECT_GT(cache.stats().entries, 10u);
+}
+
+TEST(GrammarCache, WarmUpComputesTheMasksOfStrings) {
+  std::vector<std::string> words;
+  for (int i = 0; i < 2000; ++i) words.push_back(fmt::format("w{}", i));
+  const auto vocabulary = testing::byte_vocabulary(words);
+  GrammarCache cache(vocabulary, 64u << 20);
+  EXPECT_EQ(vocabulary->cache().byte_size(), 0u);
+  cache.warm_up();
+  EXPECT_GT(vocabulary->cache().byte_size(), 10'000u);
+}
+
+TEST(GrammarCache, ManyThreadsOneGrammar) {
+  const auto vocabulary = testing::byte_vocabulary({"ab", "abc", "\"a\":"});
+  GrammarCache cache(vocabulary, 64u << 20, 64u << 10);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const auto grammar = *cache.compile({GrammarKind::json_object, "", {}});
+      for (int run = 0; run < 20; ++run) {
+        Matcher matcher(grammar);
+        const std::string text = fmt::format("{{\"a\":[{},\"ab{}\"]}}", t, run);
+        if (!testing::feed(matcher, text) || !matcher.can_terminate()) ++wrong;
+        matcher.rollback(5);
+        if (testing::mask_of(matcher, *vocabulary) != testing::brute_force_mask(matcher, *vocabulary))
+          ++wrong;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(cache.stats().misses, 1u);
+}
+
+// A parser whose memory is cleared again and again finds its way back.
+TEST(Matcher, ForgetsAndReplays) {
+  const auto vocabulary = testing::byte_vocabulary();
+  const auto grammar = *CompiledGrammar::compile(
+      *make_grammar({GrammarKind::ebnf, "root ::= \"(\" root \")\" | [a-z]*", {}}), vocabulary, 24u << 10);
+  Matcher a(grammar), b(grammar);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(a.accept('('));
+    ASSERT_TRUE(b.accept('('));
+    ASSERT_EQ(testing::mask_of(a, *vocabulary), testing::mask_of(b, *vocabulary));
+  }
+  ASSERT_TRUE(testing::feed(a, "abc" + std::string(40, ')')));
+  EXPECT_TRUE(a.can_terminate());
+  EXPECT_FALSE(b.can_terminate());
+}
+
+}  // namespace
+}  // namespace octavo::grammar

@@ -1,0 +1,172 @@
+// Drives the engine from a test script: one JSON request a line on stdin, one JSON answer a line on stdout.
+//
+//   grammar_tool vocabulary.json        {"tokens": [hex bytes ...], "specials": [names ...]}; the first
+//   special ends
+//
+//   {"op":"new","kind":"regex","text":"a+","whitespace":0}   {"ok":true,"us":..} or {"error":".."}
+//   {"op":"mask"}                                            {"us":..,"mask":hex of little-endian words} or
+//   {"error":".."}
+//   {"op":"accept","token":5}                                {"ok":true,"us":..,"end":false}
+//   {"op":"matches","text":"aa"}                             {"ok":true}: a whole text, from the beginning
+//   {"op":"rollback","count":2}   {"op":"jump"}
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+
+#include "grammar/decimal.h"
+#include "grammar/grammar_cache.h"
+#include "grammar/json_value.h"
+#include "grammar/matcher.h"
+
+namespace octavo::grammar {
+namespace {
+
+std::string from_hex(std::string_view hex) {
+  std::string out;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    const auto digit = [&](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    out.push_back(static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1])));
+  }
+  return out;
+}
+
+Result<std::shared_ptr<const Vocabulary>> load(const char* path) {
+  std::ifstream file(path);
+  // The list of tokens is large and flat; it is read without the limits that are for schemas.
+  std::stringstream buffer;
+  buffer << file.rdbuf();
+  const std::string text = buffer.str();
+  std::vector<std::string> tokens;
+  std::vector<TokenId> special;
+  const std::size_t split = text.find("\"specials\"");
+  for (std::size_t at = text.find('['); at < split;) {
+    const std::size_t open = text.find('"', at), close = text.find('"', open + 1);
+    if (close >= split) break;
+    tokens.push_back(from_hex(std::string_view(text).substr(open + 1, close - open - 1)));
+    at = close + 1;
+  }
+  for (std::size_t at = text.find('[', split);;) {
+    const std::size_t open = text.find('"', at), close = text.find('"', open + 1);
+    if (close == std::string::npos) break;
+    special.push_back(static_cast<TokenId>(tokens.size()));
+    tokens.push_back(text.substr(open + 1, close - open - 1));
+    at = close + 1;
+  }
+  return Vocabulary::make(std::move(tokens), special, {special.at(0)});
+}
+
+template <class Action>
+double timed(Action&& action) {
+  const auto start = std::chrono::steady_clock::now();
+  action();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+}
+
+class Session {
+ public:
+  explicit Session(std::shared_ptr<const Vocabulary> vocabulary)
+      : vocabulary_(std::move(vocabulary)), mask_(vocabulary_->mask_words()) {}
+
+  std::string answer(const std::string& line) {
+    const auto request = parse_json(line, "request");
+    if (!request) return error(request.error());
+    const std::string op = text(*request, "op");
+    if (op == "new") return start(*request);
+    if (!matcher_) return R"({"error":"no grammar"})";
+    if (op == "mask") return fill();
+    if (op == "matches") return fmt::format(R"({{"ok":{}}})", matches(text(*request, "text")));
+    if (op == "jump") return fmt::format(R"({{"text":"{}"}})", json_escape(matcher_->jump_forward()));
+    if (op == "rollback") {
+      matcher_->rollback(static_cast<std::size_t>(number(*request, "count")));
+      return R"({"ok":true})";
+    }
+    bool ok = false;
+    const double us = timed([&] { ok = matcher_->accept(static_cast<TokenId>(number(*request, "token"))); });
+    return fmt::format(R"({{"ok":{},"us":{:.2f},"end":{}}})", ok, us, matcher_->is_terminated());
+  }
+
+ private:
+  static std::string text(const Json& object, std::string_view key) {
+    const Json* value = object.find(key);
+    return value ? value->text : "";
+  }
+  static int number(const Json& object, std::string_view key) {
+    const auto value = Decimal::parse(text(object, key));
+    return value ? static_cast<int>(value->count().value_or(0)) : 0;
+  }
+  static std::string error(const Error& e) {
+    return fmt::format(R"({{"error":"{}"}})", json_escape(e.message));
+  }
+
+  std::string start(const Json& request) {
+    constexpr std::string_view kKinds[] = {"json_schema", "json_object", "regex",
+                                           "ebnf",        "choice",      "structural_tag"};
+    GrammarSource source;
+    source.text = text(request, "text");
+    source.kind =
+        static_cast<GrammarKind>(std::ranges::find(kKinds, text(request, "kind")) - std::begin(kKinds));
+    if (number(request, "whitespace") == 0) source.options.whitespace = JsonOptions::Whitespace::none;
+    source.options.whitespace_max = static_cast<std::uint32_t>(number(request, "whitespace"));
+    if (const Json* strict = request.find("strict")) source.options.strict = strict->boolean;
+    matcher_.reset();
+    Result<std::shared_ptr<const CompiledGrammar>> compiled = failure(ErrorCode::internal, "");
+    const double us = timed([&] {
+      auto grammar = make_grammar(source);
+      if (grammar)
+        compiled = CompiledGrammar::compile(*std::move(grammar), vocabulary_);
+      else
+        compiled = std::unexpected(grammar.error());
+    });
+    if (!compiled) return error(compiled.error());
+    matcher_.emplace(*compiled);
+    return fmt::format(R"({{"ok":true,"us":{:.2f},"states":{}}})", us, (*compiled)->state_count());
+  }
+
+  bool matches(const std::string& whole) {
+    matcher_->rollback(matcher_->accepted());
+    for (const char c : whole) {
+      TokenId token = 0;
+      while (token < vocabulary_->size() && vocabulary_->bytes(token) != std::string_view(&c, 1)) ++token;
+      if (!matcher_->accept(token)) return false;
+    }
+    return matcher_->can_terminate();
+  }
+
+  std::string fill() {
+    Result<void> filled;
+    const double us = timed([&] { filled = matcher_->fill_mask(mask_); });
+    if (!filled) return error(filled.error());
+    std::string hex;
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    for (const std::int32_t word : mask_)
+      for (int i = 0; i < 4; ++i) {
+        const unsigned byte = static_cast<std::uint32_t>(word) >> (8 * i) & 0xFF;
+        hex.push_back(kDigits[byte / 16]);
+        hex.push_back(kDigits[byte % 16]);
+      }
+    return fmt::format(R"({{"us":{:.2f},"mask":"{}"}})", us, hex);
+  }
+
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::vector<std::int32_t> mask_;
+  std::optional<Matcher> matcher_;
+};
+
+}  // namespace
+}  // namespace octavo::grammar
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  const auto vocabulary = octavo::grammar::load(arguments[1]);
+  if (!vocabulary) {
+    fmt::print(stderr, "{}\n", vocabulary.error().message);
+    return 2;
+  }
+  octavo::grammar::Session session(*vocabulary);
+  for (std::string line; std::getline(std::cin, line);) std::cout << session.answer(line) << std::endl;
+}

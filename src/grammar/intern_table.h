@@ -1,0 +1,54 @@
+// A set of ids looked up by the hash of what they stand for: the open-addressing half of hash-consing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace octavo::grammar {
+
+class InternTable {
+ public:
+  InternTable() : slots_(64) {}
+
+  // The id with this hash for which same(id), or make() entered under it.
+  template <class Same, class Make>
+  std::uint32_t find_or_add(std::uint64_t hash, Same&& same, Make&& make) {
+    if (count_ * 2 >= slots_.size()) grow();
+    const auto tag = static_cast<std::uint32_t>(hash >> 32) | 1u;
+    for (std::size_t i = hash & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1)) {
+      Slot& slot = slots_[i];
+      if (slot.tag == 0) {
+        ++count_;
+        const std::uint32_t id = make();
+        slots_[i] = {tag, id, hash};
+        return id;
+      }
+      if (slot.hash == hash && same(slot.id)) return slot.id;
+    }
+  }
+  std::size_t byte_size() const { return slots_.size() * sizeof(Slot); }
+
+ private:
+  struct Slot {
+    std::uint32_t tag = 0;  // 0: free
+    std::uint32_t id = 0;
+    std::uint64_t hash = 0;
+  };
+
+  void grow() {
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.tag == 0) continue;
+      std::size_t i = slot.hash & (slots_.size() - 1);
+      while (slots_[i].tag != 0) i = (i + 1) & (slots_.size() - 1);
+      slots_[i] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace octavo::grammar

@@ -1,0 +1,383 @@
+#include "grammar/json_schema.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+using testing::accepts;
+using testing::byte_vocabulary;
+
+std::shared_ptr<const CompiledGrammar> compile(std::string_view schema, const JsonOptions& options = {}) {
+  auto grammar = json_schema_grammar(schema, options);
+  EXPECT_TRUE(grammar) << schema << ": " << grammar.error().message;
+  if (!grammar) return nullptr;
+  auto compiled = CompiledGrammar::compile(*std::move(grammar), byte_vocabulary());
+  EXPECT_TRUE(compiled) << schema << ": " << compiled.error().message;
+  return compiled ? *compiled : nullptr;
+}
+
+struct Case {
+  std::string_view schema;
+  std::vector<std::string_view> yes, no;
+};
+
+void check(std::span<const Case> cases, const JsonOptions& options = {}) {
+  for (const Case& c : cases) {
+    const auto grammar = compile(c.schema, options);
+    ASSERT_TRUE(grammar);
+    for (const auto text : c.yes) EXPECT_TRUE(accepts(grammar, text)) << c.schema << "\n  must take " << text;
+    for (const auto text : c.no)
+      EXPECT_FALSE(accepts(grammar, text)) << c.schema << "\n  must not take " << text;
+  }
+}
+
+TEST(JsonSchema, TypesAndValues) {
+  const Case cases[] = {
+      {"true",
+       {"1", "null", R"({"a": [1, {"b": "c"}]})", R"("\u00e9\n")", "-1.5e+3", "[]", "[[ ]]"},
+       {"", "{", "01", "nul", R"("\ud800")", "[1,]", "'a'", " 1"}},
+      {"{}", {"1", "{}"}, {"x"}},
+      {R"({"type":"null"})", {"null"}, {"0", "true"}},
+      {R"({"type":"boolean"})", {"true", "false"}, {"null", "True"}},
+      {R"({"type":"integer"})",
+       {"0", "-17", "-0", "123456789012345678901234567890"},
+       {"1.5", "01", "1e3", "+1"}},
+      {R"({"type":"number"})", {"0", "-17.25", "1E5", "1e-10"}, {".5", "1.", "1e", "NaN"}},
+      {R"({"type":["string","null"]})", {R"("a")", "null", R"("")"}, {"1"}},
+      {R"({"enum":["a",1,null,{"b":[1]},"q\"\n"]})",
+       {R"("a")", "1", "null", R"({"b":[1]})", R"("q\"\n")"},
+       {R"("b")", "2"}},
+      {R"({"const":"x\u00e9"})", {"\"x\xC3\xA9\""}, {R"("x")"}},
+      {R"({"type":"integer","enum":[1,2.5,"3",4.0]})", {"1", "4.0"}, {"2.5", R"("3")"}},
+      {R"({"enum":["aa","b","ccc"],"minLength":2})", {R"("aa")", R"("ccc")"}, {R"("b")"}},
+  };
+  check(cases);
+}
+
+TEST(JsonSchema, Numbers) {
+  const Case cases[] = {
+      {R"({"type":"integer","minimum":-5,"maximum":120})",
+       {"-5", "0", "-0", "7", "99", "100", "120"},
+       {"-6", "121", "1000", "-10", "00"}},
+      {R"({"type":"integer","exclusiveMinimum":9,"exclusiveMaximum":101})",
+       {"10", "99", "100"},
+       {"9", "101", "8"}},
+      {R"({"type":"integer","minimum":0.5})", {"1", "10"}, {"0", "-1"}},
+      {R"({"type":"integer","maximum":-3})", {"-3", "-100"}, {"-2", "0", "3"}},
+      {R"({"type":"number","minimum":0.25,"maximum":1.5})",
+       {"0.25", "0.250", "1", "1.5", "1.500", "0.9"},
+       {"0.2", "0.249", "1.51", "2", "0"}},
+      {R"({"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1})",
+       {"0.1", "0.0001", "0.999"},
+       {"0", "1", "0.0", "1.0"}},
+      {R"({"type":"number","minimum":-1.5,"exclusiveMaximum":-0.5})",
+       {"-1.5", "-1", "-0.51"},
+       {"-0.5", "-1.51", "0", "1"}},
+      {R"({"type":"number","minimum":10})", {"10", "10.0", "11.5", "1000"}, {"9.99", "1"}},
+      {R"({"type":"integer","multipleOf":7})", {"0", "7", "-14", "700"}, {"1", "8"}},
+      {R"({"type":"number","multipleOf":0.05})", {"0", "1", "0.05", "2.1500", "1.10"}, {"0.01", "1.149"}},
+      {R"({"type":"integer","multipleOf":5,"minimum":12,"maximum":31})", {"15", "30"}, {"10", "35", "16"}},
+      {R"({"type":"number","multipleOf":2})", {"4", "4.0", "10.00"}, {"3", "4.5"}},
+      {R"({"type":"integer","minimum":1e2,"maximum":1.2E+2})", {"100", "120"}, {"99", "121"}},
+      {R"({"type":"number","not":{"type":"integer"}})", {"1.5", "0.10"}, {"1", "1.0", "1.00"}},
+  };
+  check(cases);
+}
+
+TEST(JsonSchema, Strings) {
+  const Case cases[] = {
+      {R"({"type":"string","minLength":2,"maxLength":3})",
+       {R"("ab")", "\"\xC3\xA9\xF0\x9F\x98\x80\"", R"("\n\"c")", R"("\ud83d\ude00x")"},
+       {R"("a")", R"("abcd")", R"("\ud83d\ude00")"}},
+      {R"({"type":"string","maxLength":2000})", {R"("")", R"("abc")"}, {"1"}},
+      {R"({"type":"string","pattern":"^[a-z]+\\d$"})", {R"("ab1")"}, {R"("ab")", R"("1")", R"("Ab1")"}},
+      {R"({"type":"string","pattern":"b"})", {R"("abc")", R"("b")", R"("\nb")"}, {R"("ac")"}},
+      {R"({"type":"string","pattern":"^\"\\\\\n$"})", {R"("\"\\\n")", R"("\"\\\u000a")"}, {R"(""\")"}},
+      {R"({"type":"string","pattern":"^a*$","minLength":2,"maxLength":4})",
+       {R"("aa")", R"("aaaa")"},
+       {R"("a")", R"("aaaaa")", R"("ab")"}},
+      {R"({"type":"string","format":"date"})",
+       {R"("2024-02-29")", R"("1999-12-31")"},
+       {R"("2023-02-29")", R"("2024-13-01")", R"("24-01-01")"}},
+      {R"({"type":"string","format":"date-time"})",
+       {R"("2024-02-29T23:59:59Z")", R"("2024-01-01T00:00:00.5+01:30")"},
+       {R"("2024-01-01")", R"("2024-01-01T24:00:00Z")"}},
+      {R"({"type":"string","format":"uuid"})",
+       {R"("123e4567-e89b-12d3-a456-426614174000")"},
+       {R"("123e4567")"}},
+      {R"({"type":"string","format":"ipv4"})", {R"("192.168.0.255")"}, {R"("256.1.1.1")", R"("01.1.1.1")"}},
+      {R"({"type":"string","format":"ipv6"})",
+       {R"("::")", R"("::1")", R"("1:2:3:4:5:6:7:8")", R"("::ffff:1.2.3.4")"},
+       {R"("1:2")", R"(":::")"}},
+      {R"({"type":"string","format":"email"})",
+       {R"("joe.b@example.com")"},
+       {R"("joe")", R"("a@@b")", R"(".a@b.c")"}},
+      {R"({"type":"string","not":{"enum":["a","b"]}})", {R"("c")", R"("ab")", R"("")"}, {R"("a")", R"("b")"}},
+      {R"({"type":"string","not":{"pattern":"^a"}})", {R"("ba")"}, {R"("ab")"}},
+  };
+  check(cases);
+}
+
+TEST(JsonSchema, Objects) {
+  const Case cases[] = {
+      {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"boolean"},"c":{"type":"null"}},"required":["b"]})",
+       {R"({"a":1,"b":true,"c":null})", R"({"b":false})", R"({ "b" : true , "c" : null })",
+        "{\n  \"a\": 1,\n  \"b\": true\n}"},
+       {R"({})", R"({"a":1})", R"({"b":true,"a":1})", R"({"b":true,"d":1})", R"({"b":true,})",
+        R"({"b":true,"b":true})", R"({,"b":true})"}},
+      {R"({"type":"object"})", {"{}", R"({"x":1,"y":{}})"}, {"[]"}},
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":{"type":"string"}})",
+       {R"({"a":1,"b":"x","aa":"y"})", R"({"b":"x"})", "{}"},
+       {R"({"a":"x"})", R"({"b":1})", R"({"\u0061":"x"})"}},
+      {R"({"type":"object","additionalProperties":false})", {"{}", "{ }"}, {R"({"a":1})"}},
+      {R"({"type":"object","patternProperties":{"^n_":{"type":"integer"},"_s$":{"type":"string"}}})",
+       {R"({"n_a":1})", R"({"x_s":"q"})"},
+       {R"({"n_a":"1"})", R"({"other":1})", R"({"n_s":"1"})", R"({"n_s":1})"}},
+      {R"({"type":"object","properties":{"n_a":{"minimum":5}},"patternProperties":{"^n_":{"type":"integer"}},"additionalProperties":{"type":"null"}})",
+       {R"({"n_a":5,"n_b":1,"z":null})"},
+       {R"({"n_a":4})", R"({"n_b":null})", R"({"z":1})"}},
+      {R"({"type":"object","propertyNames":{"pattern":"^[a-z]+$"}})",
+       {R"({"abc":1})", "{}"},
+       {R"({"A":1})", R"({"":1})"}},
+      {R"({"type":"object","propertyNames":{"enum":["x","y"]},"additionalProperties":{"type":"integer"}})",
+       {R"({"x":1})"},
+       {R"({"z":1})"}},
+      {R"({"type":"object","required":["k"],"additionalProperties":{"type":"integer"}})",
+       {R"({"k":1})", R"({"k":1,"l":2})"},
+       {"{}", R"({"l":2})", R"({"k":"a"})"}},
+      {R"({"type":"object","properties":{"a":{},"b":{},"c":{}},"minProperties":2})",
+       {R"({"a":1,"c":2})", R"({"a":1,"b":1,"c":2})"},
+       {R"({"a":1})", "{}"}},
+      {R"({"type":"object","properties":{"a":{},"b":{},"c":{}},"maxProperties":1})",
+       {R"({"a":1})", R"({"c":1})", "{}"},
+       {R"({"a":1,"b":1})"}},
+      {R"({"type":"object","minProperties":1})", {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}"}},
+      {R"({"type":"object","maxProperties":2})", {"{}", R"({"a":1,"b":2})"}, {R"({"a":1,"b":2,"c":3})"}},
+      {R"({"type":"object","properties":{"a":false,"b":true}})", {R"({"b":1})", "{}"}, {R"({"a":1})"}},
+      {R"({"type":"object","properties":{"a\"b":{"type":"null"}},"required":["a\"b"]})",
+       {R"({"a\"b":null})"},
+       {"{}"}},
+      {R"({"type":"object","properties":{"a":{},"b":{}},"dependentRequired":{"a":["b"]}})",
+       {R"({"a":1,"b":2})", R"({"b":2})", "{}"},
+       {R"({"a":1})"}},
+      {R"({"type":"object","properties":{"a":{},"b":{}},"dependentSchemas":{"a":{"required":["b"]}}})",
+       {R"({"a":1,"b":2})", R"({"b":2})"},
+       {R"({"a":1})"}},
+  };
+  check(cases);
+  JsonOptions any_order;
+  any_order.any_order = true;
+  const Case reordered[] = {{R"({"type":"object","properties":{"a":{},"b":{},"c":{}},"required":["a","b"]})",
+                             {R"({"b":1,"a":2})", R"({"c":0,"b":1,"a":2})", R"({"a":1,"b":2})"},
+                             {R"({"b":1})", R"({"a":1,"b":2,"a":3})"}}};
+  check(reordered, any_order);
+  JsonOptions compact;
+  compact.whitespace = JsonOptions::Whitespace::none;
+  const Case tight[] = {{R"({"type":"object","properties":{"a":{"type":"array"}}})",
+                         {R"({"a":[1,2]})", "{}"},
+                         {R"({"a": [1]})", R"({"a":[1, 2]})", "{ }"}}};
+  check(tight, compact);
+  JsonOptions open;
+  open.strict = false;
+  const Case loose[] = {{R"({"properties":{"a":{"type":"integer"}},"type":"object"})",
+                         {R"({"a":1,"b":true})", R"({"b":1})"},
+                         {R"({"a":"x"})"}}};
+  check(loose, open);
+}
+
+TEST(JsonSchema, Arrays) {
+  const Case cases[] = {
+      {R"({"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":3})",
+       {"[1]", "[1, 2,3]"},
+       {"[]", "[1,2,3,4]", "[true]", "[1,]"}},
+      {R"({"type":"array"})", {"[]", "[1,[],{}]"}, {"{}"}},
+      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"null"}})",
+       {"[]", "[1]", R"([1,"a"])", R"([1,"a",null,null])"},
+       {R"(["a"])", R"([1,"a",1])"}},
+      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false,"minItems":2})",
+       {R"([1,"a"])"},
+       {"[1]", R"([1,"a",null])"}},
+      {R"({"$schema":"http://json-schema.org/draft-07/schema#","type":"array","items":[{"type":"integer"}],"additionalItems":false})",
+       {"[]", "[1]"},
+       {"[1,2]"}},
+      {R"({"type":"array","items":{"type":"integer"},"minItems":1000})", {}, {"[]", "[1,2]"}},
+      {R"({"type":"array","items":{"type":"integer"},"contains":{"minimum":5}})",
+       {"[5]", "[1,7,2]"},
+       {"[]", "[1,2]", "[\"a\"]"}},
+      {R"({"type":"array","maxItems":0})", {"[]", "[ ]"}, {"[1]"}},
+      {R"({"type":"array","uniqueItems":true,"maxItems":1})", {"[1]"}, {"[1,1]"}},
+  };
+  check(cases);
+}
+
+TEST(JsonSchema, Combinators) {
+  const Case cases[] = {
+      {R"({"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]})",
+       {"1", R"("a")"},
+       {R"("ab")", "null"}},
+      {R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"properties":{"b":{"type":"string"}},"required":["b"]}]})",
+       {R"({"a":1,"b":"x"})"},
+       {R"({"a":1})", R"({"b":"x"})"}},
+      {R"({"allOf":[{"minimum":3},{"maximum":9}],"type":"integer"})", {"3", "9"}, {"2", "10"}},
+      {R"({"properties":{"a":{"minimum":3}},"allOf":[{"properties":{"a":{"maximum":5,"type":"integer"}}}],"type":"object"})",
+       {R"({"a":4})"},
+       {R"({"a":6})", R"({"a":2})"}},
+      {R"({"oneOf":[{"type":"integer","maximum":5},{"type":"integer","minimum":3}]})",
+       {"1", "9", "2", "6"},
+       {"3", "4", "5"}},
+      {R"({"oneOf":[{"type":"object","properties":{"k":{"const":"a"},"x":{"type":"integer"}},"required":["k","x"]},
+                    {"type":"object","properties":{"k":{"const":"b"},"y":{"type":"string"}},"required":["k","y"]}]})",
+       {R"({"k":"a","x":1})", R"({"k":"b","y":"q"})"},
+       {R"({"k":"a","y":"q"})", R"({"k":"c"})"}},
+      {R"({"type":["integer","null"],"not":{"const":3}})", {"2", "null", "33"}, {"3"}},
+      {R"({"not":{"type":["object","array","string","number"]}})", {"null", "true"}, {"1", "{}"}},
+      {R"({"type":"object","properties":{"k":{"enum":["a","b"]},"v":{}},"required":["k","v"],
+           "if":{"properties":{"k":{"const":"a"}}},"then":{"properties":{"v":{"type":"integer"}}},"else":{"properties":{"v":{"type":"string"}}}})",
+       {R"({"k":"a","v":1})", R"({"k":"b","v":"x"})"},
+       {R"({"k":"a","v":"x"})", R"({"k":"b","v":1})"}},
+      {R"({"anyOf":[{"required":["a"]},{"required":["b"]}],"type":"object","properties":{"a":{},"b":{}}})",
+       {R"({"a":1})", R"({"b":1})", R"({"a":1,"b":1})"},
+       {"{}"}},
+      {R"({"$ref":"#/$defs/x","$defs":{"x":{"type":"integer"}}})", {"1"}, {"null"}},
+      {R"({"$ref":"#/$defs/x","minimum":5,"$defs":{"x":{"type":"integer"}}})", {"5"}, {"4"}},
+      {R"({"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/x","minimum":5,"definitions":{"x":{"type":"integer"}}})",
+       {"4"},
+       {"null"}},
+      {R"({"$ref":"#leaf","$defs":{"x":{"$anchor":"leaf","type":"null"}}})", {"null"}, {"1"}},
+      {R"({"type":"object","properties":{"v":{"type":"integer"},"next":{"$ref":"#"}},"required":["v"]})",
+       {R"({"v":1})", R"({"v":1,"next":{"v":2,"next":{"v":3}}})"},
+       {R"({"v":1,"next":{}})", R"({"v":1,"next":{"v":2})"}},
+      {R"({"$defs":{"t":{"anyOf":[{"type":"integer"},{"type":"array","items":{"$ref":"#/$defs/t"}}]}},"$ref":"#/$defs/t"})",
+       {"[[1,[2]],3]", "1"},
+       {"[[1]", "[null]"}},
+      {R"({"$defs":{"a b/c~d":{"type":"null"}},"$ref":"#/$defs/a%20b~1c~0d"})", {"null"}, {"1"}},
+  };
+  check(cases);
+}
+
+TEST(JsonSchema, RefusesWhatItCannotEnforce) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {R"({"type":"array","uniqueItems":true})", "#/uniqueItems"},
+      {R"({"properties":{"a":{"items":{"uniqueItems":true}}}})", "#/properties/a/items/uniqueItems"},
+      {R"({"type":"string","format":"made-up"})", "#/format"},
+      {R"({"type":"object","unevaluatedProperties":false})", "unevaluatedProperties"},
+      {R"({"typ":"object"})", "'typ' at #/typ"},
+      {R"({"type":"objekt"})", "#/type"},
+      {R"({"type":[]})", "#/type"},
+      {R"({"$ref":"#"})", "itself"},
+      {R"({"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"$ref":"#/$defs/a"}}})",
+       "itself"},
+      {R"({"$ref":"http://example.com/x"})", "outside"},
+      {R"({"$ref":"#/$defs/none"})", "nowhere"},
+      {R"_({"pattern":"(?=a)"})_", "lookaround"},
+      {R"_({"type":"string","pattern":"^(a|b)*a(a|b){30}$"})_", "states"},
+      {R"({"minLength":-1})", "#/minLength"},
+      {R"({"multipleOf":0})", "#/multipleOf"},
+      {R"({"multipleOf":123457})", "#/multipleOf"},
+      {R"({"minContains":2,"contains":{}})", "minContains"},
+      {R"({"not":{"items":{"type":"string"}}})", "negated"},
+      {R"({"properties":{"a":3}})", "a schema"},
+      {R"({"anyOf":[]})", "#/anyOf"},
+      {R"({"required":"a"})", "#/required"},
+      {R"({"a":1,"a":2})", "twice"},
+      {R"({"type":"string")", "offset 16"},
+      {"[1]", "must be an object"},
+      {"", "offset 0"},
+      {"{\"const\":\"\xFF\"}", "UTF-8"},
+  };
+  for (const auto& [schema, part] : cases) {
+    const auto grammar = json_schema_grammar(schema);
+    ASSERT_FALSE(grammar) << schema;
+    EXPECT_EQ(grammar.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(grammar.error().message.find(part), std::string::npos)
+        << schema << ": " << grammar.error().message;
+    EXPECT_EQ(grammar.error().field, "json");
+  }
+}
+
+TEST(JsonSchema, ContradictionsMatchNothing) {
+  for (const std::string_view schema :
+       {"false", R"({"type":"integer","minimum":5,"maximum":4})", R"({"enum":[1],"type":"string"})",
+        R"({"not":{}})", R"({"type":"object","required":["a"],"properties":{"a":false}})",
+        R"({"type":"string","minLength":3,"maxLength":2})", R"({"type":"array","minItems":3,"maxItems":2})",
+        R"({"allOf":[{"type":"string"},{"type":"null"}]})",
+        R"({"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}})",
+        R"({"type":"object","minProperties":3,"maxProperties":2})"}) {
+    const auto grammar = json_schema_grammar(schema);
+    ASSERT_TRUE(grammar) << schema << grammar.error().message;
+    const auto compiled = CompiledGrammar::compile(*grammar, byte_vocabulary());
+    ASSERT_FALSE(compiled) << schema;
+    EXPECT_NE(compiled.error().message.find("no text"), std::string::npos);
+  }
+}
+
+TEST(JsonSchema, ManyValuesAndProperties) {
+  std::string values;
+  for (int i = 0; i < 100'000; ++i) values += fmt::format("{}\"item_{:06}\"", i ? "," : "", i);
+  const auto large = compile(fmt::format("{{\"enum\":[{}]}}", values));
+  EXPECT_TRUE(accepts(large, "\"item_099999\""));
+  EXPECT_FALSE(accepts(large, "\"item_100000\""));
+  EXPECT_LT(large->state_count(), 100u);
+  std::string properties;
+  for (int i = 0; i < 300; ++i)
+    properties += fmt::format("{}\"property_{}\":{{\"type\":\"integer\"}}", i ? "," : "", i);
+  const auto wide = compile(fmt::format("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties));
+  EXPECT_TRUE(accepts(wide, R"({"property_3":1,"property_299":5})"));
+  EXPECT_FALSE(accepts(wide, R"({"property_299":1,"property_3":5})"));
+}
+
+TEST(JsonSchema, MaskIsWhatAcceptTakes) {
+  const auto vocabulary = byte_vocabulary(
+      {"{\"",   "\":",    "\": ", "\",", "\", \"", "},",   "}]",       "]}",       "true",     "false,",
+       "\"a\"", "\"a\":", "ab",   "abc", " ",      "  ",   "\n  ",     "\n    \"", "12",       "3.",
+       ".5",    "e1",     "\\n",  "\\u", "00",     "\\\"", "\xC3\xA9", "\xA9\"",   "null",     "null}",
+       "[[",    "[]",     "[1,",  "-1",  "x\",\"", "\"\"", "\":{\"",   "}}",       "\"b\":\"", "q\"}"});
+  std::uint64_t seed = 99;
+  const auto next = [&] { return seed = seed * 6364136223846793005ull + 1442695040888963407ull, seed >> 33; };
+  for (
+      const std::string_view schema :
+      {"true",
+       R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"abc":{"type":"array","items":{"type":"boolean"}}}})",
+       R"({"type":"object","properties":{"a":{"$ref":"#"},"b":{"type":"string","maxLength":5}},"additionalProperties":{"type":"null"}})",
+       R"_({"type":"array","items":{"anyOf":[{"type":"number","minimum":-12.5},{"type":"string","pattern":"^(ab|x)+$"},{"$ref":"#"}]},"maxItems":3})_",
+       R"({"enum":["ab","abc",12,[1,null],{"a":true}]})",
+       R"({"type":"array","items":{"type":"string","minLength":2,"maxLength":60}})"}) {
+    const auto compiled = CompiledGrammar::compile(*json_schema_grammar(schema), vocabulary, 256u << 10);
+    ASSERT_TRUE(compiled) << schema;
+    for (int run = 0; run < 5; ++run) {
+      Matcher matcher(*compiled);
+      std::vector<TokenId> taken;
+      for (int step = 0; step < 60 && !matcher.is_terminated(); ++step) {
+        const auto mask = testing::mask_of(matcher, *vocabulary);
+        ASSERT_EQ(mask, testing::brute_force_mask(matcher, *vocabulary)) << schema << " after " << step;
+        std::vector<TokenId> allowed;
+        for (std::size_t i = 0; i < mask.size(); ++i)
+          if (mask[i] && (i < 256 ? next() % 8 == 0 || i == '"' || i == '}' : true))
+            allowed.push_back(static_cast<TokenId>(i));
+        if (allowed.empty()) continue;
+        const std::string forced = matcher.jump_forward();
+        const TokenId token = allowed[next() % allowed.size()];
+        ASSERT_TRUE(matcher.accept(token));
+        const auto text = vocabulary->bytes(token);
+        if (!forced.empty()) {
+          ASSERT_TRUE(text.starts_with(forced) || forced.starts_with(text)) << forced << " against " << text;
+        }
+        taken.push_back(token);
+        if (next() % 5 == 0) {
+          const std::size_t back = next() % std::min<std::size_t>(taken.size() + 1, 4);
+          matcher.rollback(back);
+          taken.resize(taken.size() - back);
+          Matcher replay(*compiled);
+          for (const TokenId t : taken) ASSERT_TRUE(replay.accept(t));
+          ASSERT_EQ(testing::mask_of(matcher, *vocabulary), testing::mask_of(replay, *vocabulary));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octavo::grammar

@@ -1,0 +1,334 @@
+#include "grammar/json_text.h"
+
+#include <algorithm>
+#include <array>
+
+#include "grammar/limits.h"
+#include "grammar/unicode.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+ExprId hex_digit(Grammar& g) {
+  ByteSet set = ByteSet::range('0', '9');
+  for (unsigned c = 'a'; c <= 'f'; ++c) {
+    set.add(c);
+    set.add(c - 0x20);
+  }
+  return g.bytes(set);
+}
+
+ExprId byte_of(Grammar& g, std::string_view bytes) {
+  ByteSet set;
+  for (const char c : bytes) set.add(static_cast<unsigned char>(c));
+  return g.bytes(set);
+}
+
+CodePointSet plain_characters() {
+  CodePointSet set;
+  set.add(0x20, 0x21);
+  set.add(0x23, 0x5B);
+  set.add(0x5D, kCodePointMax);
+  return set;
+}
+
+}  // namespace
+
+ExprId string_character(Grammar& g) {
+  const ExprId hex = hex_digit(g), d = byte_of(g, "dD");
+  // \uXXXX below and above the surrogates, and pairs of surrogates.
+  const ExprId not_d = g.choice({g.byte_range('0', '9'), byte_of(g, "abcefABCEF")});
+  const ExprId low = g.byte_range('0', '7'), high = byte_of(g, "89abAB"), last = byte_of(g, "cdefCDEF");
+  const ExprId unicode = g.choice(
+      {g.sequence({g.literal("u"), not_d, hex, hex, hex}), g.sequence({g.literal("u"), d, low, hex, hex}),
+       g.sequence({g.literal("u"), d, high, hex, hex, g.literal("\\u"), d, last, hex, hex})});
+  const ExprId escape = g.sequence({g.literal("\\"), g.choice({byte_of(g, "\"\\/bfnrt"), unicode})});
+  return g.choice({code_point_expr(g, plain_characters()), escape});
+}
+
+ExprId content_character(Grammar& g) {
+  CodePointSet all;
+  all.add(0, kCodePointMax);
+  return code_point_expr(g, all);
+}
+
+std::optional<Automaton> spelled(const Automaton& contents) {
+  Automaton out;
+  out.states.resize(contents.states.size());
+  const auto byte = [](unsigned b) { return static_cast<std::uint8_t>(b); };
+  const auto add = [&] {
+    out.states.emplace_back();
+    return static_cast<StateId>(out.states.size() - 1);
+  };
+  const auto link = [&](StateId from, unsigned low, unsigned high, StateId to) {
+    out.states[from].edges.push_back({Symbol::bytes, byte(low), byte(high), 0, to});
+  };
+  for (StateId s = 0; s < contents.states.size(); ++s) {
+    if (out.states.size() > kDfaStatesMax) return std::nullopt;
+    out.states[s].accepting = contents.states[s].accepting;
+    std::array<StateId, 0x20> control;
+    control.fill(kNoState);
+    StateId quote = kNoState, backslash = kNoState;
+    for (const Edge& edge : contents.states[s].edges) {
+      for (unsigned b = edge.low; b <= std::min<unsigned>(edge.high, 0x1F); ++b) control[b] = edge.target;
+      if (edge.low <= '"' && '"' <= edge.high) quote = edge.target;
+      if (edge.low <= '\\' && '\\' <= edge.high) backslash = edge.target;
+      constexpr std::array<std::array<unsigned, 2>, 3> kPlain = {{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xFF}}};
+      for (const auto& [low, high] : kPlain)
+        if (const unsigned a = std::max<unsigned>(low, edge.low), b = std::min<unsigned>(high, edge.high);
+            a <= b)
+          link(s, a, b, edge.target);
+    }
+    const bool any_control = std::ranges::any_of(control, [](StateId t) { return t != kNoState; });
+    if (quote == kNoState && backslash == kNoState && !any_control) continue;
+    const StateId escape = add();
+    link(s, '\\', '\\', escape);
+    if (quote != kNoState) link(escape, '"', '"', quote);
+    if (backslash != kNoState) link(escape, '\\', '\\', backslash);
+    constexpr std::string_view kNames = "bfnrt", kValues = "\b\f\n\r\t";
+    for (std::size_t i = 0; i < kNames.size(); ++i)
+      if (const StateId to = control[static_cast<std::size_t>(kValues[i])]; to != kNoState)
+        link(escape, static_cast<unsigned>(kNames[i]), static_cast<unsigned>(kNames[i]), to);
+    if (!any_control) continue;
+    const StateId u = add(), zero = add(), zeros = add();
+    link(escape, 'u', 'u', u);
+    link(u, '0', '0', zero);
+    link(zero, '0', '0', zeros);
+    for (unsigned high = 0; high < 2; ++high) {
+      const StateId digit = add();
+      link(zeros, '0' + high, '0' + high, digit);
+      for (unsigned low = 0; low < 16; ++low) {
+        const StateId to = control[high * 16 + low];
+        if (to == kNoState) continue;
+        if (low < 10) link(digit, '0' + low, '0' + low, to);
+        if (low >= 10) link(digit, 'A' + low - 10, 'A' + low - 10, to);
+        if (low >= 10) link(digit, 'a' + low - 10, 'a' + low - 10, to);
+      }
+    }
+  }
+  for (State& state : out.states) std::ranges::sort(state.edges);
+  return minimize(trim(out));
+}
+
+// --- numbers ---
+
+namespace {
+
+// Builds languages of unsigned decimal texts int[.fraction] that compare with a bound.
+class NumberTexts {
+ public:
+  NumberTexts(Grammar& grammar, bool fractions) : g_(grammar), fractions_(fractions) {}
+
+  ExprId digit(unsigned low = 0, unsigned high = 9) { return g_.byte_range('0' + low, '0' + high); }
+  ExprId digits() { return g_.repeat(digit(), 0, kUnbounded); }
+  ExprId any_fraction() {
+    return fractions_ ? g_.optional(g_.sequence({g_.literal("."), digit(), digits()})) : g_.empty();
+  }
+  ExprId any_integer() { return g_.choice({g_.literal("0"), g_.sequence({digit(1), digits()})}); }
+  ExprId any() { return g_.sequence({any_integer(), any_fraction()}); }
+
+  // All texts of values below the bound, or equal to it unless exclusive.
+  ExprId at_most(const Decimal& bound, bool exclusive) {
+    const std::string whole = bound.integer.empty() ? "0" : bound.integer;
+    std::vector<ExprId> out;
+    if (whole.size() > 1) {
+      out.push_back(g_.sequence({digit(), any_fraction()}));
+      if (whole.size() > 2)
+        out.push_back(g_.sequence(
+            {digit(1), g_.repeat(digit(), 1, static_cast<std::uint32_t>(whole.size() - 2)), any_fraction()}));
+    }
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      const auto d = static_cast<unsigned>(whole[i] - '0');
+      const unsigned least = i == 0 && whole.size() > 1 ? 1 : 0;
+      if (d > least)
+        out.push_back(g_.sequence({g_.literal(whole.substr(0, i)), digit(least, d - 1),
+                                   rest(whole.size() - i - 1), any_fraction()}));
+    }
+    out.push_back(g_.sequence({g_.literal(whole), fraction_at_most(bound.fraction, exclusive)}));
+    return g_.choice(std::move(out));
+  }
+
+  ExprId at_least(const Decimal& bound, bool exclusive) {
+    const std::string whole = bound.integer.empty() ? "0" : bound.integer;
+    const auto size = static_cast<std::uint32_t>(whole.size());
+    std::vector<ExprId> out{g_.sequence({digit(1), g_.repeat(digit(), size, kUnbounded), any_fraction()})};
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      if (const auto d = static_cast<unsigned>(whole[i] - '0'); d < 9)
+        out.push_back(g_.sequence(
+            {g_.literal(whole.substr(0, i)), digit(d + 1), rest(whole.size() - i - 1), any_fraction()}));
+    out.push_back(g_.sequence({g_.literal(whole), fraction_at_least(bound.fraction, exclusive)}));
+    return g_.choice(std::move(out));
+  }
+
+ private:
+  ExprId rest(std::size_t count) {
+    return g_.repeat(digit(), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count));
+  }
+
+  ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kUnbounded); }
+
+  // What may follow the bound's own integer part.
+  ExprId fraction_at_most(const std::string& bound, bool exclusive) {
+    std::vector<ExprId> out;
+    if (!bound.empty() || !exclusive) out.push_back(g_.empty());
+    if (!fractions_) return g_.choice(std::move(out));
+    if (bound.empty() && !exclusive) out.push_back(g_.sequence({g_.literal(".0"), zeros()}));
+    for (std::size_t i = 0; i < bound.size(); ++i) {
+      const std::string prefix = fmt::format(".{}", bound.substr(0, i));
+      if (i > 0) out.push_back(g_.literal(prefix));
+      if (const auto d = static_cast<unsigned>(bound[i] - '0'); d > 0)
+        out.push_back(g_.sequence({g_.literal(prefix), digit(0, d - 1), digits()}));
+    }
+    if (!bound.empty() && !exclusive)
+      out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), zeros()}));
+    return g_.choice(std::move(out));
+  }
+
+  ExprId fraction_at_least(const std::string& bound, bool exclusive) {
+    std::vector<ExprId> out;
+    if (bound.empty() && !exclusive) return any_fraction();
+    if (!fractions_) return g_.nothing();
+    for (std::size_t i = 0; i < bound.size(); ++i)
+      if (const auto d = static_cast<unsigned>(bound[i] - '0'); d < 9)
+        out.push_back(
+            g_.sequence({g_.literal(fmt::format(".{}", bound.substr(0, i))), digit(d + 1), digits()}));
+    const ExprId more = exclusive ? g_.sequence({digits(), digit(1), digits()}) : digits();
+    out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), more}));
+    return g_.choice(std::move(out));
+  }
+
+  Grammar& g_;
+  const bool fractions_;
+};
+
+// Unsigned decimal texts whose value is a multiple of divisor / 10^scale.
+Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions) {
+  Automaton out;
+  const auto add_block = [&] {
+    const auto first = static_cast<StateId>(out.states.size());
+    out.states.resize(out.states.size() + divisor);
+    return first;
+  };
+  const auto link = [&](StateId from, unsigned byte, StateId to) {
+    out.states[from].edges.push_back(
+        {Symbol::bytes, static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), 0, to});
+  };
+  // Whether remainder r is divisible once the digits missing from the scale are filled up with zeros.
+  const auto divides = [&](std::uint32_t r, std::size_t missing) {
+    for (; missing > 0; --missing) r = r * 10 % divisor;
+    return r == 0;
+  };
+  out.states.resize(2);  // the start, and a leading zero
+  const StateId zero = 1, whole = add_block();
+  std::vector<StateId> after_digits;  // blocks: the point and this many digits have been read
+  if (fractions)
+    for (std::size_t j = 0; j <= scale + 1; ++j) after_digits.push_back(add_block());
+  out.states[zero].accepting = true;
+  link(0, '0', zero);
+  for (unsigned d = 1; d < 10; ++d) link(0, '0' + d, whole + d % divisor);
+  if (fractions) link(zero, '.', after_digits[0]);
+  for (std::uint32_t r = 0; r < divisor; ++r) {
+    out.states[whole + r].accepting = divides(r, scale);
+    if (fractions) link(whole + r, '.', after_digits[0] + r);
+    for (unsigned d = 0; d < 10; ++d) link(whole + r, '0' + d, whole + (r * 10 + d) % divisor);
+    for (std::size_t j = 0; j < after_digits.size(); ++j) {
+      const StateId state = after_digits[j] + r;
+      const std::size_t read = std::min(j, scale);
+      out.states[state].accepting = j > 0 && divides(r, scale - read);
+      if (j >= scale)
+        link(state, '0', after_digits[scale + 1] + r);
+      else
+        for (unsigned d = 0; d < 10; ++d) link(state, '0' + d, after_digits[j + 1] + (r * 10 + d) % divisor);
+    }
+  }
+  for (State& state : out.states) std::ranges::sort(state.edges);
+  return minimize(trim(out));
+}
+
+std::optional<std::uint64_t> small(const std::string& digits) {
+  std::uint64_t value = 0;
+  for (const char c : digits) {
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+    if (value > kMultipleOfMax) return std::nullopt;
+  }
+  return value;
+}
+
+// The unsigned texts between two bounds on the absolute value.
+std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
+                                                   const std::optional<NumberLimits::Bound>& least,
+                                                   const std::optional<NumberLimits::Bound>& most) {
+  Grammar g;
+  NumberTexts texts(g, limits.fractions);
+  std::vector<ExprId> factors;
+  if (least && (!least->value.is_zero() || least->exclusive))
+    factors.push_back(texts.at_least(least->value, least->exclusive));
+  if (most) factors.push_back(texts.at_most(most->value, most->exclusive));
+  if (factors.empty()) factors.push_back(texts.any());
+  if (!limits.integers)
+    factors.push_back(
+        g.sequence({texts.any_integer(), g.literal("."), texts.digits(), texts.digit(1), texts.digits()}));
+  std::optional<Automaton> all;
+  for (const ExprId factor : factors) {
+    auto next = regular_automaton(g, factor, kDfaStatesMax);
+    if (next && all) next = combine(*all, *next, Combine::intersection, kDfaStatesMax);
+    if (!next) return std::unexpected(NumberProblem::too_large);
+    all = std::move(next);
+  }
+  for (const Decimal& multiple : limits.multiples) {
+    const std::size_t scale = multiple.fraction.size();
+    const auto divisor = small(*multiple.scaled(scale));
+    if (!divisor || scale > 20) return std::unexpected(NumberProblem::multiple_of);
+    all = combine(*all, multiples_of(static_cast<std::uint32_t>(*divisor), scale, limits.fractions),
+                  Combine::intersection, kDfaStatesMax);
+    if (!all) return std::unexpected(NumberProblem::too_large);
+  }
+  return *std::move(all);
+}
+
+}  // namespace
+
+std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits& limits) {
+  NumberTexts texts(g, limits.fractions);
+  if (!limits.min && !limits.max && limits.multiples.empty() && limits.integers) {
+    const ExprId sign = g.optional(g.literal("-"));
+    if (!limits.fractions) return g.sequence({sign, texts.any_integer()});
+    const ExprId exponent =
+        g.sequence({byte_of(g, "eE"), g.optional(byte_of(g, "+-")), texts.digit(), texts.digits()});
+    return g.sequence({sign, texts.any(), g.optional(exponent)});
+  }
+  using Bound = NumberLimits::Bound;
+  const auto flip = [](const std::optional<Bound>& bound) -> std::optional<Bound> {
+    return bound ? std::optional(Bound{bound->value.negated(), bound->exclusive}) : std::nullopt;
+  };
+  const auto non_negative = [](const std::optional<Bound>& bound) {
+    return bound && !bound->value.negative ? bound : std::nullopt;
+  };
+  std::vector<ExprId> signs;
+  for (const bool negative : {false, true}) {
+    const std::optional<Bound> least = negative ? flip(limits.max) : limits.min,
+                               most = negative ? flip(limits.min) : limits.max;
+    if (most && most->value.negative) continue;
+    auto texts_of = magnitudes(limits, non_negative(least), most);
+    if (!texts_of) return std::unexpected(texts_of.error());
+    const ExprId body = g.leaf(*std::move(texts_of));
+    signs.push_back(negative ? g.sequence({g.literal("-"), body}) : body);
+  }
+  return g.choice(std::move(signs));
+}
+
+bool within(const NumberLimits& limits, const Decimal& value) {
+  if (limits.min && (value < limits.min->value || (limits.min->exclusive && value == limits.min->value)))
+    return false;
+  if (limits.max && (value > limits.max->value || (limits.max->exclusive && value == limits.max->value)))
+    return false;
+  if (value.is_integer() ? !limits.integers : !limits.fractions) return false;
+  return std::ranges::all_of(limits.multiples, [&](const Decimal& multiple) {
+    const std::size_t scale = std::max(value.fraction.size(), multiple.fraction.size());
+    const auto divisor = small(*multiple.scaled(scale));
+    return divisor && remainder(*value.scaled(scale), *divisor) == 0;
+  });
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,233 @@
+#include "grammar/json_value.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "grammar/limits.h"
+#include "grammar/unicode.h"
+
+namespace octavo::grammar {
+
+Json::Json() = default;
+Json::Json(const Json&) = default;
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
+
+const Json* Json::find(std::string_view key) const {
+  const auto it = std::ranges::find(members, key, &std::pair<std::string, Json>::first);
+  return it == members.end() ? nullptr : &it->second;
+}
+
+namespace {
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view field) : text_(text), field_(field) {}
+
+  Result<Json> parse() {
+    if (text_.size() > kSourceBytesMax)
+      return invalid(field_, "JSON: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
+    if (const auto bad = invalid_utf8(text_))
+      return invalid(field_, "JSON: invalid UTF-8 at offset {}", *bad);
+    Json value;
+    TRY_VOID(read(value, 1));
+    skip_space();
+    if (at_ != text_.size()) return error("text after the value");
+    return value;
+  }
+
+ private:
+  template <class... Args>
+  std::unexpected<Error> error(fmt::format_string<Args...> text, Args&&... args) const {
+    return invalid(field_, "JSON: {} at offset {}", fmt::format(text, std::forward<Args>(args)...), at_);
+  }
+  void skip_space() {
+    while (at_ < text_.size() && std::string_view(" \t\n\r").contains(text_[at_])) ++at_;
+  }
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
+
+  Result<void> read(Json& value, int depth) {
+    skip_space();
+    if (depth > kJsonDepthMax) return error("nesting beyond {} levels", kJsonDepthMax);
+    value.offset = at_;
+    if (take("{")) return read_object(value, depth);
+    if (take("[")) return read_array(value, depth);
+    if (take("\"")) {
+      value.kind = Json::Kind::string;
+      return read_string(value.text);
+    }
+    if (take("null")) return {};
+    if (const bool yes = take("true"); yes || take("false")) {
+      value.kind = Json::Kind::boolean;
+      value.boolean = yes;
+      return {};
+    }
+    return read_number(value);
+  }
+
+  Result<void> read_object(Json& value, int depth) {
+    value.kind = Json::Kind::object;
+    skip_space();
+    if (take("}")) return {};
+    std::unordered_set<std::string> keys;
+    do {
+      skip_space();
+      std::string key;
+      if (!take("\"")) return error("a key was expected");
+      TRY_VOID(read_string(key));
+      if (!keys.insert(key).second) return error("the key '{}' occurs twice", key);
+      skip_space();
+      if (!take(":")) return error("':' was expected");
+      value.members.emplace_back(std::move(key), Json{});
+      TRY_VOID(read(value.members.back().second, depth + 1));
+      skip_space();
+    } while (take(","));
+    if (!take("}")) return error("',' or '}}' was expected");
+    return {};
+  }
+
+  Result<void> read_array(Json& value, int depth) {
+    value.kind = Json::Kind::array;
+    skip_space();
+    if (take("]")) return {};
+    do {
+      value.items.emplace_back();
+      TRY_VOID(read(value.items.back(), depth + 1));
+      skip_space();
+    } while (take(","));
+    if (!take("]")) return error("',' or ']' was expected");
+    return {};
+  }
+
+  Result<void> read_string(std::string& out) {
+    while (!take("\"")) {
+      if (at_ == text_.size()) return error("a string without end");
+      const char c = text_[at_];
+      if (static_cast<unsigned char>(c) < 0x20) return error("a control character in a string");
+      if (c != '\\') {
+        out.push_back(c);
+        ++at_;
+        continue;
+      }
+      ++at_;
+      constexpr std::string_view kNames = "\"\\/bfnrt", kValues = "\"\\/\b\f\n\r\t";
+      if (const auto i = kNames.find(peek()); i != std::string_view::npos && peek() != '\0') {
+        out.push_back(kValues[i]);
+        ++at_;
+        continue;
+      }
+      if (!take("u")) return error("an unknown escape");
+      auto c1 = hex4();
+      if (!c1) return error("\\u without four hexadecimal digits");
+      if (*c1 >= 0xD800 && *c1 < 0xDC00 && take("\\u")) {
+        const auto c2 = hex4();
+        if (!c2 || *c2 < 0xDC00 || *c2 > 0xDFFF) return error("a lone surrogate");
+        c1 = 0x10000 + ((*c1 - 0xD800) << 10) + (*c2 - 0xDC00);
+      }
+      if (*c1 >= 0xD800 && *c1 < 0xE000) return error("a lone surrogate");
+      append_utf8(out, *c1);
+    }
+    return {};
+  }
+
+  std::optional<std::uint32_t> hex4() {
+    if (at_ + 4 > text_.size()) return std::nullopt;
+    std::uint32_t value = 0;
+    for (int i = 0; i < 4; ++i) {
+      const auto digit = std::string_view("0123456789abcdef")
+                             .find(static_cast<char>(text_[at_ + static_cast<std::size_t>(i)] | 0x20));
+      if (digit == std::string_view::npos) return std::nullopt;
+      value = value * 16 + static_cast<std::uint32_t>(digit);
+    }
+    at_ += 4;
+    return value;
+  }
+
+  bool digits() {
+    const std::size_t start = at_;
+    while (peek() >= '0' && peek() <= '9') ++at_;
+    return at_ > start;
+  }
+
+  Result<void> read_number(Json& value) {
+    const std::size_t start = at_;
+    take("-");
+    if (!take("0") && !digits()) return error("a value was expected");
+    if (take(".") && !digits()) return error("a digit was expected");
+    if (take("e") || take("E")) {
+      if (!take("+")) take("-");
+      if (!digits()) return error("a digit was expected");
+    }
+    value.kind = Json::Kind::number;
+    value.text = text_.substr(start, at_ - start);
+    return {};
+  }
+
+  std::string_view text_, field_;
+  std::size_t at_ = 0;
+};
+
+void write(const Json& value, std::string& out) {
+  switch (value.kind) {
+    case Json::Kind::null:
+      out += "null";
+      break;
+    case Json::Kind::boolean:
+      out += value.boolean ? "true" : "false";
+      break;
+    case Json::Kind::number:
+      out += value.text;
+      break;
+    case Json::Kind::string:
+      out += fmt::format("\"{}\"", json_escape(value.text));
+      break;
+    case Json::Kind::array:
+      out += '[';
+      for (std::size_t i = 0; i < value.items.size(); ++i) {
+        if (i > 0) out += ',';
+        write(value.items[i], out);
+      }
+      out += ']';
+      break;
+    case Json::Kind::object:
+      out += '{';
+      for (std::size_t i = 0; i < value.members.size(); ++i) {
+        if (i > 0) out += ',';
+        out += fmt::format("\"{}\":", json_escape(value.members[i].first));
+        write(value.members[i].second, out);
+      }
+      out += '}';
+      break;
+  }
+}
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, std::string_view field) { return Parser(text, field).parse(); }
+
+std::string json_escape(std::string_view content) {
+  std::string out;
+  for (const char c : content) {
+    if (const auto i = std::string_view("\"\\\b\f\n\r\t").find(c); i != std::string_view::npos) {
+      out.push_back('\\');
+      out.push_back("\"\\bfnrt"[i]);
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+std::string to_text(const Json& value) {
+  std::string out;
+  write(value, out);
+  return out;
+}
+
+}  // namespace octavo::grammar

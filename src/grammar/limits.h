@@ -1,0 +1,42 @@
+// Every bound of this room in one place. Reaching one is an error that names it, never a looser grammar.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace octavo::grammar {
+
+inline constexpr std::size_t kSourceBytesMax = 8u << 20;    // one regex, EBNF text or JSON Schema
+inline constexpr int kNestingMax = 100;                     // groups inside one another in a regex or EBNF
+inline constexpr int kJsonDepthMax = 200;                   // levels of a JSON text
+inline constexpr int kExprDepthMax = 400;                   // levels of an expression tree
+inline constexpr std::size_t kExprsMax = 2'000'000;         // expressions of one grammar
+inline constexpr std::size_t kRulesMax = 50'000;            // rules of one grammar
+inline constexpr std::uint32_t kRepeatMax = 1'000'000'000;  // bounds of {m,n}
+
+// A repetition is unrolled into automaton states up to this size, and counted at run time beyond it.
+inline constexpr std::size_t kUnrollStatesMax = 48;
+
+inline constexpr std::size_t kNfaStatesMax = 400'000;  // states of one grammar before determinization
+inline constexpr std::size_t kDfaStatesMax = 50'000;   // states of one regular language inside a schema
+// Determinization gives up (and the parser follows sets of states) when it makes more than
+// kDfaGrowthMax * states + kDfaSlackStates states.
+inline constexpr std::size_t kDfaGrowthMax = 2;
+inline constexpr std::size_t kDfaSlackStates = 400;
+inline constexpr std::size_t kMinimizeStatesMax = 20'000;  // cyclic automata beyond this stay as they are
+
+inline constexpr std::size_t kTokenBytesMax = 4096;   // one vocabulary entry
+inline constexpr std::size_t kItemsMax = 20'000;      // parallel readings of one text
+inline constexpr std::size_t kShareStatesMax = 4000;  // size of a rule whose masks are shared across grammars
+
+inline constexpr std::size_t kSchemaStatesMax =
+    500'000;                                   // of all patterns and formats of one schema together
+inline constexpr int kSubschemasMax = 20'000;  // different conjunctions of subschemas in one JSON Schema
+inline constexpr int kAlternativesMax = 512;   // branches of one subschema after distribution
+inline constexpr int kSchemaDepthMax = 100;    // allOf, anyOf, not, $ref inside one another
+inline constexpr int kPatternGroupsMax = 5;    // patternProperties that constrain one object
+inline constexpr std::uint32_t kMultipleOfMax = 2000;  // integer part of a multipleOf automaton
+inline constexpr std::size_t kNumberDigitsMax = 400;   // digits of a numeric bound
+inline constexpr std::size_t kGraphNodesMax = 20'000;  // nodes of the automaton of one object or array
+
+}  // namespace octavo::grammar

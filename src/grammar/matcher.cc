@@ -1,0 +1,118 @@
+#include "grammar/matcher.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace octavo::grammar {
+
+namespace {
+constexpr std::size_t kJumpBytesMax = 4096;
+}
+
+Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar) : grammar_(std::move(grammar)) {
+  const std::scoped_lock lock(grammar_->mutex_);
+  configs_.push_back(grammar_->table_->states().start());
+  epoch_ = grammar_->epoch_;
+}
+
+Result<std::unique_lock<std::mutex>> Matcher::enter() {
+  std::unique_lock lock(grammar_->mutex_);
+  const CompiledGrammar& g = *grammar_;
+  if (g.table_->byte_size() > g.parser_bytes_max_) {
+    g.table_ = std::make_unique<MaskTable>(g.tables_, *g.vocabulary_);
+    ++g.epoch_;
+  }
+  if (epoch_ == g.epoch_) return lock;
+  epoch_ = g.epoch_;
+  configs_.assign(1, g.table_->states().start());
+  for (const TokenId token : tokens_) configs_.push_back(g.table_->step_token(current(), token));
+  if (g.table_->byte_size() > g.parser_bytes_max_)
+    return failure(ErrorCode::resource_exhausted,
+                   "the grammar's parser needs more than {} bytes for this text", g.parser_bytes_max_);
+  return lock;
+}
+
+Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
+  const std::size_t words = grammar_->vocabulary_->mask_words();
+  CHECK(mask.size() >= words, "a mask of {} words for a vocabulary of {}", mask.size(),
+        grammar_->vocabulary_->size());
+  std::ranges::fill(mask.subspan(words), 0);
+  const auto used = mask.first(words);
+  if (terminated_) {
+    std::ranges::fill(used, 0);
+    return failure(ErrorCode::internal, "the text has ended, no token may follow");
+  }
+  {
+    TRY(const auto lock, enter());
+    grammar_->table_->fill(current(), used);
+  }
+  if (std::ranges::all_of(used, [](std::int32_t word) { return word == 0; }))
+    return failure(ErrorCode::resource_exhausted,
+                   "no token of the vocabulary continues the text after {} tokens", tokens_.size());
+  return {};
+}
+
+bool Matcher::accept(TokenId token) {
+  const Vocabulary& vocabulary = *grammar_->vocabulary_;
+  if (terminated_ || !vocabulary.contains(token)) return false;
+  const auto lock = enter();
+  if (!lock) return false;
+  MaskTable& table = *grammar_->table_;
+  if (vocabulary.is_eos(token) && table.states().accepting(current())) {
+    terminated_ = true;
+    tokens_.push_back(token);
+    configs_.push_back(current());
+    return true;
+  }
+  const ConfigId next = table.step_token(current(), token);
+  if (next == kDeadConfig) return false;
+  tokens_.push_back(token);
+  configs_.push_back(next);
+  return true;
+}
+
+void Matcher::rollback(std::size_t tokens) {
+  if (tokens == 0) return;
+  tokens_.resize(tokens_.size() - std::min(tokens, tokens_.size()));
+  configs_.resize(tokens_.size() + 1);
+  terminated_ = false;
+}
+
+std::string Matcher::jump_forward() {
+  std::string forced;
+  if (terminated_) return forced;
+  const auto lock = enter();
+  if (!lock) return forced;
+  ParseStates& states = grammar_->table_->states();
+  ConfigId at = current();
+  while (forced.size() < kJumpBytesMax) {
+    const int byte = states.forced_byte(at);
+    if (byte < 0) break;
+    forced.push_back(static_cast<char>(byte));
+    at = states.step(at, static_cast<std::uint8_t>(byte));
+  }
+  return forced;
+}
+
+TokenId Matcher::forced_token() {
+  std::vector<std::int32_t> mask(grammar_->vocabulary_->mask_words());
+  if (!fill_mask(mask)) return -1;
+  TokenId found = -1;
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    const auto word = static_cast<std::uint32_t>(mask[i]);
+    if (word == 0) continue;
+    if (found >= 0 || !std::has_single_bit(word)) return -1;
+    found = static_cast<TokenId>(i * 32 + static_cast<std::size_t>(std::countr_zero(word)));
+  }
+  return found;
+}
+
+bool Matcher::can_terminate() {
+  if (terminated_) return true;
+  const auto lock = enter();
+  return lock && grammar_->table_->states().accepting(current());
+}
+
+}  // namespace octavo::grammar

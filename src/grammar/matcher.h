@@ -1,0 +1,53 @@
+// One text under a grammar: which tokens may come next, and what has come so far.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "grammar/compiled_grammar.h"
+
+namespace octavo::grammar {
+
+// Copying forks. Different matchers may be used from different threads, also of one grammar.
+class Matcher {
+ public:
+  explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
+
+  // Sets bit i % 32 of word i / 32 exactly for the tokens i that accept() would take. `mask` has at least
+  // vocabulary().mask_words() words; words beyond are cleared. An error when no token may follow, which ends
+  // the request: nothing may be sampled.
+  Result<void> fill_mask(std::span<std::int32_t> mask);
+
+  // Takes the token, or returns false and stays as it was. An end-of-text token is taken where the text may
+  // end and terminates the matcher.
+  bool accept(TokenId token);
+
+  // Takes back the last `tokens` accepted tokens; as many as there are at most.
+  void rollback(std::size_t tokens);
+
+  // The bytes that must come next, whatever is sampled; "" when there is a choice or the text may end.
+  std::string jump_forward();
+  // The token that must come next, or -1: appending it without a forward pass changes nothing.
+  TokenId forced_token();
+
+  bool can_terminate();
+  bool is_terminated() const { return terminated_; }
+  std::size_t accepted() const { return tokens_.size(); }
+
+ private:
+  // Locks the grammar and brings this matcher's configurations up to its epoch.
+  Result<std::unique_lock<std::mutex>> enter();
+  ConfigId current() const { return configs_.back(); }
+
+  std::shared_ptr<const CompiledGrammar> grammar_;
+  std::vector<TokenId> tokens_;
+  std::vector<ConfigId> configs_;  // before the first token and after each
+  std::uint64_t epoch_ = 0;
+  bool terminated_ = false;
+};
+
+}  // namespace octavo::grammar

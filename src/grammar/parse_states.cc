@@ -1,0 +1,331 @@
+#include "grammar/parse_states.h"
+
+#include <algorithm>
+
+#include "grammar/limits.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+constexpr ConfigId kUnknownMove = UINT32_MAX;
+
+std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
+  h = (h ^ value) * 0x9E3779B97F4A7C15ull;
+  return h ^ (h >> 32);
+}
+
+std::uint64_t hash_of(Item item) { return mix(0x51, (std::uint64_t{item.state} << 32) | item.stack); }
+
+std::uint64_t hash_of(std::span<const Item> items) {
+  std::uint64_t h = items.size();
+  for (const Item item : items) h = mix(h, hash_of(item));
+  return h;
+}
+
+void sort_unique(std::vector<Item>& items) {
+  std::ranges::sort(items);
+  items.erase(std::ranges::unique(items).begin(), items.end());
+}
+
+}  // namespace
+
+ParseStates::ParseStates(const Tables& tables)
+    : tables_(tables),
+      counter_base_(static_cast<StateId>(tables.states.size())),
+      fresh_of_rule_(tables.rules.size(), 0) {
+  configs_.push_back({0, 0, 0, 0, UINT32_MAX, true, false, false});
+  intern_stack({{kAcceptState, 0}});
+  intern_stack({{kEscapeState, 0}});
+  start_ = config_of({{start_of(tables.root), kRootStack}});
+}
+
+StateId ParseStates::counter_state(const Counter& counter) {
+  const std::uint64_t hash = mix(mix(counter.rule, counter.min), counter.max);
+  const std::uint32_t index = counter_table_.find_or_add(
+      hash, [&](std::uint32_t i) { return counters_[i] == counter; },
+      [&] {
+        byte_size_ += sizeof(Counter) + 16;
+        counters_.push_back(counter);
+        return static_cast<std::uint32_t>(counters_.size() - 1);
+      });
+  return counter_base_ + index;
+}
+
+StateId ParseStates::start_of(RuleId rule) {
+  const Tables::RuleRow& row = tables_.rules[rule];
+  return row.counted ? counter_state({rule, row.min, row.max}) : row.start;
+}
+
+bool ParseStates::ends(StateId state) const {
+  if (state >= kEscapeState) return false;
+  return is_counter(state) ? counter(state).max == 0 : tables_.ends(state);
+}
+
+std::uint32_t ParseStates::append(std::span<const Item> items) {
+  const auto first = static_cast<std::uint32_t>(items_.size());
+  items_.insert(items_.end(), items.begin(), items.end());
+  byte_size_ += items.size_bytes();
+  return first;
+}
+
+StackId ParseStates::intern_stack(const std::vector<Item>& returns) {
+  return stack_table_.find_or_add(
+      hash_of(std::span(returns)), [&](StackId id) { return std::ranges::equal(this->returns(id), returns); },
+      [&] {
+        byte_size_ += sizeof(Stack);
+        stacks_.push_back({append(returns), static_cast<std::uint32_t>(returns.size())});
+        return static_cast<StackId>(stacks_.size() - 1);
+      });
+}
+
+ConfigId ParseStates::config_of(std::vector<Item> items) {
+  if (items.empty()) return kDeadConfig;
+  sort_unique(items);
+  if (items.size() > kItemsMax) {
+    overflowed_ = true;
+    return kDeadConfig;
+  }
+  return config_table_.find_or_add(
+      hash_of(std::span<const Item>(items)),
+      [&](ConfigId id) { return std::ranges::equal(kernel(id), items); },
+      [&] {
+        byte_size_ += sizeof(Config);
+        Config config{};
+        config.kernel = append(items);
+        config.kernel_count = static_cast<std::uint32_t>(items.size());
+        configs_.push_back(config);
+        return static_cast<ConfigId>(configs_.size() - 1);
+      });
+}
+
+bool ParseStates::only_escapes(ConfigId config) const {
+  const auto items = kernel(config);
+  return items.size() == 1 && items[0].state == kEscapeState;
+}
+
+void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left) {
+  if (ends(state)) {
+    // Stacks never hold items that have ended (call() sees to it), so one step is enough.
+    const auto items = returns(stack);
+    out.insert(out.end(), items.begin(), items.end());
+  } else if (calls_left > 0 && state < counter_base_ && tables_.only_calls(state)) {
+    for (const Edge& edge : tables_.call_edges(state)) {
+      const auto below = returns(stack);
+      const StackId inner = ends(edge.target) ? intern_stack({below.begin(), below.end()}) : intern_stack({{edge.target, stack}});
+      arrive(start_of(edge.ref), inner, out, calls_left - 1);
+      if (tables_.rules[edge.ref].nullable) arrive(edge.target, stack, out, calls_left - 1);
+    }
+  } else {
+    out.push_back({state, stack});
+  }
+}
+
+ConfigId ParseStates::step(ConfigId id, std::uint8_t byte) {
+  if (id == kDeadConfig) return kDeadConfig;
+  const std::uint8_t cls = tables_.byte_class[byte];
+  if (configs_[id].moves == UINT32_MAX) {
+    closed(id);
+    configs_[id].moves = static_cast<std::uint32_t>(moves_.size());
+    moves_.resize(moves_.size() + static_cast<std::size_t>(tables_.classes), kUnknownMove);
+    byte_size_ += static_cast<std::size_t>(tables_.classes) * sizeof(ConfigId);
+  }
+  const std::size_t slot = configs_[id].moves + cls;
+  if (moves_[slot] != kUnknownMove) return moves_[slot];
+  std::vector<Item> out;
+  const Config& config = configs_[id];
+  for (std::uint32_t i = config.scan; i < config.scan + config.scan_count; ++i)
+    for (const Edge& edge : tables_.byte_edges(items_[i].state))
+      if (edge.low <= byte && byte <= edge.high) arrive(edge.target, items_[i].stack, out);
+  const ConfigId next = config_of(std::move(out));
+  return moves_[slot] = next;
+}
+
+ConfigId ParseStates::step_token(ConfigId id, TokenId token) {
+  std::vector<Item> out;
+  const Config& config = closed(id);
+  for (std::uint32_t i = config.scan; i < config.scan + config.scan_count; ++i)
+    for (const Edge& edge : tables_.token_edges(items_[i].state))
+      if (tables_.tokens[edge.ref] == token) arrive(edge.target, items_[i].stack, out);
+  return config_of(std::move(out));
+}
+
+std::vector<TokenId> ParseStates::tokens(ConfigId id) {
+  std::vector<TokenId> out;
+  const Config& config = closed(id);
+  for (std::uint32_t i = config.scan; i < config.scan + config.scan_count; ++i)
+    for (const Edge& edge : tables_.token_edges(items_[i].state)) out.push_back(tables_.tokens[edge.ref]);
+  return out;
+}
+
+int ParseStates::forced_byte(ConfigId id) {
+  int forced = -1;
+  const Config& config = closed(id);
+  if (config.accepting) return -1;
+  for (std::uint32_t i = config.scan; i < config.scan + config.scan_count; ++i) {
+    if (!tables_.token_edges(items_[i].state).empty()) return -1;
+    for (const Edge& edge : tables_.byte_edges(items_[i].state)) {
+      if (edge.low != edge.high || (forced >= 0 && forced != edge.low)) return -1;
+      forced = edge.low;
+    }
+  }
+  return forced;
+}
+
+const ParseStates::Config& ParseStates::closed(ConfigId id) {
+  if (!configs_[id].closed) close(id);
+  return configs_[id];
+}
+
+// --- closure: everything that can be reached without reading ---
+
+void ParseStates::close(ConfigId id) {
+  InternTable seen;
+  seen_ = &seen;
+  seen_items_.clear();
+  scan_.clear();
+  accepting_ = escapes_ = false;
+  for (const Item item : kernel(id)) push(item);
+  while (!work_.empty()) {
+    const Item item = work_.back();
+    work_.pop_back();
+    expand(item);
+  }
+  finish_stacks();
+  for (Item& item : scan_)
+    if (item.stack & kFreshBit) item.stack = fresh_[item.stack & ~kFreshBit].id;
+  sort_unique(scan_);
+  for (const FreshStack& stack : fresh_) fresh_of_rule_[stack.rule] = 0;
+  fresh_.clear();
+
+  Config& config = configs_[id];
+  config.scan = append(scan_);
+  config.scan_count = static_cast<std::uint32_t>(scan_.size());
+  config.accepting = accepting_;
+  config.escapes = escapes_;
+  config.closed = true;
+}
+
+void ParseStates::push(Item item) {
+  if (item.state == kAcceptState) {
+    accepting_ = true;
+  } else if (item.state == kEscapeState) {
+    escapes_ = true;
+  } else if (seen_items_.size() >= 4 * kItemsMax) {
+    overflowed_ = true;
+  } else {
+    seen_->find_or_add(
+        hash_of(item), [&](std::uint32_t i) { return seen_items_[i] == item; },
+        [&] {
+          seen_items_.push_back(item);
+          work_.push_back(item);
+          return static_cast<std::uint32_t>(seen_items_.size() - 1);
+        });
+  }
+}
+
+void ParseStates::expand(Item item) {
+  if (is_counter(item.state)) {
+    const Counter now = counter(item.state);
+    if (now.min == 0) leave(item.stack);
+    if (now.max == 0) return;
+    const Counter after{now.rule, now.min - (now.min > 0), now.max == kUnbounded ? kUnbounded : now.max - 1};
+    return call(tables_.rules[now.rule].body, counter_state(after), item.stack);
+  }
+  if (tables_.states[item.state].accepting) leave(item.stack);
+  if (!tables_.byte_edges(item.state).empty() || !tables_.token_edges(item.state).empty())
+    scan_.push_back(item);
+  for (const Edge& edge : tables_.call_edges(item.state)) {
+    call(edge.ref, edge.target, item.stack);
+    if (tables_.rules[edge.ref].nullable) push({edge.target, item.stack});
+  }
+}
+
+void ParseStates::leave(StackId stack) {
+  // A rule called in this closure has read nothing yet; its caller already went on without it if it may be
+  // empty.
+  if (stack & kFreshBit) return;
+  for (std::size_t i = 0; i < stacks_[stack].count; ++i) push(items_[stacks_[stack].first + i]);
+}
+
+void ParseStates::call(RuleId rule, StateId after, StackId stack) {
+  std::uint32_t& index = fresh_of_rule_[rule];
+  if (index == 0) {
+    fresh_.push_back({rule, {}, {}});
+    index = static_cast<std::uint32_t>(fresh_.size());
+    push({start_of(rule), kFreshBit | (index - 1)});
+  }
+  FreshStack& fresh = fresh_[fresh_of_rule_[rule] - 1];
+  if (ends(after))
+    fresh.includes.push_back(stack);
+  else
+    fresh.returns.push_back({after, stack});
+}
+
+std::vector<Item> ParseStates::full_returns(std::size_t index) const {
+  std::vector<Item> out;
+  std::vector<std::size_t> work{index};
+  std::vector<bool> seen(fresh_.size(), false);
+  seen[index] = true;
+  while (!work.empty()) {
+    const FreshStack& fresh = fresh_[work.back()];
+    work.pop_back();
+    out.insert(out.end(), fresh.returns.begin(), fresh.returns.end());
+    for (const StackId id : fresh.includes) {
+      if (!(id & kFreshBit)) {
+        const auto items = returns(id);
+        out.insert(out.end(), items.begin(), items.end());
+      } else if (const std::size_t next = id & ~kFreshBit; !seen[next]) {
+        seen[next] = true;
+        work.push_back(next);
+      }
+    }
+  }
+  sort_unique(out);
+  return out;
+}
+
+// Gives the fresh stacks their ids. Stacks that (through left recursion) return to themselves cannot be
+// interned by content; they are new, which is exact because a configuration is closed once.
+void ParseStates::finish_stacks() {
+  std::vector<std::vector<Item>> all(fresh_.size());
+  for (std::size_t i = 0; i < fresh_.size(); ++i) all[i] = full_returns(i);
+  const auto resolve = [&](std::vector<Item>& items) {
+    bool complete = true;
+    for (Item& item : items) {
+      if (!(item.stack & kFreshBit)) continue;
+      const StackId id = fresh_[item.stack & ~kFreshBit].id;
+      if (id == UINT32_MAX)
+        complete = false;
+      else
+        item.stack = id;
+    }
+    return complete;
+  };
+  std::size_t left = fresh_.size();
+  for (std::size_t before = left + 1; left > 0 && left < before;) {
+    before = left;
+    for (std::size_t i = 0; i < fresh_.size(); ++i) {
+      if (fresh_[i].id != UINT32_MAX || !resolve(all[i])) continue;
+      sort_unique(all[i]);
+      fresh_[i].id = intern_stack(all[i]);
+      --left;
+    }
+  }
+  if (left == 0) return;
+  std::vector<std::size_t> cyclic;
+  for (std::size_t i = 0; i < fresh_.size(); ++i) {
+    if (fresh_[i].id != UINT32_MAX) continue;
+    cyclic.push_back(i);
+    fresh_[i].id = static_cast<StackId>(stacks_.size());
+    stacks_.push_back({});
+  }
+  for (const std::size_t i : cyclic) {
+    resolve(all[i]);
+    sort_unique(all[i]);
+    stacks_[fresh_[i].id] = {append(all[i]), static_cast<std::uint32_t>(all[i].size())};
+    byte_size_ += sizeof(Stack);
+  }
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,138 @@
+// The parser: a generalised pushdown machine over rule automata (graph-structured stacks, Tomita 1985; the
+// sets are those of Earley 1970 with origins replaced by stacks). Everything is interned, so equal situations
+// have equal ids wherever in the text they arise: the parser is in effect an automaton that is determinized
+// as it runs, and one step over a byte seen before is one table look-up.
+//
+// A configuration is the set of readings of the text so far; a reading (Item) is an automaton state and a
+// stack; a stack is the set of items at which the rule that is being read was called, as they stand after the
+// call.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "grammar/intern_table.h"
+#include "grammar/tables.h"
+
+namespace octavo::grammar {
+
+using ConfigId = std::uint32_t;
+using StackId = std::uint32_t;
+inline constexpr ConfigId kDeadConfig = 0;
+
+struct Item {
+  StateId state;
+  StackId stack;
+  auto operator<=>(const Item&) const = default;
+};
+
+// Not thread-safe.
+class ParseStates {
+ public:
+  explicit ParseStates(const Tables& tables);
+
+  ConfigId start() const { return start_; }
+  // kDeadConfig when no reading continues with this byte.
+  ConfigId step(ConfigId config, std::uint8_t byte);
+  ConfigId step_token(ConfigId config, TokenId token);
+  // Whether the text may end here.
+  bool accepting(ConfigId config) { return closed(config).accepting; }
+  // Whether the text has left the state that `isolated` started from.
+  bool escapes(ConfigId config) { return closed(config).escapes; }
+  bool only_escapes(ConfigId config) const;
+  // The special tokens that may come next.
+  std::vector<TokenId> tokens(ConfigId config);
+  // The only byte that may come next, or -1.
+  int forced_byte(ConfigId config);
+
+  std::span<const Item> kernel(ConfigId config) const {
+    return std::span(items_).subspan(configs_[config].kernel, configs_[config].kernel_count);
+  }
+  std::span<const Item> returns(StackId stack) const {
+    return std::span(items_).subspan(stacks_[stack].first, stacks_[stack].count);
+  }
+  // The configuration that holds these items.
+  ConfigId config_of(std::vector<Item> items);
+  // The configuration of one state on a stack of which nothing is known: returning to it shows as escapes().
+  ConfigId isolated(StateId state) { return config_of({{state, kUnknownStack}}); }
+
+  // A state of a counted rule: body repetitions still needed and still allowed.
+  struct Counter {
+    RuleId rule;
+    std::uint32_t min, max;
+    auto operator<=>(const Counter&) const = default;
+  };
+  bool is_counter(StateId state) const { return state >= counter_base_ && state < kEscapeState; }
+  const Counter& counter(StateId state) const { return counters_[state - counter_base_]; }
+  StateId counter_state(const Counter& counter);
+
+  static constexpr StateId kAcceptState = UINT32_MAX;  // the end of the text
+  static constexpr StateId kEscapeState = UINT32_MAX - 1;
+
+  // Some reading was dropped because a limit was reached: a dead configuration may then be the limit's doing.
+  bool overflowed() const { return overflowed_; }
+  std::size_t byte_size() const { return byte_size_ + config_table_.byte_size() + stack_table_.byte_size(); }
+
+ private:
+  static constexpr StackId kRootStack = 0;
+  static constexpr StackId kUnknownStack = 1;
+  static constexpr StackId kFreshBit = 1u << 31;  // stacks made in the closure under way
+
+  struct Config {
+    std::uint32_t kernel, kernel_count;
+    std::uint32_t scan = 0, scan_count = 0;  // items that read a byte or token next
+    std::uint32_t moves = UINT32_MAX;        // in moves_, one entry a byte class
+    bool closed = false, accepting = false, escapes = false;
+  };
+  struct Stack {
+    std::uint32_t first, count;
+  };
+  // A stack that the closure under way builds for one called rule.
+  struct FreshStack {
+    RuleId rule;
+    std::vector<Item> returns;
+    std::vector<StackId> includes;  // tail calls: what these return to, this one returns to
+    StackId id = UINT32_MAX;
+  };
+
+  const Config& closed(ConfigId config);
+  void close(ConfigId config);
+  void push(Item item);
+  void expand(Item item);
+  void leave(StackId stack);
+  void call(RuleId rule, StateId after, StackId stack);
+  void finish_stacks();
+  std::vector<Item> full_returns(std::size_t fresh) const;
+  StackId intern_stack(const std::vector<Item>& returns);
+  // Adds an item: what it returns to when its rule has ended, what it calls when it can do nothing else. So that the
+  // inside of a called rule is named by that rule, whose masks are shared, and not by its caller.
+  void arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left = 3);
+  bool ends(StateId state) const;
+  StateId start_of(RuleId rule);
+  std::uint32_t append(std::span<const Item> items);
+
+  const Tables& tables_;
+  const StateId counter_base_;
+  std::vector<Item> items_;  // backing store of kernels, scans and stacks
+  std::vector<Config> configs_;
+  std::vector<Stack> stacks_;
+  std::vector<ConfigId> moves_;
+  std::vector<Counter> counters_;
+  InternTable config_table_, stack_table_, counter_table_;
+  ConfigId start_ = 0;
+  bool overflowed_ = false;
+  std::size_t byte_size_ = 0;
+
+  // Scratch of the closure under way.
+  std::vector<Item> work_;
+  InternTable* seen_ = nullptr;
+  std::vector<Item> seen_items_;
+  std::vector<Item> scan_;
+  std::vector<FreshStack> fresh_;
+  std::vector<std::uint32_t> fresh_of_rule_;  // index + 1, 0 none
+  bool accepting_ = false, escapes_ = false;
+};
+
+}  // namespace octavo::grammar

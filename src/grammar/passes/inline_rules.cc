@@ -1,0 +1,73 @@
+#include <algorithm>
+
+#include "grammar/limits.h"
+#include "grammar/passes/passes.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+// A rule of this size or less is written out at its calls.
+constexpr std::size_t kInlineStatesMax = 24;
+
+// Rules whose text is mostly free (long loops over many bytes) stay on their own: their token masks are
+// large, and one mask then serves all their callers.
+bool has_wide_loop(const Grammar& grammar, ExprId id, bool in_loop) {
+  const Expr& expr = grammar.exprs[id];
+  if (const auto* set = std::get_if<ByteSet>(&expr.node)) {
+    int count = 0;
+    for (unsigned b = 0; b < 256; ++b) count += set->has(b);
+    return in_loop && count > 16;
+  }
+  if (const auto* leaf = std::get_if<Leaf>(&expr.node))
+    return std::ranges::any_of(leaf->automaton->states, [](const State& state) {
+      int count = 0;
+      for (const Edge& edge : state.edges) count += edge.high - edge.low + 1;
+      return count > 16;
+    });
+  const auto* repeat = std::get_if<Repeat>(&expr.node);
+  bool found = false;
+  for_children(expr, [&](ExprId child) {
+    found = found || has_wide_loop(grammar, child, in_loop || (repeat && repeat->max > 4));
+  });
+  return found;
+}
+
+bool calls_any(const Grammar& grammar, ExprId id) {
+  const Expr& expr = grammar.exprs[id];
+  bool found = std::holds_alternative<Call>(expr.node);
+  for_children(expr, [&](ExprId child) { found = found || calls_any(grammar, child); });
+  return found;
+}
+
+}  // namespace
+
+Grammar inline_rules(Grammar grammar) {
+  // Only rules that call nothing are inlined, so one round ends; each round makes new ones.
+  for (int round = 0; round < 4; ++round) {
+    const std::vector<std::size_t> sizes = expression_sizes(grammar);
+    std::vector<bool> fits(grammar.rules.size());
+    bool any = false;
+    for (RuleId rule = 0; rule < grammar.rules.size(); ++rule) {
+      const Rule& r = grammar.rules[rule];
+      fits[rule] = rule != grammar.root && !r.counted() && sizes[r.body] <= kInlineStatesMax &&
+                   grammar.exprs[r.body].depth <= 8 && !calls_any(grammar, r.body) &&
+                   !has_wide_loop(grammar, r.body, false);
+    }
+    for (const Rule& r : grammar.rules)  // what is counted must stay a rule
+      if (r.counted()) fits[std::get<Call>(grammar.exprs[r.body].node).rule] = false;
+    const std::size_t count = grammar.exprs.size();
+    for (ExprId id = 0; id < count; ++id) {
+      Expr& expr = grammar.exprs[id];
+      const auto* call = std::get_if<Call>(&expr.node);
+      if (!call || !fits[call->rule]) continue;
+      const ExprId body = grammar.rules[call->rule].body;
+      expr.node = Sequence{{body}};
+      any = true;
+    }
+    if (!any) break;
+  }
+  return grammar;
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,124 @@
+#include "grammar/regex.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "grammar/limits.h"
+#include "grammar/regex_parser.h"
+#include "grammar/unicode.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+// Writes a syntax tree as expressions. A subtree at the edge of the pattern also says what may come before or
+// after the match: anything when searching, nothing after an anchor.
+class Writer {
+ public:
+  Writer(Grammar& grammar, const RegexTree& tree, RegexMatch match, std::string_view field)
+      : grammar_(grammar), tree_(tree), match_(match), field_(field) {
+    anchors_.resize(tree.nodes.size());
+    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children come first
+      const RegexNode& node = tree.nodes[i];
+      anchors_[i] = node.kind == RegexNode::Kind::begin || node.kind == RegexNode::Kind::end;
+      for (const std::uint32_t child : node.children) anchors_[i] = anchors_[i] || anchors_[child];
+    }
+  }
+
+  Result<ExprId> write(std::uint32_t id, bool at_begin, bool at_end) {
+    const RegexNode& node = tree_.nodes[id];
+    switch (node.kind) {
+      case RegexNode::Kind::alternatives: {
+        std::vector<ExprId> branches;
+        for (const std::uint32_t child : node.children) {
+          TRY(branches.emplace_back(), write(child, at_begin, at_end));
+        }
+        return grammar_.choice(std::move(branches));
+      }
+      case RegexNode::Kind::sequence:
+        return write_sequence(node.children, at_begin, at_end);
+      case RegexNode::Kind::begin:
+      case RegexNode::Kind::end:
+      case RegexNode::Kind::set:
+      case RegexNode::Kind::repeat:
+        return write_sequence({id}, at_begin, at_end);
+    }
+    return grammar_.nothing();
+  }
+
+ private:
+  Result<ExprId> write_sequence(const std::vector<std::uint32_t>& all, bool at_begin, bool at_end) {
+    using Kind = RegexNode::Kind;
+    std::size_t first = 0, last = all.size();
+    while (first < last && tree_.nodes[all[first]].kind == Kind::begin) ++first;
+    while (last > first && tree_.nodes[all[last - 1]].kind == Kind::end) --last;
+    if (first > 0 && !at_begin) return misplaced(all[0]);
+    if (last < all.size() && !at_end) return misplaced(all[last]);
+    bool open_begin = at_begin && first == 0, open_end = at_end && last == all.size();
+
+    std::vector<ExprId> parts;
+    for (std::size_t i = first; i < last; ++i) {
+      // An anchor inside a group at the edge settles that edge within the group.
+      const bool group = anchors_[all[i]] && (tree_.nodes[all[i]].kind == Kind::alternatives ||
+                                              tree_.nodes[all[i]].kind == Kind::sequence);
+      const bool begin_here = group && i == first && open_begin,
+                 end_here = group && i + 1 == last && open_end;
+      if (begin_here) open_begin = false;
+      if (end_here) open_end = false;
+      TRY(parts.emplace_back(), group ? write(all[i], begin_here, end_here) : write_atom(all[i]));
+    }
+    if (open_begin && match_ == RegexMatch::search) parts.insert(parts.begin(), anything());
+    if (open_end && match_ == RegexMatch::search) parts.push_back(anything());
+    return parts.empty() ? grammar_.empty() : grammar_.sequence(std::move(parts));
+  }
+
+  Result<ExprId> write_atom(std::uint32_t id) {
+    const RegexNode& node = tree_.nodes[id];
+    if (node.kind == RegexNode::Kind::set) return code_point_expr(grammar_, node.set);
+    if (node.kind == RegexNode::Kind::repeat) {
+      TRY(const ExprId body, write(node.children[0], false, false));
+      return grammar_.repeat(body, node.min, node.max);
+    }
+    return write(id, false, false);
+  }
+
+  std::unexpected<Error> misplaced(std::uint32_t id) const {
+    return invalid(field_,
+                   "regex: anchor at offset {}: anchors are supported only at the edges of the pattern",
+                   tree_.nodes[id].position);
+  }
+
+  ExprId anything() {
+    if (!anything_) {
+      CodePointSet all;
+      all.add(0, kCodePointMax);
+      anything_ = grammar_.repeat(code_point_expr(grammar_, all), 0, kUnbounded);
+    }
+    return *anything_;
+  }
+
+  Grammar& grammar_;
+  const RegexTree& tree_;
+  const RegexMatch match_;
+  const std::string_view field_;
+  std::vector<bool> anchors_;
+  std::optional<ExprId> anything_;
+};
+
+}  // namespace
+
+Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match,
+                         std::string_view field) {
+  TRY(const RegexTree tree, parse_regex(pattern, field));
+  return Writer(grammar, tree, match, field).write(tree.root, true, true);
+}
+
+Result<Grammar> regex_grammar(std::string_view pattern) {
+  Grammar grammar;
+  TRY(const ExprId body, add_regex(grammar, pattern, RegexMatch::full, "regex"));
+  grammar.root = grammar.rule("root", body);
+  return within_limits(std::move(grammar));
+}
+
+}  // namespace octavo::grammar

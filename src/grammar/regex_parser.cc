@@ -1,0 +1,350 @@
+#include "grammar/regex_parser.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "grammar/limits.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+CodePointSet set_of(std::initializer_list<CodePointRange> ranges) { return {ranges}; }
+
+CodePointSet digits() { return set_of({{'0', '9'}}); }
+CodePointSet word() { return set_of({{'a', 'z'}, {'A', 'Z'}, {'0', '9'}, {'_', '_'}}); }
+CodePointSet space() {
+  return set_of({{'\t', '\r'},
+                 {' ', ' '},
+                 {0xA0, 0xA0},
+                 {0x1680, 0x1680},
+                 {0x2000, 0x200A},
+                 {0x2028, 0x2029},
+                 {0x202F, 0x202F},
+                 {0x205F, 0x205F},
+                 {0x3000, 0x3000},
+                 {0xFEFF, 0xFEFF}});
+}
+CodePointSet line_terminators() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}); }
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+class Parser {
+ public:
+  Parser(std::string_view pattern, std::string_view field) : text_(pattern), field_(field) {}
+
+  Result<RegexTree> parse() {
+    if (text_.size() > kSourceBytesMax)
+      return invalid(field_, "regex: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
+    if (const auto bad = invalid_utf8(text_))
+      return invalid(field_, "regex: invalid UTF-8 at offset {}", *bad);
+    TRY(tree_.root, alternatives(0));
+    if (!done()) return error("unmatched ')'");
+    return std::move(tree_);
+  }
+
+ private:
+  using Kind = RegexNode::Kind;
+
+  bool done() const { return at_ == text_.size(); }
+  bool next_is(char c) const { return !done() && text_[at_] == c; }
+  bool take(char c) { return next_is(c) && (++at_, true); }
+  bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
+
+  template <class... Args>
+  std::unexpected<Error> error(fmt::format_string<Args...> text, Args&&... args) const {
+    return invalid(field_, "regex: {} at offset {}", fmt::format(text, std::forward<Args>(args)...), at_);
+  }
+
+  std::uint32_t add(RegexNode node) {
+    tree_.nodes.push_back(std::move(node));
+    return static_cast<std::uint32_t>(tree_.nodes.size() - 1);
+  }
+
+  Result<std::uint32_t> alternatives(int depth) {
+    if (depth > kNestingMax) return error("groups nest more than {} deep", kNestingMax);
+    const std::size_t position = at_;
+    std::vector<std::uint32_t> branches;
+    do {
+      TRY(branches.emplace_back(), sequence(depth));
+    } while (take('|'));
+    if (branches.size() == 1) return branches[0];
+    return add({Kind::alternatives, std::move(branches), {}, 0, 0, position});
+  }
+
+  Result<std::uint32_t> sequence(int depth) {
+    const std::size_t position = at_;
+    std::vector<std::uint32_t> parts;
+    while (!done() && !next_is('|') && !next_is(')')) {
+      TRY(const std::uint32_t part, atom(depth));
+      TRY(parts.emplace_back(), quantified(part));
+    }
+    return add({Kind::sequence, std::move(parts), {}, 0, 0, position});
+  }
+
+  Result<std::uint32_t> atom(int depth) {
+    const std::size_t position = at_;
+    if (take('^')) return add({Kind::begin, {}, {}, 0, 0, position});
+    if (take('$')) return add({Kind::end, {}, {}, 0, 0, position});
+    if (next_is('*') || next_is('+') || next_is('?')) return error("a quantifier with nothing before it");
+    std::uint32_t min, max;
+    const std::size_t before = at_;
+    if (next_is('{') && braces(min, max)) {
+      at_ = before;
+      return error("a quantifier with nothing before it");
+    }
+    if (take('(')) return group(depth);
+    if (take('.')) return add({Kind::set, {}, line_terminators().complement(), 0, 0, position});
+    if (take('[')) {
+      TRY(CodePointSet set, char_class());
+      return add({Kind::set, {}, std::move(set), 0, 0, position});
+    }
+    if (take('\\')) return escaped_atom(position);
+    const std::uint32_t c = *next_code_point(text_, at_);
+    return add({Kind::set, {}, set_of({{c, c}}), 0, 0, position});
+  }
+
+  Result<std::uint32_t> escaped_atom(std::size_t position) {
+    if (take('A')) return add({Kind::begin, {}, {}, 0, 0, position});
+    if (take('Z') || take('z')) return add({Kind::end, {}, {}, 0, 0, position});
+    if (next_is('b') || next_is('B')) return error("word boundaries are not supported");
+    if (!done() && text_[at_] >= '1' && text_[at_] <= '9') return error("back references are not supported");
+    if (next_is('k')) return error("back references are not supported");
+    TRY(CodePointSet set, escape());
+    return add({Kind::set, {}, std::move(set), 0, 0, position});
+  }
+
+  Result<std::uint32_t> group(int depth) {
+    if (take("?:")) {
+    } else if (take("?=") || take("?!") || take("?<=") || take("?<!")) {
+      return error("lookaround is not supported");
+    } else if (take("?P=")) {
+      return error("back references are not supported");
+    } else if (take("?P<") || take("?<")) {
+      const std::size_t end = text_.find('>', at_);
+      if (end == std::string_view::npos || end == at_) return error("a group name without end");
+      for (; at_ < end; ++at_) {
+        const char c = text_[at_];
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
+        if (!letter && !is_digit(c))
+          return error("a group name with a character other than letters and digits");
+      }
+      ++at_;
+    } else if (next_is('?')) {
+      return error("this kind of group is not supported");
+    }
+    TRY(const std::uint32_t body, alternatives(depth + 1));
+    if (!take(')')) return error("a group without ')'");
+    return body;
+  }
+
+  // Reads {m}, {m,}, {,n} or {m,n}; anything else is not a quantifier, and nothing is read.
+  bool braces(std::uint32_t& min, std::uint32_t& max) {
+    const std::size_t start = at_;
+    const auto number = [&](std::uint32_t& value) {
+      const std::size_t first = at_;
+      std::uint64_t n = 0;
+      for (; !done() && is_digit(text_[at_]); ++at_)
+        n = std::min<std::uint64_t>(n * 10 + static_cast<std::uint64_t>(text_[at_] - '0'), kUnbounded);
+      value = static_cast<std::uint32_t>(n);
+      return at_ > first;
+    };
+    ++at_;
+    const bool has_min = number(min);
+    if (!has_min) min = 0;
+    max = min;
+    bool ok = has_min;
+    if (take(',')) {
+      const bool has_max = number(max);
+      if (!has_max) max = kUnbounded;
+      ok = has_min || has_max;
+      unbounded_ = !has_max;
+    } else {
+      unbounded_ = false;
+    }
+    if (ok && take('}')) return true;
+    at_ = start;
+    return false;
+  }
+
+  Result<std::uint32_t> quantified(std::uint32_t part) {
+    const std::size_t position = at_;
+    std::uint32_t min = 0, max = kUnbounded;
+    if (take('*')) {
+    } else if (take('+')) {
+      min = 1;
+    } else if (take('?')) {
+      max = 1;
+    } else if (next_is('{') && braces(min, max)) {
+      if (min > kRepeatMax || (!unbounded_ && max > kRepeatMax))
+        return error("a repetition beyond {}", kRepeatMax);
+      if (min > max) return error("a repetition of at least {} and at most {}", min, max);
+    } else {
+      return part;
+    }
+    const Kind kind = tree_.nodes[part].kind;
+    if (kind == Kind::begin || kind == Kind::end) return error("a quantifier on an anchor");
+    take('?');  // a lazy quantifier finds its match in another order, but matches the same texts
+    if (next_is('+')) return error("a quantifier on a quantifier, or a possessive one");
+    if (next_is('*') || next_is('?')) return error("a quantifier on a quantifier");
+    return add({Kind::repeat, {part}, {}, min, max, position});
+  }
+
+  std::optional<std::uint32_t> hex(std::size_t digits_count) {
+    if (at_ + digits_count > text_.size()) return std::nullopt;
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < digits_count; ++i) {
+      const char c = text_[at_ + i];
+      const int digit = is_digit(c)            ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
+      if (digit < 0) return std::nullopt;
+      value = value * 16 + static_cast<std::uint32_t>(digit);
+    }
+    at_ += digits_count;
+    return value;
+  }
+
+  Result<std::uint32_t> unicode_escape() {
+    std::optional<std::uint32_t> c;
+    if (take('{')) {
+      const std::size_t end = text_.find('}', at_);
+      if (end != std::string_view::npos && end > at_ && end - at_ <= 6) c = hex(end - at_);
+      if (!c || !take('}')) return error("a malformed \\u{{...}}");
+    } else {
+      c = hex(4);
+      if (!c) return error("\\u without four hexadecimal digits");
+      if (*c >= 0xD800 && *c < 0xDC00 && take("\\u")) {
+        const auto low = hex(4);
+        if (!low || *low < 0xDC00 || *low > 0xDFFF) return error("a surrogate without its partner");
+        c = 0x10000 + ((*c - 0xD800) << 10) + (*low - 0xDC00);
+      }
+    }
+    if (*c > kCodePointMax || (*c >= 0xD800 && *c < 0xE000)) return error("an escape that is no code point");
+    return *c;
+  }
+
+  // What follows a backslash, in and outside of classes.
+  Result<CodePointSet> escape() {
+    if (done()) return error("a backslash with nothing after it");
+    const char c = text_[at_];
+    const auto single = [&](std::uint32_t value) -> Result<CodePointSet> {
+      ++at_;
+      return set_of({{value, value}});
+    };
+    switch (c) {
+      case 'n':
+        return single('\n');
+      case 'r':
+        return single('\r');
+      case 't':
+        return single('\t');
+      case 'f':
+        return single('\f');
+      case 'v':
+        return single('\v');
+      case 'd':
+        ++at_;
+        return digits();
+      case 'D':
+        ++at_;
+        return digits().complement();
+      case 'w':
+        ++at_;
+        return word();
+      case 'W':
+        ++at_;
+        return word().complement();
+      case 's':
+        ++at_;
+        return space();
+      case 'S':
+        ++at_;
+        return space().complement();
+      case '0':
+        if (at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))
+          return error("octal escapes are not supported");
+        return single(0);
+      case 'x': {
+        ++at_;
+        const auto value = hex(2);
+        if (!value) return error("\\x without two hexadecimal digits");
+        return set_of({{*value, *value}});
+      }
+      case 'u': {
+        ++at_;
+        TRY(const std::uint32_t value, unicode_escape());
+        return set_of({{value, value}});
+      }
+      case 'p':
+      case 'P': {
+        ++at_;
+        const std::size_t end = take('{') ? text_.find('}', at_) : std::string_view::npos;
+        if (end == std::string_view::npos) return error("\\{} without {{...}}", c);
+        std::string_view name = text_.substr(at_, end - at_);
+        for (const std::string_view prefix : {"General_Category=", "gc="})
+          if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+        const auto set = general_category(name);
+        if (!set) return error("\\{}{{{}}}: only general categories are supported", c, name);
+        at_ = end + 1;
+        return c == 'p' ? *set : set->complement();
+      }
+      default:
+        break;
+    }
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (letter || is_digit(c)) return error("the escape \\{} is not supported", c);
+    const std::uint32_t value = *next_code_point(text_, at_);
+    return set_of({{value, value}});
+  }
+
+  // One member of a class; a range may follow only when it is a single code point.
+  Result<CodePointSet> class_member() {
+    if (take('\\')) {
+      if (take('b')) return set_of({{'\b', '\b'}});
+      return escape();
+    }
+    const std::uint32_t c = *next_code_point(text_, at_);
+    return set_of({{c, c}});
+  }
+
+  Result<CodePointSet> char_class() {
+    const bool negated = take('^');
+    if (next_is(']')) return error("an empty class");
+    CodePointSet set;
+    const auto single = [](const CodePointSet& s) {
+      return s.ranges.size() == 1 && s.ranges[0].low == s.ranges[0].high;
+    };
+    while (!take(']')) {
+      if (done()) return error("a class without ']'");
+      TRY(const CodePointSet low, class_member());
+      if (!next_is('-') || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
+        set.add(low);
+        continue;
+      }
+      ++at_;
+      TRY(const CodePointSet high, class_member());
+      if (!single(low) || !single(high)) return error("a range whose end is itself a class");
+      if (low.ranges[0].low > high.ranges[0].low) return error("a range that runs backwards");
+      set.add(low.ranges[0].low, high.ranges[0].low);
+    }
+    set = set.normalized();
+    return negated ? set.complement() : set;
+  }
+
+  std::string_view text_;
+  std::string_view field_;
+  std::size_t at_ = 0;
+  bool unbounded_ = false;  // the last {m,n} had no n
+  RegexTree tree_;
+};
+
+}  // namespace
+
+Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field) {
+  return Parser(pattern, field).parse();
+}
+
+}  // namespace octavo::grammar

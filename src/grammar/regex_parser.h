@@ -1,0 +1,29 @@
+// The syntax tree of a regular expression.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "grammar/unicode.h"
+
+namespace octavo::grammar {
+
+struct RegexNode {
+  enum class Kind : std::uint8_t { alternatives, sequence, repeat, set, begin, end };
+  Kind kind;
+  std::vector<std::uint32_t> children;
+  CodePointSet set;                // set: one code point out of these
+  std::uint32_t min = 0, max = 0;  // repeat: max may be kUnbounded
+  std::size_t position = 0;        // offset in the pattern
+};
+
+struct RegexTree {
+  std::vector<RegexNode> nodes;  // children before parents
+  std::uint32_t root = 0;
+};
+
+Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field);
+
+}  // namespace octavo::grammar

@@ -1,0 +1,173 @@
+#include "grammar/regex.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+using testing::accepts;
+using testing::byte_vocabulary;
+
+std::shared_ptr<const CompiledGrammar> compile(std::string_view pattern) {
+  auto grammar = regex_grammar(pattern);
+  EXPECT_TRUE(grammar) << pattern << ": " << grammar.error().message;
+  if (!grammar) return nullptr;
+  auto compiled = CompiledGrammar::compile(*std::move(grammar), byte_vocabulary());
+  EXPECT_TRUE(compiled) << pattern << ": " << compiled.error().message;
+  return compiled ? *compiled : nullptr;
+}
+
+struct Case {
+  std::string_view pattern;
+  std::vector<std::string_view> yes, no;
+};
+
+TEST(Regex, MatchesWholeTexts) {
+  const Case cases[] = {
+      {"", {""}, {"a"}},
+      {"abc", {"abc"}, {"", "ab", "abcd", "xabc"}},
+      {"a|bc|", {"a", "bc", ""}, {"b", "abc"}},
+      {"a*b+c?", {"b", "aabbc", "bb"}, {"", "ac", "bcc"}},
+      {"a*?b+?c??", {"b", "aabbc", "bb"}, {"", "ac", "bcc"}},
+      {"(ab){2,3}", {"abab", "ababab"}, {"ab", "abababab", "aba"}},
+      {"a{3}", {"aaa"}, {"aa", "aaaa"}},
+      {"a{2,}", {"aa", "aaaaaaa"}, {"a"}},
+      {"a{0,2}", {"", "aa"}, {"aaa"}},
+      {"(a|b){100}",
+       {std::string_view("abababababababababababababababababababababababababababababababababababababab"
+                         "abababababababababababab")},
+       {"ab"}},
+      {"[a-cx]+", {"abcx", "x"}, {"d", ""}},
+      {"[^a-c]", {"d", "\xC3\xA9", "\xF0\x9F\x98\x80"}, {"a", "\xC3", "dd"}},
+      {"[]a-]", {}, {}},
+      {"[a\\-z]+", {"a-z"}, {"b"}},
+      {"[a-]+", {"a-"}, {"b"}},
+      {".", {"a", "\xE2\x82\xAC"}, {"\n", "", "\xE2\x82"}},
+      {"\\d{4}-\\d\\d", {"2024-01"}, {"2024-1", "\xD9\xA0\xD9\xA0\xD9\xA0\xD9\xA0-11"}},
+      {"\\w+\\s\\W", {"a_9 !", "a\t-"}, {"a_9!", "a b"}},
+      {"\\p{Lu}\\p{Ll}*", {"A", "Abc", "\xC3\x89t\xC3\xA9"}, {"a", "AB"}},
+      {"\\P{L}", {"1", "-"}, {"a", "\xC3\xA9"}},
+      {"\\u00e9\\x41\\u{1F600}\\uD83D\\uDE00",
+       {"\xC3\xA9"
+        "A\xF0\x9F\x98\x80\xF0\x9F\x98\x80"},
+       {"e"}},
+      {"^a$", {"a"}, {"aa"}},
+      {"^a|b$", {"a", "b"}, {"ab"}},
+      {"(^a|^b)c$", {"ac", "bc"}, {"c"}},
+      {"(?:a(?<name>b)(?P<other>c))+", {"abc", "abcabc"}, {"ab"}},
+      {"a\\.b\\/c\\\\", {"a.b/c\\"}, {"axb/c\\"}},
+      {"{\"a\": \\d}", {"{\"a\": 1}"}, {"{}"}},
+      {"x{a}", {"x{a}"}, {"x"}},
+      {"[\\d\\s]+", {"1 2"}, {"a"}},
+      {"\xC3\xA9+", {"\xC3\xA9\xC3\xA9"}, {"\xC3\xA9\xA9"}},
+  };
+  for (const Case& c : cases) {
+    if (c.yes.empty() && c.no.empty()) {
+      EXPECT_FALSE(regex_grammar(c.pattern)) << c.pattern;
+      continue;
+    }
+    const auto grammar = compile(c.pattern);
+    ASSERT_TRUE(grammar);
+    for (const auto text : c.yes) EXPECT_TRUE(accepts(grammar, text)) << c.pattern << " on " << text;
+    for (const auto text : c.no) EXPECT_FALSE(accepts(grammar, text)) << c.pattern << " on " << text;
+  }
+}
+
+TEST(Regex, RefusesWithPosition) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"*a", "offset 0"},
+      {"a|*", "offset 2"},
+      {"a**", "offset 2"},
+      {"a{2}{3}", ""},
+      {"(a", "offset 2"},
+      {"a)", "offset 1"},
+      {"[a", "offset 2"},
+      {"[z-a]", "backwards"},
+      {"a{3,2}", "at least 3"},
+      {"\\1", "back"},
+      {"(?=a)", "lookaround"},
+      {"(?<!a)b", "lookaround"},
+      {"\\bfoo", "boundaries"},
+      {"(?i)a", "group"},
+      {"a$b", "anchor at offset 1"},
+      {"a^", "anchor"},
+      {"\\q", "escape"},
+      {"\\", "backslash"},
+      {"\\u12", "hexadecimal"},
+      {"\\uD800", "code point"},
+      {"\\p{Greek}", "general"},
+      {"a++", "possessive"},
+      {"a{99999999999}", "beyond"},
+      {"\xFF", "UTF-8"},
+      {"(?P<n", "name"},
+      {"^*", "anchor"},
+      {"(a^)*", "anchor"},
+  };
+  for (const auto& [pattern, part] : cases) {
+    const auto grammar = regex_grammar(pattern);
+    if (pattern == "a{2}{3}") continue;
+    ASSERT_FALSE(grammar) << pattern;
+    EXPECT_NE(grammar.error().message.find(part), std::string::npos)
+        << pattern << ": " << grammar.error().message;
+    EXPECT_EQ(grammar.error().code, ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Regex, CountsWithoutUnrolling) {
+  const auto grammar = compile("(ab|c){3,1000000}d");
+  EXPECT_LT(grammar->state_count(), 20u);
+  EXPECT_FALSE(accepts(grammar, "abcd"));
+  EXPECT_TRUE(accepts(grammar, "ababcd"));
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "ab";
+  EXPECT_TRUE(accepts(grammar, text + "d"));
+  const auto exact = compile("[a-z]{500}");
+  EXPECT_TRUE(accepts(exact, std::string(500, 'q')));
+  EXPECT_FALSE(accepts(exact, std::string(499, 'q')));
+  EXPECT_FALSE(accepts(exact, std::string(501, 'q')));
+  const auto nested = compile("((a{100}b?){100}c){100}");
+  EXPECT_LT(nested->state_count(), 30u);
+}
+
+TEST(Regex, MaskIsWhatAcceptTakes) {
+  const auto vocabulary =
+      byte_vocabulary({"ab", "abc", "bc", "\xC3\xA9", "\xC3\xA9\xC3", "\xA9x", "12", "1-", "--", "a1-b",
+                       "aaaa", "aaaaaaaa", "bbbb", "abab", "ba", "\"a", "a\"", "\",\""});
+  std::uint64_t seed = 7;
+  const auto next = [&] { return seed = seed * 6364136223846793005ull + 1442695040888963407ull, seed >> 33; };
+  for (const std::string_view pattern :
+       {"(ab|c)*d?", "[a-z]{2,9}", "(a{1,20}b{2,30}){1,50}", "\"[^\"]*\"(,\"[^\"]{0,6}\")*",
+        "\\d+(-\\d+)*|[ab]+1-b", "(\xC3\xA9|x)+", "(a|ab)(c|bcd)(d*)", "(a?){50}b", "((a|b){0,60}1){3}",
+        "[ab]{57}c", ".{3,70}"}) {
+    const auto compiled = CompiledGrammar::compile(*regex_grammar(pattern), vocabulary);
+    ASSERT_TRUE(compiled) << pattern;
+    for (int run = 0; run < 6; ++run) {
+      Matcher matcher(*compiled);
+      std::vector<TokenId> taken;
+      for (int step = 0; step < 60 && !matcher.is_terminated(); ++step) {
+        const auto mask = testing::mask_of(matcher, *vocabulary);
+        ASSERT_EQ(mask, testing::brute_force_mask(matcher, *vocabulary)) << pattern << " after " << step;
+        std::vector<TokenId> allowed;
+        for (std::size_t i = 0; i < mask.size(); ++i)
+          if (mask[i]) allowed.push_back(static_cast<TokenId>(i));
+        ASSERT_FALSE(allowed.empty()) << pattern;
+        const TokenId token = allowed[next() % allowed.size()];
+        ASSERT_TRUE(matcher.accept(token));
+        taken.push_back(token);
+        if (next() % 4 == 0) {
+          const std::size_t back = next() % (taken.size() + 1);
+          matcher.rollback(back);
+          taken.resize(taken.size() - back);
+          Matcher replay(*compiled);
+          for (const TokenId t : taken) ASSERT_TRUE(replay.accept(t));
+          ASSERT_EQ(testing::mask_of(matcher, *vocabulary), testing::mask_of(replay, *vocabulary));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octavo::grammar

@@ -1,0 +1,263 @@
+// Objects of a JSON Schema.
+#include <algorithm>
+#include <bit>
+
+#include "grammar/json_text.h"
+#include "grammar/limits.h"
+#include "grammar/schema_writer.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+constexpr std::size_t kAnyOrderMax = 6;
+
+bool contains(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::vector<std::string_view> listed_names(const Facts& facts) {
+  std::vector<std::string_view> names;
+  std::set<std::string_view> seen;
+  const auto add = [&](std::string_view name) {
+    if (seen.insert(name).second) names.push_back(name);
+  };
+  for (const Json* schema : facts.objects)
+    if (const Json* properties = schema->find("properties"))
+      for (const auto& member : properties->members) add(member.first);
+  for (const auto& property : facts.properties) add(property.first);
+  for (const std::string_view name : facts.required) add(name);
+  return names;
+}
+
+}  // namespace
+
+Result<ExprId> SchemaWriter::object(const Facts& facts) {
+  if (facts.objects.empty() && facts.required.empty() && facts.forbidden.empty() &&
+      facts.property_names.empty() && facts.properties_min == 0 && facts.properties_max == UINT32_MAX)
+    return g_.call(any_object());
+  ObjectShape shape{{}, {}, facts.properties_min, facts.properties_max};
+  TRY(const bool possible, add_properties(facts, shape));
+  if (!possible) return g_.nothing();
+  TRY(shape.others, other_members(facts));
+  TRY(const ExprId members, options_.any_order&& shape.properties.size() <= kAnyOrderMax
+                                ? members_in_any_order(facts, shape)
+                                : members_in_order(facts, shape));
+  return g_.sequence({g_.literal("{"), space(), members, g_.literal("}")});
+}
+
+// False when a required property cannot be.
+Result<bool> SchemaWriter::add_properties(const Facts& facts, ObjectShape& shape) {
+  for (const std::string_view name : listed_names(facts)) {
+    const bool required = contains(facts.required, name);
+    TRY(Goals goals, reader_.property_goals(facts, name));
+    bool possible = !SchemaReader::is_false(goals) && !contains(facts.forbidden, name);
+    Json key;
+    key.kind = Json::Kind::string;
+    key.text = name;
+    for (const Json* names : facts.property_names) {
+      TRY(const bool fits, reader_.satisfies(key, Goals{{names}}));
+      possible = possible && fits;
+    }
+    if (!possible && required) return false;
+    if (!possible) continue;
+    TRY(const RuleId value, rule_for(std::move(goals)));
+    shape.properties.push_back({name, value, required});
+  }
+  return true;
+}
+
+// Members whose names are not listed: the names fall into regions by the patterns they match.
+Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
+  struct Pattern {
+    const Json* schema;  // that has the patternProperties
+    const Json* value;
+    const Automaton* names;
+  };
+  std::vector<Pattern> patterns;
+  bool says_additional = false, lists = false;
+  for (const Json* schema : facts.objects) {
+    says_additional = says_additional || schema->find("additionalProperties");
+    lists = lists || schema->find("properties") || schema->find("patternProperties");
+    if (const Json* by_pattern = schema->find("patternProperties"))
+      for (const auto& [key, value] : by_pattern->members) {
+        TRY(const Automaton* names, reader_.pattern(key, schema, "patternProperties"));
+        patterns.push_back({schema, &value, names});
+      }
+  }
+  if (patterns.size() > static_cast<std::size_t>(kPatternGroupsMax))
+    return reader_.refuse(patterns[0].schema, "patternProperties", "more than {} patterns",
+                          kPatternGroupsMax);
+  TRY(const std::optional<Automaton> keys, other_keys(facts));
+
+  std::vector<ExprId> branches;
+  const bool closed = options_.strict && lists && !says_additional;
+  for (std::uint32_t set = closed ? 1 : 0; set < 1u << patterns.size(); ++set) {
+    Goals goals;
+    for (const Json* schema : facts.objects) {
+      bool matched = false;
+      for (std::size_t i = 0; i < patterns.size(); ++i)
+        if ((set >> i & 1) && patterns[i].schema == schema) {
+          goals.push_back({patterns[i].value});
+          matched = true;
+        }
+      if (const Json* additional = schema->find("additionalProperties"); additional && !matched)
+        goals.push_back({additional});
+    }
+    if (SchemaReader::is_false(goals)) continue;
+    std::optional<Automaton> names = keys;
+    for (std::size_t i = 0; names && i < patterns.size(); ++i)
+      names = combine(*names, *patterns[i].names, set >> i & 1 ? Combine::intersection : Combine::difference,
+                      kDfaStatesMax);
+    std::optional<ExprId> key;
+    if (!keys && patterns.empty()) {
+      key = g_.call(any_string());
+    } else {
+      if (names && is_empty(*names)) continue;
+      auto text = names ? spelled(*names) : std::nullopt;
+      if (!text)
+        return reader_.refuse(facts.objects.empty() ? nullptr : facts.objects[0], "additionalProperties",
+                              "the automaton of the other names has more than {} states", kDfaStatesMax);
+      key = g_.call(g_.rule("key", quoted(g_.leaf(*std::move(text)))));
+    }
+    TRY(const RuleId value, rule_for(std::move(goals)));
+    branches.push_back(g_.sequence({*key, space(), g_.literal(":"), space(), g_.call(value)}));
+  }
+  if (branches.empty()) return std::optional<ExprId>{};
+  return std::optional(g_.choice(std::move(branches)));
+}
+
+// The contents of all names that are not listed; nullopt when nothing is said of names (and no pattern needs
+// them).
+Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
+  std::vector<std::string> taken;
+  for (const std::string_view name : listed_names(facts)) taken.emplace_back(name);
+  for (const std::string_view name : facts.forbidden) taken.emplace_back(name);
+  const bool patterns =
+      std::ranges::any_of(facts.objects, [](const Json* s) { return s->find("patternProperties"); });
+  if (taken.empty() && facts.property_names.empty() && !patterns) return std::optional<Automaton>{};
+  Grammar grammar;
+  std::optional<Automaton> keys =
+      regular_automaton(grammar, grammar.repeat(content_character(grammar), 0, kUnbounded), kDfaStatesMax);
+  if (!taken.empty())
+    keys = combine(*keys, automaton_of(std::move(taken)), Combine::difference, kDfaStatesMax);
+  for (const Json* names : facts.property_names) {
+    TRY(const Automaton allowed, key_contents(names));
+    if (keys) keys = combine(*keys, allowed, Combine::intersection, kDfaStatesMax);
+  }
+  if (!keys)
+    return reader_.refuse(facts.objects.empty() ? facts.property_names[0] : facts.objects[0], "",
+                          "the automaton of the other names has more than {} states", kDfaStatesMax);
+  return keys;
+}
+
+// The strings that a propertyNames schema allows.
+Result<Automaton> SchemaWriter::key_contents(const Json* names) {
+  TRY(const std::vector<Facts> alternatives, reader_.read(Goals{{names}}));
+  Grammar grammar;
+  std::vector<ExprId> branches;
+  for (const Facts& facts : alternatives) {
+    if ((facts.types & kString) == 0 || facts.length_min > facts.length_max) continue;
+    if (facts.values) {
+      Facts rest = facts;
+      rest.values.reset();
+      std::vector<std::string> texts;
+      for (const Json* value : *facts.values) {
+        TRY(const bool fits, reader_.satisfies(*value, rest));
+        if (fits && value->is(Json::Kind::string)) texts.push_back(value->text);
+      }
+      branches.push_back(grammar.leaf(automaton_of(std::move(texts))));
+      continue;
+    }
+    TRY(auto contents, reader_.contents(facts));
+    branches.push_back(contents
+                           ? grammar.leaf(*std::move(contents))
+                           : grammar.repeat(content_character(grammar), facts.length_min, facts.length_max));
+  }
+  auto all = regular_automaton(grammar, grammar.choice(std::move(branches)), kDfaStatesMax / 10);
+  if (!all)
+    return reader_.refuse(names, "", "the automaton of these names has more than {} states",
+                          kDfaStatesMax / 10);
+  return *std::move(all);
+}
+
+ExprId SchemaWriter::member(std::string_view name, RuleId value) {
+  return g_.sequence({g_.literal(fmt::format("\"{}\"", json_escape(name))), space(), g_.literal(":"), space(),
+                      g_.call(value)});
+}
+
+std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {
+  // Names that are not listed might repeat, so that only the first surely adds one to the count.
+  const std::uint32_t least = count >= shape.members_min ? 0 : 1;
+  const bool bounded = shape.members_max != kUnbounded;
+  if (count + least < shape.members_min || (bounded && count + least > shape.members_max))
+    return std::nullopt;
+  const std::uint32_t most = bounded ? shape.members_max - count : kUnbounded;
+  const ExprId none = count == 0 ? g_.empty() : space();
+  if (!shape.others || most == 0) return least == 0 ? std::optional(none) : std::nullopt;
+  const ExprId more = g_.sequence({comma(), *shape.others});
+  if (count > 0) return g_.sequence({g_.repeat(more, least, most), space()});
+  const ExprId some = g_.sequence({*shape.others, g_.repeat(more, 0, bounded ? most - 1 : most), space()});
+  return least > 0 ? some : g_.choice({g_.empty(), some});
+}
+
+Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectShape& shape) {
+  // Node (i, count): properties before i are decided, `count` are written; counts beyond what matters are
+  // one.
+  const auto n = static_cast<std::uint32_t>(shape.properties.size());
+  const bool bounded = shape.members_max != kUnbounded;
+  const std::uint32_t top =
+      std::min(n, std::max<std::uint32_t>(1, bounded ? shape.members_max : shape.members_min));
+  const std::size_t width = top + std::size_t{1};
+  if ((n + 1) * width * 2 > kGraphNodesMax)
+    return reader_.refuse(facts.objects.empty() ? nullptr : facts.objects[0], "properties",
+                          "more than {} states of one object", kGraphNodesMax);
+  Graph graph;
+  const auto node = [&](std::uint32_t i, std::uint32_t count) {
+    return static_cast<std::uint32_t>(i * width + count);
+  };
+  const auto key = [&](std::uint32_t i, std::uint32_t count) {
+    return static_cast<std::uint32_t>((n + 1) * width) + node(i, count);
+  };
+  graph.nodes = key(n, 0) + 1;
+  const std::uint32_t end = graph.nodes - 1;
+  graph.accepting = {end};
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const Property& property = shape.properties[i];
+    for (std::uint32_t count = 0; count <= top; ++count) {
+      if (!property.required) graph.arcs.push_back({node(i, count), node(i + 1, count), std::nullopt});
+      const std::uint32_t next = std::min(count + 1, top);
+      if (count == top && bounded && top == shape.members_max) continue;
+      graph.arcs.push_back({node(i, count), key(i, next), count == 0 ? g_.empty() : comma()});
+    }
+    for (std::uint32_t count = 1; count <= top; ++count)
+      graph.arcs.push_back({key(i, count), node(i + 1, count), member(property.name, property.value)});
+  }
+  for (std::uint32_t count = 0; count <= top; ++count)
+    if (const auto rest = rest_of_members(shape, count)) graph.arcs.push_back({node(n, count), end, *rest});
+  return g_.graph(std::move(graph));
+}
+
+Result<ExprId> SchemaWriter::members_in_any_order(const Facts&, const ObjectShape& shape) {
+  // Node: the set of properties written.
+  const std::uint32_t sets = 1u << shape.properties.size();
+  Graph graph;
+  graph.nodes = sets + 1;
+  graph.accepting = {sets};
+  for (std::uint32_t set = 0; set < sets; ++set) {
+    bool complete = true;
+    const auto count = static_cast<std::uint32_t>(std::popcount(set));
+    for (std::size_t i = 0; i < shape.properties.size(); ++i) {
+      const Property& property = shape.properties[i];
+      if (set >> i & 1) continue;
+      complete = complete && !property.required;
+      const ExprId text = member(property.name, property.value);
+      graph.arcs.push_back({set, set | 1u << i, count == 0 ? text : g_.sequence({comma(), text})});
+    }
+    if (!complete) continue;
+    if (const auto rest = rest_of_members(shape, count)) graph.arcs.push_back({set, sets, *rest});
+  }
+  return g_.graph(std::move(graph));
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,139 @@
+// What a JSON Schema says, sorted by type: combinators are distributed, references followed, so that a schema
+// becomes a list of alternatives (Facts), each a plain conjunction.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "grammar/automaton.h"
+#include "grammar/json_text.h"
+#include "grammar/json_value.h"
+
+namespace octavo::grammar {
+
+// What must be true of a value.
+struct Goal {
+  enum class Kind : std::uint8_t {
+    holds,
+    fails,
+    keyword_holds,   // a keyword that leaves a choice, or part `index` of it
+    keyword_fails,   // `keyword` of the schema does not hold (for keywords with several parts: part `index`)
+    lacks_property,  // an object without the property `keyword`
+    has_property,    // anything but an object without it
+  };
+  const Json* schema;
+  Kind kind = Kind::holds;
+  std::string_view keyword = {};
+  std::size_t index = 0;
+  auto operator<=>(const Goal&) const = default;
+};
+using Goals = std::vector<Goal>;  // all of them; sorted and unique as a key
+
+enum TypeBit : unsigned {
+  kNull = 1,
+  kBoolean = 2,
+  kInteger = 4,
+  kFraction = 8,
+  kString = 16,
+  kArray = 32,
+  kObject = 64,
+  kAnyType = 127
+};
+
+struct Facts {
+  unsigned types = kAnyType;  // integers and other numbers are told apart
+
+  std::optional<std::vector<const Json*>> values;  // enum and const: one of these
+  std::vector<const Json*> excluded;               // none of these
+
+  NumberLimits number;
+  const Json* multiple_of = nullptr;  // a schema that asked for multiples, for error messages
+
+  struct Pattern {
+    const Json* schema;  // its `pattern`
+    bool negated;
+  };
+  std::uint32_t length_min = 0, length_max = UINT32_MAX;  // in code points
+  std::vector<Pattern> patterns;
+  std::vector<std::string_view> formats;
+
+  std::vector<const Json*> arrays;  // schemas with prefixItems or items
+  std::uint32_t items_min = 0, items_max = UINT32_MAX;
+  std::vector<const Json*> contains;
+
+  std::vector<const Json*> objects;  // schemas with properties, patternProperties or additionalProperties
+  std::vector<std::string_view> required, forbidden;
+  std::vector<std::pair<std::string_view, Goal>> properties;  // further goals of single properties
+  std::vector<const Json*> property_names;
+  std::uint32_t properties_min = 0, properties_max = UINT32_MAX;
+};
+
+class SchemaReader {
+ public:
+  // The document must outlive the reader.
+  SchemaReader(const Json& document, std::string_view field);
+
+  // The alternatives of which a value must satisfy one; none: no value can.
+  Result<std::vector<Facts>> read(const Goals& goals);
+
+  // What the items at this index, and what the value of this property, must satisfy.
+  Goals item_goals(const Facts& facts, std::size_t index) const;
+  Result<Goals> property_goals(const Facts& facts, std::string_view name);
+  // The number of items with a schema of their own.
+  std::size_t prefix_size(const Facts& facts) const;
+
+  // The contents (not their spelling) that a `pattern`, or a key of patternProperties, matches.
+  Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
+  // The contents that satisfy all that is said of strings; nullopt: nothing but lengths is said.
+  Result<std::optional<Automaton>> contents(const Facts& facts);
+
+  // Whether a value satisfies the facts.
+  Result<bool> satisfies(const Json& value, const Facts& facts);
+  Result<bool> satisfies(const Json& value, const Goals& goals);
+
+  // The error of a keyword that is not enforced, and of one that says something meaningless.
+  template <class... Args>
+  std::unexpected<Error> refuse(const Json* schema, std::string_view keyword,
+                                fmt::format_string<Args...> text, Args&&... args) const {
+    return invalid(field_, "JSON Schema: '{}' at {}: {}", keyword, path(schema, keyword),
+                   fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  static bool is_false(const Goals& goals);
+
+ private:
+  friend class FactsBuilder;
+
+  // The JSON pointer of a keyword of a schema of this document.
+  std::string path(const Json* schema, std::string_view keyword) const;
+  Result<const Json*> resolve(const Json* schema, std::string_view keyword);
+  // Refuses unknown keywords and references that lead back to themselves without descending into the value.
+  Result<void> check(const Json* schema);
+  Result<void> check_loops(const Json* schema);
+  Result<bool> disjoint(const Facts& a, const Facts& b, int depth);
+  Result<bool> disjoint(const Goals& a, const Goals& b, int depth);
+  // Counts the states of an automaton against the budget of the whole schema.
+  Result<void> spend(std::size_t states, const Json* schema, std::string_view keyword);
+  void index_anchors(const Json& node);
+
+  const Json& document_;
+  const std::string field_;
+  bool draft7_ = false;
+  std::map<std::string, const Json*, std::less<>> anchors_;
+  std::set<const Json*> checked_, loop_free_;
+  std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
+  std::size_t states_ = 0;  // of all automata built so far
+  int depth_ = 0;           // of read() within read()
+};
+
+bool equal(const Json& a, const Json& b);
+
+}  // namespace octavo::grammar

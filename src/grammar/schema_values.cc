@@ -1,0 +1,179 @@
+// Facts against values, and against one another.
+#include <algorithm>
+
+#include "grammar/schema_reader.h"
+#include "grammar/unicode.h"
+
+namespace octavo::grammar {
+
+bool equal(const Json& a, const Json& b) {
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case Json::Kind::null:
+      return true;
+    case Json::Kind::boolean:
+      return a.boolean == b.boolean;
+    case Json::Kind::string:
+      return a.text == b.text;
+    case Json::Kind::number: {
+      const auto x = Decimal::parse(a.text), y = Decimal::parse(b.text);
+      return x && y ? *x == *y : a.text == b.text;
+    }
+    case Json::Kind::array:
+      return std::ranges::equal(a.items, b.items, equal);
+    case Json::Kind::object:
+      return a.members.size() == b.members.size() && std::ranges::all_of(a.members, [&](const auto& member) {
+               const Json* other = b.find(member.first);
+               return other && equal(member.second, *other);
+             });
+  }
+  return false;
+}
+
+namespace {
+
+unsigned type_of(const Json& value) {
+  switch (value.kind) {
+    case Json::Kind::null:
+      return kNull;
+    case Json::Kind::boolean:
+      return kBoolean;
+    case Json::Kind::string:
+      return kString;
+    case Json::Kind::array:
+      return kArray;
+    case Json::Kind::object:
+      return kObject;
+    case Json::Kind::number: {
+      const auto d = Decimal::parse(value.text);
+      return d && d->is_integer() ? kInteger : kFraction;
+    }
+  }
+  return 0;
+}
+
+std::size_t length(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+Result<bool> SchemaReader::satisfies(const Json& value, const Goals& goals) {
+  TRY(const std::vector<Facts> alternatives, read(goals));
+  for (const Facts& facts : alternatives) {
+    TRY(const bool yes, satisfies(value, facts));
+    if (yes) return true;
+  }
+  return false;
+}
+
+Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
+  const auto same = [&](const Json* other) { return equal(*other, value); };
+  if ((facts.types & type_of(value)) == 0) return false;
+  if (facts.values && std::ranges::none_of(*facts.values, same)) return false;
+  if (std::ranges::any_of(facts.excluded, same)) return false;
+  switch (value.kind) {
+    case Json::Kind::null:
+    case Json::Kind::boolean:
+      return true;
+    case Json::Kind::number: {
+      const auto decimal = Decimal::parse(value.text);
+      return decimal && within(facts.number, *decimal);
+    }
+    case Json::Kind::string: {
+      if (length(value.text) < facts.length_min || length(value.text) > facts.length_max) return false;
+      TRY(const auto automaton, contents(facts));
+      return !automaton || matches(*automaton, value.text);
+    }
+    case Json::Kind::array: {
+      if (value.items.size() < facts.items_min || value.items.size() > facts.items_max) return false;
+      for (std::size_t i = 0; i < value.items.size(); ++i) {
+        TRY(const bool yes, satisfies(value.items[i], item_goals(facts, i)));
+        if (!yes) return false;
+      }
+      for (const Json* contained : facts.contains) {
+        bool found = false;
+        for (const Json& item : value.items) {
+          TRY(const bool yes, satisfies(item, Goals{{contained}}));
+          found = found || yes;
+        }
+        if (!found) return false;
+      }
+      return true;
+    }
+    case Json::Kind::object:
+      break;
+  }
+  if (value.members.size() < facts.properties_min || value.members.size() > facts.properties_max)
+    return false;
+  for (const std::string_view name : facts.required)
+    if (!value.find(name)) return false;
+  for (const std::string_view name : facts.forbidden)
+    if (value.find(name)) return false;
+  for (const auto& [name, member] : value.members) {
+    TRY(const Goals goals, property_goals(facts, name));
+    TRY(const bool yes, satisfies(member, goals));
+    if (!yes) return false;
+    Json key;
+    key.kind = Json::Kind::string;
+    key.text = name;
+    for (const Json* names : facts.property_names) {
+      TRY(const bool fits, satisfies(key, Goals{{names}}));
+      if (!fits) return false;
+    }
+  }
+  return true;
+}
+
+// Whether no value satisfies both; false also when that is not clear.
+Result<bool> SchemaReader::disjoint(const Goals& a, const Goals& b, int depth) {
+  TRY(const std::vector<Facts> left, read(a));
+  TRY(const std::vector<Facts> right, read(b));
+  for (const Facts& x : left)
+    for (const Facts& y : right) {
+      TRY(const bool apart, disjoint(x, y, depth));
+      if (!apart) return false;
+    }
+  return true;
+}
+
+Result<bool> SchemaReader::disjoint(const Facts& a, const Facts& b, int depth) {
+  const unsigned common = a.types & b.types;
+  if (common == 0) return true;
+  for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (!x->values) continue;
+    bool any = false;
+    for (const Json* value : *x->values) {
+      TRY(const bool in_x, satisfies(*value, *x));
+      TRY(const bool in_y, satisfies(*value, *y));
+      any = any || (in_x && in_y);
+    }
+    return !any;
+  }
+  if (common & ~(kInteger | kFraction | kObject)) return false;
+  if (common & (kInteger | kFraction)) {
+    const auto below = [](const NumberLimits& x, const NumberLimits& y) {
+      return x.max && y.min &&
+             (x.max->value < y.min->value ||
+              (x.max->value == y.min->value && (x.max->exclusive || y.min->exclusive)));
+    };
+    if (!below(a.number, b.number) && !below(b.number, a.number)) return false;
+  }
+  if (!(common & kObject)) return true;
+  // Objects: a property that both must have, with disjoint values, or that one must have and the other must
+  // not.
+  if (depth >= 3) return false;
+  for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)})
+    for (const std::string_view name : x->required) {
+      TRY(Goals in_x, property_goals(*x, name));
+      TRY(const Goals in_y, property_goals(*y, name));
+      if (is_false(in_y) || std::ranges::find(y->forbidden, name) != y->forbidden.end()) return true;
+      if (std::ranges::find(y->required, name) == y->required.end()) continue;
+      if (in_x.empty() || in_y.empty()) continue;
+      TRY(const bool apart, disjoint(in_x, in_y, depth + 1));
+      if (apart) return true;
+    }
+  return false;
+}
+
+}  // namespace octavo::grammar

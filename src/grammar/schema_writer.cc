@@ -1,0 +1,268 @@
+#include "grammar/schema_writer.h"
+
+#include <algorithm>
+
+#include "grammar/json_text.h"
+#include "grammar/limits.h"
+
+namespace octavo::grammar {
+
+Result<RuleId> SchemaWriter::write(const Goals& goals) {
+  TRY(const RuleId root, rule_for(goals));
+  while (!queue_.empty()) {
+    const auto [rule, wanted] = queue_.front();
+    queue_.pop_front();
+    TRY(g_.rules[rule].body, values(*wanted));
+  }
+  return root;
+}
+
+Result<RuleId> SchemaWriter::rule_for(Goals goals) {
+  std::ranges::sort(goals);
+  goals.erase(std::ranges::unique(goals).begin(), goals.end());
+  const auto it = rules_.find(goals);
+  if (it != rules_.end()) return it->second;
+  if (rules_.size() >= static_cast<std::size_t>(kSubschemasMax))
+    return reader_.refuse(goals[0].schema, "", "more than {} different combinations of subschemas",
+                          kSubschemasMax);
+  const RuleId rule = goals.empty() ? any_value() : g_.rule("schema");
+  const auto entry = rules_.emplace(std::move(goals), rule).first;
+  if (!entry->first.empty()) queue_.emplace_back(rule, &entry->first);
+  return rule;
+}
+
+Result<ExprId> SchemaWriter::values(const Goals& goals) {
+  TRY(const std::vector<Facts> alternatives, reader_.read(goals));
+  std::vector<ExprId> branches;
+  for (const Facts& facts : alternatives) {
+    TRY(branches.emplace_back(), values(facts));
+  }
+  return g_.choice(std::move(branches));
+}
+
+Result<ExprId> SchemaWriter::values(const Facts& facts) {
+  if (facts.values) return listed(facts);
+  // An excluded value matters only where the rest would let it pass.
+  Facts rest = facts;
+  rest.excluded.clear();
+  std::vector<const Json*> excluded;
+  for (const Json* value : facts.excluded) {
+    TRY(const bool matters, reader_.satisfies(*value, rest));
+    if (matters) excluded.push_back(value);
+  }
+  const auto excludes = [&](Json::Kind kind) {
+    return std::ranges::any_of(excluded, [&](const Json* v) { return v->is(kind); });
+  };
+  for (const Json* value : excluded)
+    if (value->is(Json::Kind::array) || value->is(Json::Kind::object))
+      return reader_.refuse(value, "", "an array or object cannot be excluded");
+
+  std::vector<ExprId> branches;
+  const auto add = [&](unsigned type, auto&& write) -> Result<void> {
+    if ((facts.types & type) == 0) return {};
+    TRY(branches.emplace_back(), write());
+    return {};
+  };
+  const auto literal = [&](std::string_view text) {
+    return [this, text]() -> Result<ExprId> { return g_.literal(text); };
+  };
+  if (!excludes(Json::Kind::null)) TRY_VOID(add(kNull, literal("null")));
+  for (const bool value : {true, false})
+    if (std::ranges::none_of(
+            excluded, [&](const Json* v) { return v->is(Json::Kind::boolean) && v->boolean == value; }))
+      TRY_VOID(add(kBoolean, literal(value ? "true" : "false")));
+  TRY_VOID(add(kInteger | kFraction, [&] { return number(facts, excluded); }));
+  TRY_VOID(add(kString, [&] { return string(facts); }));
+  TRY_VOID(add(kArray, [&] { return array(facts); }));
+  TRY_VOID(add(kObject, [&] { return object(facts); }));
+  return g_.choice(std::move(branches));
+}
+
+Result<ExprId> SchemaWriter::listed(const Facts& facts) {
+  Facts rest = facts;
+  rest.values.reset();
+  std::vector<std::string> texts;
+  for (const Json* value : *facts.values) {
+    TRY(const bool fits, reader_.satisfies(*value, rest));
+    if (fits) texts.push_back(to_text(*value));
+  }
+  if (texts.empty()) return g_.nothing();
+  return g_.leaf(automaton_of(std::move(texts)));
+}
+
+Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const Json*>& excluded) {
+  NumberLimits limits = facts.number;
+  limits.integers = facts.types & kInteger;
+  limits.fractions = facts.types & kFraction;
+  const auto text = number_text(g_, limits);
+  if (!text && text.error() == NumberProblem::multiple_of)
+    return reader_.refuse(facts.multiple_of, "multipleOf",
+                          "is supported up to {} (without its decimal point)", kMultipleOfMax);
+  if (!text)
+    return reader_.refuse(facts.multiple_of, "multipleOf",
+                          "with its limits the automaton has more than {} states", kDfaStatesMax);
+  std::vector<std::string> spellings;
+  for (const Json* value : excluded) {
+    if (!value->is(Json::Kind::number)) continue;
+    if (limits.fractions) return reader_.refuse(value, "", "a number can be excluded from integers only");
+    const Decimal d = *Decimal::parse(value->text);
+    spellings.push_back(fmt::format("{}{}", d.negative ? "-" : "", d.integer.empty() ? "0" : d.integer));
+    if (d.is_zero()) spellings.push_back("-0");
+  }
+  if (spellings.empty()) return *text;
+  const auto all = regular_automaton(g_, *text, kDfaStatesMax);
+  auto left = all ? combine(*all, automaton_of(std::move(spellings)), Combine::difference, kDfaStatesMax)
+                  : std::nullopt;
+  if (!left)
+    return reader_.refuse(excluded[0], "", "the numbers left have an automaton of more than {} states",
+                          kDfaStatesMax);
+  return g_.leaf(*std::move(left));
+}
+
+Result<ExprId> SchemaWriter::string(const Facts& facts) {
+  if (facts.length_min > facts.length_max) return g_.nothing();
+  TRY(auto contents, reader_.contents(facts));
+  if (contents) {
+    auto text = spelled(*contents);
+    if (!text) {
+      const Json* schema = facts.patterns.empty() ? facts.excluded.empty() ? nullptr : facts.excluded[0]
+                                                  : facts.patterns[0].schema;
+      return reader_.refuse(schema, "pattern", "the automaton has more than {} states", kDfaStatesMax);
+    }
+    return quoted(g_.leaf(*std::move(text)));
+  }
+  if (facts.length_min == 0 && facts.length_max == UINT32_MAX) return g_.call(any_string());
+  return quoted(g_.repeat(string_character(g_), facts.length_min, facts.length_max));
+}
+
+// --- arrays ---
+
+ExprId SchemaWriter::array_of(ExprId item, std::uint32_t min, std::uint32_t max) {
+  std::vector<ExprId> branches;
+  if (min == 0) branches.push_back(g_.sequence({g_.literal("["), space(), g_.literal("]")}));
+  if (max > 0) {
+    const ExprId more =
+        g_.repeat(g_.sequence({comma(), item}), min - (min > 0), max == kUnbounded ? max : max - 1);
+    branches.push_back(g_.sequence({g_.literal("["), space(), item, more, space(), g_.literal("]")}));
+  }
+  return g_.choice(std::move(branches));
+}
+
+Result<ExprId> SchemaWriter::array(const Facts& facts) {
+  if (!facts.contains.empty()) return array_containing(facts);
+  const std::size_t prefix = reader_.prefix_size(facts);
+  std::uint32_t min = facts.items_min, max = facts.items_max;
+  if (prefix > kGraphNodesMax)
+    return reader_.refuse(facts.arrays[0], "prefixItems", "more than {} items", kGraphNodesMax);
+  std::vector<RuleId> items;
+  for (std::size_t i = 0; i < prefix && i < max; ++i) {
+    const Goals goals = reader_.item_goals(facts, i);
+    if (SchemaReader::is_false(goals)) max = std::min(max, static_cast<std::uint32_t>(i));
+    TRY(items.emplace_back(), rule_for(goals));
+  }
+  const Goals rest_goals = reader_.item_goals(facts, prefix);
+  if (SchemaReader::is_false(rest_goals)) max = std::min(max, static_cast<std::uint32_t>(prefix));
+  if (min > max) return g_.nothing();
+  TRY(const RuleId rest, rule_for(rest_goals));
+  if (prefix == 0) return array_of(g_.call(rest), min, max);
+
+  // Node i: i items written. Beyond the prefix one arc writes all that follow.
+  Graph graph;
+  const auto fixed = static_cast<std::uint32_t>(std::min<std::size_t>(prefix, max));
+  const std::uint32_t end = fixed + 1;
+  graph.nodes = fixed + 2;
+  graph.accepting = {end};
+  for (std::uint32_t i = 0; i < fixed; ++i) {
+    const ExprId item = g_.call(items[i]);
+    graph.arcs.push_back({i, i + 1, i == 0 ? item : g_.sequence({comma(), item})});
+    if (i >= min) graph.arcs.push_back({i, end, i == 0 ? g_.empty() : space()});
+  }
+  const std::uint32_t more_min = min > fixed ? min - fixed : 0,
+                      more_max = max == kUnbounded ? max : max - fixed;
+  const ExprId more = g_.repeat(g_.sequence({comma(), g_.call(rest)}), more_min, more_max);
+  graph.arcs.push_back({fixed, end, g_.sequence({more, space()})});
+  return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
+}
+
+// Every `contains` is met by some item: node (items written, which of them are met).
+Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
+  const std::size_t wanted = facts.contains.size(), prefix = reader_.prefix_size(facts);
+  // Beyond `levels` items the count no longer matters.
+  const std::size_t levels = std::max<std::size_t>(
+      {prefix + 1, facts.items_min, facts.items_max == kUnbounded ? 0 : facts.items_max});
+  if (wanted > 3 || levels > 200)
+    return reader_.refuse(facts.contains[0], "",
+                          "'contains' with more than 200 items or 3 conditions is not supported");
+  const std::uint32_t sets = 1u << wanted;
+  Graph graph;
+  const auto node = [&](std::size_t count, std::uint32_t met) {
+    return static_cast<std::uint32_t>(count) * sets + met;
+  };
+  graph.nodes = node(levels + 1, 0) + 1;
+  const std::uint32_t end = graph.nodes - 1;
+  graph.accepting = {end};
+  for (std::size_t count = 0; count <= levels; ++count) {
+    const std::size_t next = facts.items_max == kUnbounded ? std::min(count + 1, levels) : count + 1;
+    for (std::uint32_t met = 0; met < sets; ++met) {
+      if (met == sets - 1 && count >= facts.items_min) graph.arcs.push_back({node(count, met), end, space()});
+      if (next > levels || (facts.items_max != kUnbounded && next > facts.items_max)) continue;
+      for (std::uint32_t now = 0; now < sets; ++now) {
+        Goals goals = reader_.item_goals(facts, count);
+        for (std::size_t i = 0; i < wanted; ++i)
+          if (now >> i & 1) goals.push_back({facts.contains[i]});
+        if (SchemaReader::is_false(goals)) continue;
+        TRY(const RuleId rule, rule_for(std::move(goals)));
+        const ExprId item = g_.call(rule);
+        graph.arcs.push_back(
+            {node(count, met), node(next, met | now), count == 0 ? item : g_.sequence({comma(), item})});
+      }
+    }
+  }
+  return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
+}
+
+// --- shared pieces ---
+
+ExprId SchemaWriter::space() {
+  if (options_.whitespace == JsonOptions::Whitespace::none || options_.whitespace_max == 0) return g_.empty();
+  if (!space_) {
+    ByteSet set;
+    for (const char c : {' ', '\t', '\n', '\r'}) set.add(static_cast<unsigned char>(c));
+    const RuleId one = g_.rule("space character", g_.bytes(set));
+    space_ = g_.rule("space", g_.call(one));
+    g_.rules[*space_].min = 0;
+    g_.rules[*space_].max = options_.whitespace_max;
+  }
+  return g_.call(*space_);
+}
+
+RuleId SchemaWriter::any_string() {
+  if (!string_) string_ = g_.rule("string", quoted(g_.repeat(string_character(g_), 0, kUnbounded)));
+  return *string_;
+}
+
+RuleId SchemaWriter::any_value() {
+  if (value_) return *value_;
+  value_ = g_.rule("value");
+  const RuleId array = g_.rule("array");
+  g_.rules[array].body = array_of(g_.call(*value_), 0, kUnbounded);
+  const ExprId number = *number_text(g_, {});
+  g_.rules[*value_].body = g_.choice({g_.literal("null"), g_.literal("true"), g_.literal("false"), number,
+                                      g_.call(any_string()), g_.call(array), g_.call(any_object())});
+  return *value_;
+}
+
+RuleId SchemaWriter::any_object() {
+  if (object_) return *object_;
+  object_ = g_.rule("object");
+  const RuleId value = any_value();
+  const ExprId member =
+      g_.sequence({g_.call(any_string()), space(), g_.literal(":"), space(), g_.call(value)});
+  const ExprId more = g_.repeat(g_.sequence({comma(), member}), 0, kUnbounded);
+  g_.rules[*object_].body =
+      g_.choice({g_.sequence({g_.literal("{"), space(), g_.literal("}")}),
+                 g_.sequence({g_.literal("{"), space(), member, more, space(), g_.literal("}")})});
+  return *object_;
+}
+
+}  // namespace octavo::grammar

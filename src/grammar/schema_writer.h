@@ -1,0 +1,76 @@
+// Writes facts as grammar rules. Each distinct conjunction of subschemas becomes one rule, written when its
+// turn comes, so that recursion in a schema is recursion between rules and not of this code.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "grammar/grammar.h"
+#include "grammar/json_schema.h"
+#include "grammar/schema_reader.h"
+
+namespace octavo::grammar {
+
+class SchemaWriter {
+ public:
+  SchemaWriter(Grammar& grammar, SchemaReader& reader, const JsonOptions& options)
+      : g_(grammar), reader_(reader), options_(options) {}
+
+  // The rule of all values that satisfy the goals, with all rules it needs.
+  Result<RuleId> write(const Goals& goals);
+  RuleId any_object();
+
+ private:
+  // A property that an object may have, in the order of the schema.
+  struct Property {
+    std::string_view name;
+    RuleId value;
+    bool required;
+  };
+  struct ObjectShape {
+    std::vector<Property> properties;
+    std::optional<ExprId> others;  // one further member
+    std::uint32_t members_min, members_max;
+  };
+
+  Result<RuleId> rule_for(Goals goals);
+  Result<ExprId> values(const Goals& goals);
+  Result<ExprId> values(const Facts& facts);
+  Result<ExprId> listed(const Facts& facts);
+  Result<ExprId> number(const Facts& facts, const std::vector<const Json*>& excluded);
+  Result<ExprId> string(const Facts& facts);
+
+  Result<ExprId> array(const Facts& facts);
+  Result<ExprId> array_containing(const Facts& facts);
+
+  Result<ExprId> object(const Facts& facts);
+  Result<bool> add_properties(const Facts& facts, ObjectShape& shape);
+  Result<std::optional<ExprId>> other_members(const Facts& facts);
+  Result<std::optional<Automaton>> other_keys(const Facts& facts);
+  Result<Automaton> key_contents(const Json* names);
+  Result<ExprId> members_in_order(const Facts& facts, const ObjectShape& shape);
+  Result<ExprId> members_in_any_order(const Facts& facts, const ObjectShape& shape);
+  // What may follow `count` listed members up to the closing brace.
+  std::optional<ExprId> rest_of_members(const ObjectShape& shape, std::uint32_t count);
+  ExprId member(std::string_view name, RuleId value);
+
+  ExprId space();
+  ExprId comma() { return g_.sequence({space(), g_.literal(","), space()}); }
+  ExprId quoted(ExprId content) { return g_.sequence({g_.literal("\""), content, g_.literal("\"")}); }
+  RuleId any_string();
+  RuleId any_value();
+  ExprId array_of(ExprId item, std::uint32_t min, std::uint32_t max);
+
+  Grammar& g_;
+  SchemaReader& reader_;
+  const JsonOptions& options_;
+  std::map<Goals, RuleId> rules_;
+  std::deque<std::pair<RuleId, const Goals*>> queue_;
+  std::optional<RuleId> space_, string_, value_, object_;
+};
+
+}  // namespace octavo::grammar

@@ -1,0 +1,105 @@
+#include "grammar/state_mask.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace octavo::grammar {
+
+TokenSet::TokenSet(std::vector<TokenId> tokens, std::size_t mask_words) {
+  if (tokens.size() <= mask_words / 2) {
+    list_ = std::move(tokens);
+    list_.shrink_to_fit();
+    return;
+  }
+  bits_.resize(mask_words);
+  for (const TokenId id : tokens)
+    bits_[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
+}
+
+TokenSet TokenSet::without(std::span<const TokenId> removed, std::size_t mask_words) const {
+  TokenSet out;
+  out.bits_.resize(mask_words);
+  add_to(out.bits_);
+  for (const TokenId id : removed)
+    out.bits_[static_cast<std::size_t>(id) / 32] &= ~static_cast<std::int32_t>(1u << (id % 32));
+  return out;
+}
+
+void TokenSet::add_to(std::span<std::int32_t> mask) const {
+  for (std::size_t i = 0; i < bits_.size(); ++i) mask[i] |= bits_[i];
+  for (const TokenId id : list_)
+    mask[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
+}
+
+void StateMask::set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents,
+                         std::span<const std::uint32_t> repeats) {
+  const auto for_each = [&](auto&& visit) {
+    for (std::size_t i = 0; i < parents.size(); ++i)
+      for (std::uint32_t child = parents[i] + 1; child < trie[parents[i]].end; child = trie[child].end)
+        visit(i, child);
+  };
+  std::array<std::uint32_t, 257> begin{};
+  for_each([&](std::size_t, std::uint32_t child) { ++begin[trie[child].byte + 1u]; });
+  for (std::size_t b = 0; b < 256; ++b) {
+    begin[b + 1] += begin[b];
+    if (begin[b + 1] > begin[b]) groups.push_back({static_cast<std::uint8_t>(b), begin[b], begin[b + 1]});
+  }
+  open.resize(begin[256]);
+  if (!repeats.empty()) open_repeats.resize(open.size());
+  for_each([&](std::size_t i, std::uint32_t child) {
+    const std::uint32_t at = begin[trie[child].byte]++;
+    open[at] = child;
+    if (!repeats.empty()) open_repeats[at] = repeats[i];
+  });
+}
+
+void StateMask::add_to(std::span<std::int32_t> mask) const {
+  accepted.add_to(mask);
+  if (!subtracts) return;
+  const auto word = [&](TokenId id) -> std::int32_t& { return mask[static_cast<std::size_t>(id) / 32]; };
+  const auto bit = [](TokenId id) { return static_cast<std::int32_t>(1u << (id % 32)); };
+  // Bits of removed tokens stay what they were before the base was added.
+  thread_local std::vector<TokenId> absent;
+  absent.clear();
+  for (const TokenId id : removed)
+    if ((word(id) & bit(id)) == 0) absent.push_back(id);
+  base->add_to(mask);
+  for (const TokenId id : absent) word(id) &= ~bit(id);
+}
+
+std::size_t StateMask::byte_size() const {
+  return sizeof *this + accepted.byte_size() + groups.size() * sizeof(Group) +
+         (open.size() + removed.size() + open_repeats.size() + by_repeats.size() + repeats_begin.size()) *
+             sizeof(std::uint32_t);
+}
+
+StateMaskCache::StateMaskCache(std::size_t bytes_max) : bytes_max_(bytes_max), seed_(secret_seed()) {}
+
+std::shared_ptr<const StateMask> StateMaskCache::find(const Hash128& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto it = by_key_.find(key);
+  if (it == by_key_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, it->second);
+  return it->second->mask;
+}
+
+void StateMaskCache::insert(const Hash128& key, std::shared_ptr<const StateMask> mask) {
+  const std::scoped_lock lock(mutex_);
+  if (by_key_.contains(key) || mask->byte_size() > bytes_max_) return;
+  bytes_ += mask->byte_size();
+  entries_.push_front({key, std::move(mask)});
+  by_key_[key] = entries_.begin();
+  while (bytes_ > bytes_max_) {
+    bytes_ -= entries_.back().mask->byte_size();
+    by_key_.erase(entries_.back().key);
+    entries_.pop_back();
+  }
+}
+
+std::size_t StateMaskCache::byte_size() const {
+  const std::scoped_lock lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace octavo::grammar

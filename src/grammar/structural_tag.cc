@@ -1,0 +1,278 @@
+#include "grammar/structural_tag.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "grammar/ebnf.h"
+#include "grammar/json_value.h"
+#include "grammar/limits.h"
+#include "grammar/regex.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+constexpr std::string_view kField = "structural_tag";
+
+// The automaton that finds the first of several words in a text (Aho and Corasick 1975): where each byte
+// leads from each state, and which word has been found there.
+struct WordFinder {
+  struct Node {
+    std::array<std::uint32_t, 256> next{};
+    std::uint32_t fallback = 0;
+    int word = -1;
+  };
+  std::vector<Node> nodes{1};
+
+  explicit WordFinder(const std::vector<std::string>& words) {
+    for (std::size_t w = 0; w < words.size(); ++w) {
+      std::uint32_t at = 0;
+      for (const char c : words[w]) {
+        const auto byte = static_cast<std::uint8_t>(c);
+        if (nodes[at].next[byte] == 0) {
+          nodes[at].next[byte] = static_cast<std::uint32_t>(nodes.size());
+          nodes.emplace_back();
+        }
+        at = nodes[at].next[byte];
+      }
+      nodes[at].word = static_cast<int>(w);
+    }
+    std::vector<std::uint32_t> order{0};
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::uint32_t at = order[i];
+      for (unsigned byte = 0; byte < 256; ++byte) {
+        std::uint32_t& next = nodes[at].next[byte];
+        const std::uint32_t through = at == 0 ? 0 : nodes[nodes[at].fallback].next[byte];
+        if (next == 0) {
+          next = through;
+          continue;
+        }
+        nodes[next].fallback = through;
+        if (nodes[next].word < 0) nodes[next].word = nodes[through].word;
+        order.push_back(next);
+      }
+    }
+  }
+};
+
+class Writer {
+ public:
+  Writer(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
+
+  Result<ExprId> legacy(const Json& spec) {
+    TRY(const Json* structures, member(spec, "structures", Json::Kind::array, ""));
+    std::vector<Tag> tags;
+    for (std::size_t i = 0; i < structures->items.size(); ++i) {
+      const Json& item = structures->items[i];
+      const std::string path = fmt::format("/structures/{}", i);
+      TRY(const Json* begin, member(item, "begin", Json::Kind::string, path));
+      TRY(const Json* end, member(item, "end", Json::Kind::string, path));
+      const Json* schema = item.find("schema");
+      if (!schema) return invalid(kField, "structural tag: 'schema' is missing at {}", path);
+      TRY(const RuleId content, add_json_schema(g_, to_text(*schema), options_, kField));
+      tags.push_back({begin->text, g_.sequence({g_.call(content), g_.literal(end->text)})});
+    }
+    TRY(const auto triggers, strings(spec, "triggers", ""));
+    return triggered(tags, triggers, false, false, "");
+  }
+
+  // `end` is what follows the format: free text stops before it.
+  Result<ExprId> format(const Json& f, const std::string& path, const std::string& end, int depth) {
+    if (depth > kNestingMax)
+      return invalid(kField, "structural tag: more than {} levels at {}", kNestingMax, path);
+    TRY(const Json* type, member(f, "type", Json::Kind::string, path));
+    const std::string& name = type->text;
+    if (name == "const_string") {
+      TRY(const Json* value, member(f, "value", Json::Kind::string, path));
+      return g_.literal(value->text);
+    }
+    if (name == "json_schema") {
+      const Json* schema = f.find("json_schema");
+      if (!schema) return invalid(kField, "structural tag: 'json_schema' is missing at {}", path);
+      TRY(const RuleId rule, add_json_schema(g_, to_text(*schema), options_, kField));
+      return g_.call(rule);
+    }
+    if (name == "regex") {
+      TRY(const Json* pattern, member(f, "pattern", Json::Kind::string, path));
+      return add_regex(g_, pattern->text, RegexMatch::full, kField);
+    }
+    if (name == "grammar") {
+      TRY(const Json* text, member(f, "grammar", Json::Kind::string, path));
+      TRY(const RuleId rule, add_ebnf(g_, text->text, kField));
+      return g_.call(rule);
+    }
+    if (name == "any_text") return free_text(end);
+    if (name == "sequence" || name == "or") {
+      TRY(const Json* elements, member(f, "elements", Json::Kind::array, path));
+      std::vector<ExprId> parts;
+      for (std::size_t i = 0; i < elements->items.size(); ++i) {
+        const bool last = name == "or" || i + 1 == elements->items.size();
+        TRY(parts.emplace_back(),
+            format(elements->items[i], fmt::format("{}/elements/{}", path, i), last ? end : "", depth + 1));
+      }
+      if (parts.empty()) return invalid(kField, "structural tag: 'elements' is empty at {}", path);
+      return name == "or" ? g_.choice(std::move(parts)) : g_.sequence(std::move(parts));
+    }
+    if (name == "tag") {
+      TRY(const Tag t, tag(f, path, depth));
+      return g_.sequence({g_.literal(t.begin), t.rest});
+    }
+    if (name == "triggered_tags") {
+      TRY(const auto all, tags(f, path, depth));
+      TRY(const auto triggers, strings(f, "triggers", path));
+      return triggered(all, triggers, flag(f, "at_least_one"), flag(f, "stop_after_first"), path);
+    }
+    if (name == "tags_with_separator") {
+      TRY(const auto all, tags(f, path, depth));
+      TRY(const Json* separator, member(f, "separator", Json::Kind::string, path));
+      std::vector<ExprId> branches;
+      for (const Tag& t : all) branches.push_back(g_.sequence({g_.literal(t.begin), t.rest}));
+      const ExprId one = g_.choice(std::move(branches));
+      const std::uint32_t more = flag(f, "stop_after_first") ? 0 : kUnbounded;
+      const ExprId list =
+          g_.sequence({one, g_.repeat(g_.sequence({g_.literal(separator->text), one}), 0, more)});
+      return flag(f, "at_least_one") ? list : g_.optional(list);
+    }
+    return invalid(kField, "structural tag: the format '{}' at {} is not supported", name, path);
+  }
+
+ private:
+  struct Tag {
+    std::string begin;
+    ExprId rest;  // content and end
+  };
+
+  Result<const Json*> member(const Json& object, std::string_view key, Json::Kind kind,
+                             const std::string& path) const {
+    const Json* value = object.find(key);
+    if (!value)
+      return invalid(kField, "structural tag: '{}' is missing at {}", key, path.empty() ? "/" : path);
+    if (!value->is(kind))
+      return invalid(kField, "structural tag: '{}' at {} must be {}", key, path.empty() ? "/" : path,
+                     kind == Json::Kind::string ? "a string" : "an array");
+    return value;
+  }
+  static bool flag(const Json& f, std::string_view key) {
+    const Json* value = f.find(key);
+    return value && value->boolean;
+  }
+  Result<std::vector<std::string>> strings(const Json& f, std::string_view key,
+                                           const std::string& path) const {
+    TRY(const Json* list, member(f, key, Json::Kind::array, path));
+    std::vector<std::string> out;
+    for (const Json& item : list->items) {
+      if (!item.is(Json::Kind::string) || item.text.empty())
+        return invalid(kField, "structural tag: '{}' at {} must hold non-empty strings", key,
+                       path.empty() ? "/" : path);
+      out.push_back(item.text);
+    }
+    if (out.empty())
+      return invalid(kField, "structural tag: '{}' is empty at {}", key, path.empty() ? "/" : path);
+    return out;
+  }
+
+  Result<Tag> tag(const Json& f, const std::string& path, int depth) {
+    TRY(const Json* begin, member(f, "begin", Json::Kind::string, path));
+    TRY(const Json* end, member(f, "end", Json::Kind::string, path));
+    const Json* content = f.find("content");
+    if (!content) return invalid(kField, "structural tag: 'content' is missing at {}", path);
+    TRY(const ExprId inner, format(*content, path + "/content", end->text, depth + 1));
+    return Tag{begin->text, g_.sequence({inner, g_.literal(end->text)})};
+  }
+  Result<std::vector<Tag>> tags(const Json& f, const std::string& path, int depth) {
+    TRY(const Json* list, member(f, "tags", Json::Kind::array, path));
+    std::vector<Tag> out;
+    for (std::size_t i = 0; i < list->items.size(); ++i) {
+      TRY(out.emplace_back(), tag(list->items[i], fmt::format("{}/tags/{}", path, i), depth + 1));
+    }
+    if (out.empty()) return invalid(kField, "structural tag: 'tags' is empty at {}", path);
+    return out;
+  }
+
+  // Bytes without `end` in them; any bytes when it is empty. What may still grow into `end` is text as well.
+  ExprId free_text(const std::string& end) {
+    if (end.empty()) return g_.call(g_.rule("text", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
+    return g_.call(g_.rule("text", g_.graph(text_graph(WordFinder({end})))));
+  }
+
+  // All text states, with an arc per set of bytes; states that have found a word have no arcs yet.
+  Graph text_graph(const WordFinder& finder) {
+    Graph graph;
+    graph.nodes = static_cast<std::uint32_t>(finder.nodes.size());
+    for (std::uint32_t n = 0; n < graph.nodes; ++n) {
+      if (finder.nodes[n].word >= 0) continue;
+      graph.accepting.push_back(n);
+      std::map<std::uint32_t, ByteSet> targets;
+      for (unsigned byte = 0; byte < 256; ++byte) targets[finder.nodes[n].next[byte]].add(byte);
+      for (const auto& [target, bytes] : targets) graph.arcs.push_back({n, target, g_.bytes(bytes)});
+    }
+    return graph;
+  }
+
+  Result<ExprId> triggered(const std::vector<Tag>& tags, const std::vector<std::string>& triggers,
+                           bool at_least_one, bool stop_after_first, const std::string& path) {
+    const WordFinder finder(triggers);
+    Graph graph = text_graph(finder);
+    const auto text_nodes = graph.nodes;
+    std::uint32_t after = 0;  // where a tag leads
+    if (stop_after_first) {
+      after = graph.nodes++;
+    } else if (at_least_one) {
+      // The same text again, in which it may end.
+      Graph second = text_graph(finder);
+      after = graph.nodes;
+      for (Graph::Arc arc : second.arcs) {
+        arc.from += after;
+        arc.to += after;
+        graph.arcs.push_back(arc);
+      }
+      graph.nodes += second.nodes;
+      if (at_least_one) graph.accepting.clear();
+      for (const std::uint32_t n : second.accepting) graph.accepting.push_back(n + after);
+    }
+    if (stop_after_first) {
+      if (at_least_one) graph.accepting.clear();
+      graph.accepting.push_back(after);
+    }
+    for (std::uint32_t n = 0; n < graph.nodes; ++n) {
+      const std::uint32_t at = n >= text_nodes ? n - text_nodes : n;
+      if (at >= finder.nodes.size() || finder.nodes[at].word < 0 || (stop_after_first && n >= text_nodes))
+        continue;
+      const std::string& trigger = triggers[static_cast<std::size_t>(finder.nodes[at].word)];
+      std::vector<ExprId> branches;
+      for (const Tag& t : tags)
+        if (t.begin.starts_with(trigger))
+          branches.push_back(g_.sequence({g_.literal(t.begin.substr(trigger.size())), t.rest}));
+      if (branches.empty())
+        return invalid(kField, "structural tag: no tag begins with the trigger '{}' at {}", trigger,
+                       path.empty() ? "/" : path);
+      graph.arcs.push_back({n, after, g_.call(g_.rule("tag", g_.choice(std::move(branches))))});
+    }
+    for (const Tag& t : tags)
+      if (std::ranges::none_of(triggers,
+                               [&](const std::string& trigger) { return t.begin.starts_with(trigger); }))
+        return invalid(kField, "structural tag: no trigger begins the tag '{}' at {}", t.begin,
+                       path.empty() ? "/" : path);
+    return g_.graph(std::move(graph));
+  }
+
+  Grammar& g_;
+  const JsonOptions& options_;
+};
+
+}  // namespace
+
+Result<Grammar> structural_tag_grammar(std::string_view spec, const JsonOptions& options) {
+  TRY(const Json document, parse_json(spec, kField));
+  Grammar grammar;
+  Writer writer(grammar, options);
+  const Json* format = document.find("format");
+  TRY(const ExprId body, format ? writer.format(*format, "/format", "", 0) : writer.legacy(document));
+  grammar.root = grammar.rule("root", body);
+  return within_limits(std::move(grammar));
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,71 @@
+#include "grammar/structural_tag.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+using testing::accepts;
+
+std::shared_ptr<const CompiledGrammar> compile(std::string_view spec) {
+  auto grammar = structural_tag_grammar(spec);
+  EXPECT_TRUE(grammar) << spec << ": " << grammar.error().message;
+  if (!grammar) return nullptr;
+  auto compiled = CompiledGrammar::compile(*std::move(grammar), testing::byte_vocabulary());
+  EXPECT_TRUE(compiled) << compiled.error().message;
+  return compiled ? *compiled : nullptr;
+}
+
+TEST(StructuralTag, Legacy) {
+  const auto g = compile(R"({"type":"structural_tag","triggers":["<fn="],"structures":[
+    {"begin":"<fn=a>","schema":{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]},"end":"</fn>"},
+    {"begin":"<fn=b>","schema":{"type":"null"},"end":"</fn>"}]})");
+  for (const std::string_view yes :
+       {"", "free < text <fn", R"(hi <fn=a>{"x":1}</fn> and <<fn=b>null</fn>)", "<f<fn=b>null</fn>"})
+    EXPECT_TRUE(accepts(g, yes)) << yes;
+  for (const std::string_view no :
+       {"<fn=", "<fn=c>null</fn>", "<fn=a>null</fn>", "<fn=b>null", "x<fn=b>null</fn><fn=b>1</fn>"})
+    EXPECT_FALSE(accepts(g, no)) << no;
+}
+
+TEST(StructuralTag, Formats) {
+  const auto g = compile(R"({"type":"structural_tag","format":{"type":"sequence","elements":[
+    {"type":"tag","begin":"<think>","content":{"type":"any_text"},"end":"</think>"},
+    {"type":"or","elements":[{"type":"const_string","value":"no"},
+      {"type":"triggered_tags","triggers":["["],"at_least_one":true,"stop_after_first":true,
+       "tags":[{"begin":"[1","content":{"type":"regex","pattern":"\\d*"},"end":"]"}]}]}]}})");
+  for (const std::string_view yes : {"<think>a < b</think>no", "<think></think>text [123]"})
+    EXPECT_TRUE(accepts(g, yes)) << yes;
+  for (const std::string_view no : {"<think>a</think>", "<think></think>[1]x", "<think>a",
+                                    "<think></think>text", "no", "<think>a</think>x</think>no"})
+    EXPECT_FALSE(accepts(g, no)) << no;
+  const auto list = compile(
+      R"({"type":"structural_tag","format":{"type":"tags_with_separator","separator":";","at_least_one":true,
+    "tags":[{"begin":"a","content":{"type":"json_schema","json_schema":{"type":"integer"}},"end":"."},
+            {"begin":"b","content":{"type":"grammar","grammar":"root ::= \"x\"+"},"end":"."}]}})");
+  EXPECT_TRUE(accepts(list, "a1.;bxx.;a-5."));
+  EXPECT_FALSE(accepts(list, ""));
+  EXPECT_FALSE(accepts(list, "a1.;"));
+  const auto twice = compile(
+      R"({"type":"structural_tag","format":{"type":"triggered_tags","triggers":["<"],"at_least_one":true,
+    "tags":[{"begin":"<a>","content":{"type":"const_string","value":"1"},"end":";"}]}})");
+  EXPECT_TRUE(accepts(twice, "x<a>1;y<a>1;z"));
+  EXPECT_FALSE(accepts(twice, "x"));
+}
+
+TEST(StructuralTag, Refuses) {
+  for (const std::string_view spec :
+       {"{}", R"({"structures":[],"triggers":[]})",
+        R"({"structures":[{"begin":"<a>","schema":{},"end":"x"}],"triggers":["<b"]})",
+        R"({"format":{"type":"unheard"}})", R"({"format":{"type":"tag","begin":"a","end":"b"}})",
+        R"({"format":{"type":"sequence","elements":[]}})",
+        R"({"format":{"type":"json_schema","json_schema":{"typ":1}}})", "[]", "{"}) {
+    const auto grammar = structural_tag_grammar(spec);
+    EXPECT_FALSE(grammar) << spec;
+  }
+}
+
+}  // namespace
+}  // namespace octavo::grammar

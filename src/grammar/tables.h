@@ -1,0 +1,65 @@
+// What the parser runs on: the automata of all rules in one array of states, with dead parts removed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "grammar/grammar.h"
+#include "grammar/vocabulary.h"
+
+namespace octavo::grammar {
+
+struct Tables {
+  struct StateRow {
+    std::uint32_t edges;  // in `edges`: byte ranges first, then calls, then tokens
+    std::uint32_t bytes_end, calls_end, tokens_end;
+    bool accepting;
+  };
+  struct RuleRow {
+    StateId start;  // not for counted rules
+    RuleId body;    // counted rules: the rule that is repeated min..max times
+    std::uint32_t min, max;
+    bool counted;
+    bool nullable;
+  };
+
+  std::vector<StateRow> states;
+  std::vector<Edge> edges;
+  std::vector<RuleRow> rules;
+  std::vector<TokenId> tokens;  // what the `ref` of a token edge stands for
+  RuleId root = 0;
+
+  // Bytes that no edge tells apart share a class.
+  std::array<std::uint8_t, 256> byte_class{};
+  int classes = 0;
+
+  std::span<const Edge> byte_edges(StateId s) const { return between(states[s].edges, states[s].bytes_end); }
+  std::span<const Edge> call_edges(StateId s) const {
+    return between(states[s].bytes_end, states[s].calls_end);
+  }
+  std::span<const Edge> token_edges(StateId s) const {
+    return between(states[s].calls_end, states[s].tokens_end);
+  }
+  // An accepting state with nothing after it: whoever reaches it has left the rule.
+  bool ends(StateId s) const { return states[s].accepting && states[s].edges == states[s].tokens_end; }
+  // A state that can only call (few) rules.
+  bool only_calls(StateId s) const {
+    const StateRow& row = states[s];
+    return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end && row.calls_end > row.bytes_end &&
+           row.calls_end - row.bytes_end <= 4;
+  }
+  std::size_t byte_size() const;
+
+ private:
+  std::span<const Edge> between(std::uint32_t a, std::uint32_t b) const {
+    return std::span(edges).subspan(a, b - a);
+  }
+};
+
+// Fails on grammars that are too large, that match no text at all, or that name tokens the vocabulary lacks.
+Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary);
+
+}  // namespace octavo::grammar

@@ -1,0 +1,71 @@
+// The tokens of one model as a sorted byte trie, built once when the model is loaded.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo::grammar {
+
+using TokenId = std::int32_t;
+
+class StateMaskCache;
+
+// A trie in preorder: the children of node i begin at i + 1, its subtree ends before nodes[i].end.
+struct TrieNode {
+  std::uint32_t end;
+  std::uint32_t
+      first_token;  // tokens that spell exactly this path: sorted_tokens[first_token, + token_count)
+  std::uint32_t token_count;
+  std::uint16_t depth;  // bytes from the root
+  std::uint8_t byte;    // the last of them
+};
+
+class Vocabulary {
+ public:
+  // tokens[id]: the bytes that token adds to the text, "" when it adds none. special: tokens that no text may
+  // produce; a grammar can ask for them by name or number only. eos: tokens that end a generation.
+  // cache_bytes_max bounds the masks shared by all grammars over this vocabulary.
+  static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
+                                                        std::vector<TokenId> special,
+                                                        std::vector<TokenId> eos,
+                                                        std::size_t cache_bytes_max = 64u << 20);
+  ~Vocabulary();
+
+  int size() const { return static_cast<int>(tokens_.size()); }
+  std::size_t mask_words() const { return (tokens_.size() + 31) / 32; }
+  std::string_view bytes(TokenId id) const { return tokens_[static_cast<std::size_t>(id)]; }
+  bool contains(TokenId id) const { return id >= 0 && id < size(); }
+  bool is_special(TokenId id) const { return special_[static_cast<std::size_t>(id)]; }
+  bool is_eos(TokenId id) const;
+  std::span<const TokenId> eos() const { return eos_; }
+  std::size_t token_bytes_max() const { return token_bytes_max_; }
+  // The special token with this text, or -1.
+  TokenId special_named(std::string_view text) const;
+
+  // Node 0 is the root (the empty path, no tokens).
+  std::span<const TrieNode> trie() const { return trie_; }
+  std::span<const TokenId> sorted_tokens() const { return sorted_; }
+
+  StateMaskCache& cache() const { return *cache_; }
+
+ private:
+  Vocabulary() = default;
+  void build_trie();
+
+  std::vector<std::string> tokens_;
+  std::vector<bool> special_;
+  std::vector<TokenId> special_ids_;
+  std::vector<TokenId> eos_;
+  std::vector<TokenId> sorted_;
+  std::vector<TrieNode> trie_;
+  std::size_t token_bytes_max_ = 0;
+  std::unique_ptr<StateMaskCache> cache_;
+};
+
+}  // namespace octavo::grammar
