@@ -12,7 +12,7 @@ test:
 	tools/install.sh test
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(JOBS)
+	ctest --preset release -j $(JOBS) -LE large
 	.venv/bin/python -m pytest -q tests/e2e
 
 build:
@@ -25,7 +25,7 @@ fast-sanitized:
 	tools/install.sh build
 	cmake --preset asan
 	cmake --build --preset asan -j $(JOBS)
-	ctest --preset asan -j $(JOBS) -LE slow
+	ctest --preset asan -j $(JOBS) -L unit
 
 format:
 	git ls-files 'src/*.cc' 'src/*.h' | xargs clang-format-19 -i
