@@ -46,6 +46,7 @@ TEST(Pressure, AllClientsGetTheirOwnAnswersOnATightPool) {
   EXPECT_LE(stats.preemptions, std::int64_t{kPreemptionsMax} * answer_count(requests));
   EXPECT_EQ(stats.blocks_used, 0);
   EXPECT_EQ(stats.unfinished, 0);
+  EXPECT_EQ(stats.request_bytes, 0);
 }
 
 TEST(Pressure, AbortsAtRandomMomentsLeaveNothingBehind) {

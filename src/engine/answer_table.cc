@@ -29,9 +29,13 @@ AnswerIndex AnswerTable::open(std::unique_ptr<Answer> answer) {
 bool AnswerTable::deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output,
                           std::int64_t now_us) {
   Answer& answer = *answers_[index];
-  ++generated_tokens_;
+  ++counters_.generation_tokens;
   answer.sampling.append(token.id);
-  if (answer.times.first_token_us == 0) answer.times.first_token_us = now_us;
+  if (answer.times.first_token_us == 0) {
+    answer.times.first_token_us = now_us;
+    counters_.prompt_tokens += static_cast<std::int64_t>(answer.accepted->request.prompt.size());
+    counters_.prompt_tokens_cached += answer.cached_tokens;
+  }
   answer.times.last_token_us = now_us;
 
   Output news = output_for(answer);

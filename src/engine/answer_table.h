@@ -45,7 +45,13 @@ class AnswerTable {
   }
 
   int open_count() const { return static_cast<int>(answers_.size() - unused_.size()); }
-  std::int64_t generated_tokens() const { return generated_tokens_; }
+
+  struct Counters {
+    std::int64_t prompt_tokens = 0;         // of answers that have begun
+    std::int64_t prompt_tokens_cached = 0;  // of those
+    std::int64_t generation_tokens = 0;
+  };
+  const Counters& counters() const { return counters_; }
 
  private:
   void end(AnswerIndex index, Output output, FinishReason reason, std::int64_t now_us);
@@ -53,7 +59,7 @@ class AnswerTable {
   Inbox& inbox_;
   std::vector<std::unique_ptr<Answer>> answers_;  // by index; null: unused
   std::vector<AnswerIndex> unused_;
-  std::int64_t generated_tokens_ = 0;
+  Counters counters_;
 };
 
 }  // namespace octavo

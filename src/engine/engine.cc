@@ -138,9 +138,11 @@ void Engine::publish_stats(bool healthy) {
   stats_.preemptions = s.preemptions;
   stats_.prefix_queries = s.prefix_queries;
   stats_.prefix_hits = s.prefix_hits;
-  stats_.generation_tokens = answers_.generated_tokens();
+  stats_.request_bytes = s.sequence_bytes;
+  stats_.prompt_tokens = answers_.counters().prompt_tokens;
+  stats_.prompt_tokens_cached = answers_.counters().prompt_tokens_cached;
+  stats_.generation_tokens = answers_.counters().generation_tokens;
   stats_.healthy = healthy;
-  stats_.last_step_us = now_us();
 }
 
 }  // namespace octavo

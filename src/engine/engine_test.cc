@@ -99,6 +99,7 @@ struct Rig {
     EXPECT_EQ(stats.waiting, 0);
     EXPECT_EQ(stats.blocks_used, 0);
     EXPECT_EQ(stats.unfinished, 0);
+    EXPECT_EQ(stats.request_bytes, 0);
   }
 };
 
@@ -190,6 +191,9 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   for (int index = 0; index < 3; ++index) EXPECT_EQ(sink->record(index).tokens, expected(prompt, 10));
   EXPECT_EQ(sink->record(1).ends[0].cached_tokens, 96);  // six full blocks, computed once
   rig.expect_empty();
+  EXPECT_EQ(rig.engine->stats().prompt_tokens, 300);
+  EXPECT_EQ(rig.engine->stats().prompt_tokens_cached, 192);
+  EXPECT_EQ(rig.engine->stats().generation_tokens, 30);
 }
 
 TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {

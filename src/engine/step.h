@@ -24,8 +24,6 @@ class StepLoop {
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
 
-  int last_tokens() const { return plan_.tokens; }
-
  private:
   // Whose row it was that is being sampled, and why.
   struct RowOwner {

@@ -13,20 +13,15 @@ struct EngineStats {
   int blocks_total = 0;
   int blocks_used = 0;             // owned by requests
   int blocks_cached = 0;           // free to take, content kept for reuse
+  std::int64_t request_bytes = 0;  // tokens, keys and block tables of unfinished requests
   bool healthy = true;             // false: the step loop has failed for good
-  std::int64_t last_step_us = 0;   // when a step last finished (base/clock.h), or the engine was seen idle
 
   // Counters.
-  std::int64_t steps = 0;
-  std::int64_t prompt_tokens = 0;
-  std::int64_t prompt_tokens_cached = 0;
+  std::int64_t prompt_tokens = 0;         // of answers that have begun
+  std::int64_t prompt_tokens_cached = 0;  // of those, found in the prefix cache
   std::int64_t generation_tokens = 0;
   std::int64_t prefix_queries = 0;  // tokens looked up in the prefix cache
   std::int64_t prefix_hits = 0;     // tokens found
-  std::int64_t preemptions = 0;
-
-  // Last step.
-  int step_tokens = 0;
-};
+  std::int64_t preemptions = 0;};
 
 }  // namespace octavo

@@ -69,7 +69,7 @@ struct SamplingLimits {
   int vocab_size = 0;
   int max_logprobs = 20;  // -1: no cap
   int max_n = 16384;
-  int max_stop_strings = 64;
+  int max_stop_strings = 32;
   int max_stop_string_bytes = 1024;
   int max_bad_words = 1024;
   int max_stop_token_ids = 1024;

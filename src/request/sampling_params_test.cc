@@ -47,7 +47,7 @@ TEST(SamplingParams, EachRuleNamesItsField) {
       {"max_tokens", [](auto& p) { p.max_tokens = 0; }},
       {"min_tokens", [](auto& p) { p.min_tokens = 17; }},
       {"stop", [](auto& p) { p.stop = {""}; }},
-      {"stop", [](auto& p) { p.stop.assign(65, "x"); }},
+      {"stop", [](auto& p) { p.stop.assign(33, "x"); }},
       {"stop", [](auto& p) { p.stop = {"x"}, p.detokenize = false; }},
       {"stop_token_ids", [](auto& p) { p.stop_token_ids = {1000}; }},
       {"repetition_detection", [](auto& p) { p.repetition_detection = {4, 2, 1}; }},
