@@ -34,7 +34,12 @@ const std::map<std::string, HashAlgorithm> kHashes = {
 }  // namespace
 
 void add_engine_flags(CLI::App& command, EngineOptions& o) {
-  const CLI::Validator suffix(expand_suffix, "");
+  const CLI::Validator suffix(
+      [](std::string& text) {
+        text = expand_suffix(text);
+        return std::string();  // nothing to object to; the range check follows
+      },
+      "");
   command.add_option("model,--model", o.model_dir, "Folder of the checkpoint; the demo model when left out");
   command.add_option("--dtype", o.dtype, "auto, bfloat16, float16 or float32")
       ->check(CLI::IsMember({"auto", "bfloat16", "float16", "float32", "half", "float"}))

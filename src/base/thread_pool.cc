@@ -3,7 +3,6 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -28,30 +27,12 @@ void pause() {
 #endif
 }
 
-void pin_to(int index) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed) || seen++ != index) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-    return;
-  }
-}
-
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, bool pin) {
+ThreadPool::ThreadPool(int threads) {
   CHECK(threads >= 1, "threads = {}", threads);
   helpers_.reserve(static_cast<std::size_t>(threads - 1));
-  for (int rank = 1; rank < threads; ++rank) {
-    helpers_.emplace_back([this, rank, pin] {
-      if (pin) pin_to(rank);
-      helper_loop(rank);
-    });
-  }
+  for (int rank = 1; rank < threads; ++rank) helpers_.emplace_back([this, rank] { helper_loop(rank); });
 }
 
 ThreadPool::~ThreadPool() {

@@ -18,9 +18,8 @@ namespace octavo {
 // pool.
 class ThreadPool {
  public:
-  // threads >= 1 counts the caller. With pin, helper r is bound to the r-th processor that this process may
-  // use.
-  explicit ThreadPool(int threads, bool pin = false);
+  // threads >= 1 counts the caller.
+  explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
