@@ -13,9 +13,10 @@ TEXT = """\
 
 {size:.2f}M parameters, bf16, Hugging Face layout (`Qwen3ForCausalLM`). Trained from scratch,
 on a CPU, on text that `tools/demo_model` generates. It exists so that Octavo can be shown and
-tested with a model that really works: it tells stories about its own small world, answers what
-it was taught, writes JSON, calls tools, does small sums, copies, repeats and recalls, and ends
-its turns by itself. It knows nothing of the real world and must not be used to learn about it.
+tested with a model that was really trained: it tells stories about its own small world, answers
+what it was taught, writes JSON and calls tools. It was also trained on sums, copying, repeating
+and recall; the table below says how far each of these got. It knows nothing of the real world and
+must not be used to learn about it.
 
 ## Architecture
 
