@@ -55,7 +55,7 @@ def test_model_inspect_and_bench():
     (["generate", "-p", "x", "--num-gpu-blocks-override", "1", "--max-model-len", "2048"], "max_model_len"),
     (["generate", "-i", "no-such-file.txt"], "input"),
     (["serve", "--port", "notaport"], "--port"),
-    (["frobnicate"], "frobnicate"),
+    (["frobnicate"], "subcommand"),
 ])
 def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
     result = run(*arguments)
