@@ -33,7 +33,7 @@ TEST(Allocation, NoneInAStep) {
   constexpr int kSequences = 8;
   const KvSpec spec{.kv_heads = 2, .head_dim = 64, .block_size = 16, .dtype = DType::bf16};
   const TestTensor matrix = random.tensor(DType::bf16, {512, 256});
-  const std::vector<View> parts{matrix.view()};
+  const std::vector<MatrixPart> parts{{.values = matrix.view()}};
   const WeightPtr w = ops.prepare(*cpu.device, {parts, DType::bf16}).value();
   const auto plan = ops.make_attention_plan(
       *cpu.device,

@@ -30,7 +30,7 @@ TEST_P(CpuRows, MatmulIsTheSameForEveryBatch) {
       const std::int64_t rows = random.integer(1, 300);
       const std::int64_t cols = random.integer(1030, 2300) | 1;
       const TestTensor matrix = random.tensor(format, {rows, cols});
-      const std::vector<View> parts{matrix.view()};
+      const std::vector<MatrixPart> parts{{.values = matrix.view()}};
       const WeightPtr w1 = one.ops.prepare(*one.device, {parts, activation}).value();
       const WeightPtr w4 = four.ops.prepare(*four.device, {parts, activation}).value();
       const TestTensor x = random.tensor(w1->activation(), {kMost, cols});

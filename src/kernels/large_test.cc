@@ -17,7 +17,7 @@ TEST(Large, WeightOfMoreThanTwoToThe31Elements) {
   matrix.rank = 2;
   matrix.shape = {rows, cols};
   matrix.stride = {1, 1};
-  const std::vector<View> parts{matrix};
+  const std::vector<MatrixPart> parts{{.values = matrix}};
   const WeightPtr w = cpu.ops.prepare(*cpu.device, {parts, DType::bf16}).value();
   ASSERT_GT(w->bytes(), std::size_t{1} << 32);
 

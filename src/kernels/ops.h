@@ -22,6 +22,7 @@
 #include "kernels/device.h"
 #include "kernels/kinds.h"
 #include "kernels/weight.h"
+#include "tensor/encoding.h"
 #include "tensor/view.h"
 
 namespace octavo {
@@ -196,9 +197,9 @@ class Op {
   Function function_;
 };
 
-// Rows of a matrix from a checkpoint, one or several parts stacked; any strides, host memory.
+// A matrix from a checkpoint: one or several parts stacked by rows, which may differ in their encodings.
 struct MatrixSource {
-  std::span<const View> parts;  // f32, f16 or bf16 [rows_i, cols]
+  std::span<const MatrixPart> parts;
   DType activation = DType::f32;
 };
 

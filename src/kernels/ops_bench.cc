@@ -153,7 +153,7 @@ void bench_matmul(const Bench& bench) {
     auto* numbers = static_cast<BFloat16*>(source.data());
     for (std::int64_t i = 0; i < matrix.rows * matrix.cols; ++i)
       numbers[i] = to_bf16(static_cast<float>(i % 251) / 251 - 0.5f);
-    const std::vector<View> parts{source.view(DType::bf16, {matrix.rows, matrix.cols})};
+    const std::vector<MatrixPart> parts{{.values = source.view(DType::bf16, {matrix.rows, matrix.cols})}};
     std::vector<WeightPtr> weights;
     const double prepare_seconds = seconds_of([&] {
       for (int i = 0; i < matrix.copies; ++i)

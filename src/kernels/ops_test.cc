@@ -19,7 +19,7 @@ class CpuOps : public testing::TestWithParam<IsaCase> {
     cpu.emplace(*std::move(made));
   }
   WeightPtr prepare(Backend& backend, const TestTensor& w, DType activation) {
-    const std::vector<View> parts{w.view()};
+    const std::vector<MatrixPart> parts{{.values = w.view()}};
     return backend.ops.prepare(*backend.device, {parts, activation}).value();
   }
 
@@ -43,7 +43,7 @@ TEST_P(CpuOps, Matmul) {
     const DType activation = random.pick({DType::f32, DType::bf16});
     const TestTensor top = random.tensor(format, {split, cols});
     const TestTensor rest = random.tensor(format, {rows - split, cols});
-    const std::vector<View> parts{top.view(), rest.view()};
+    const std::vector<MatrixPart> parts{{.values = top.view()}, {.values = rest.view()}};
     const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, activation}).value();
     ASSERT_EQ(w->activation(), format == DType::bf16 ? activation : DType::f32);
     const WeightPtr expected_w = reference.ops.prepare(*reference.device, {parts, w->activation()}).value();

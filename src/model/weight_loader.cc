@@ -51,7 +51,7 @@ StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::
 Result<WeightPtr> prepare_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                                  DType storage, DType activation, Backend& backend, ThreadPool& pool) {
   std::vector<std::vector<std::byte>> copies(parameter.parts.size());
-  std::vector<View> views;
+  std::vector<MatrixPart> matrix;
   for (std::size_t i = 0; i < parameter.parts.size(); ++i) {
     const StoredTensor& stored = *checkpoint.find(parameter.parts[i].name);
     const StoredTensor tensor = in_format(stored, storage, copies[i], pool);
@@ -61,13 +61,14 @@ Result<WeightPtr> prepare_matrix(const Checkpoint& checkpoint, const MatrixParam
       std::swap(view.shape[0], view.shape[1]);
       std::swap(view.stride[0], view.stride[1]);
     }
-    views.push_back(view);
+    matrix.push_back({.values = view});
   }
   if (!parameter.order.empty()) {
-    const View whole = std::exchange(views, {})[0];
-    for (const RowRange& range : parameter.order) views.push_back(whole.rows(range.begin, range.count));
+    const View whole = std::exchange(matrix, {})[0].values;
+    for (const RowRange& range : parameter.order)
+      matrix.push_back({.values = whole.rows(range.begin, range.count)});
   }
-  TRY(WeightPtr weight, backend.ops.prepare(*backend.device, {.parts = views, .activation = activation}));
+  TRY(WeightPtr weight, backend.ops.prepare(*backend.device, {.parts = matrix, .activation = activation}));
   for (const Slot& slot : parameter.parts) checkpoint.release(*checkpoint.find(slot.name));
   return weight;
 }

@@ -59,17 +59,19 @@ Format format_of(DType type) {
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   CHECK(!source.parts.empty());
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
-  const DType dtype = source.parts[0].dtype;
-  PanelLayout layout{.cols = source.parts[0].size(1),
+  const DType dtype = source.parts[0].values.dtype;
+  PanelLayout layout{.cols = source.parts[0].cols(),
                      .width = 2 * stream.kernels().lanes,
                      .unit = dtype == DType::bf16 ? 2 : 1,
                      .element_bytes = static_cast<std::int64_t>(size_of(dtype))};
-  for (const View& part : source.parts) {
-    CHECK(part.rank == 2 && part.size(1) == layout.cols, "parts of a matrix must have as many columns");
-    if (part.dtype != dtype)
+  for (const MatrixPart& part : source.parts) {
+    CHECK(part.values.rank == 2 && part.cols() == layout.cols, "parts of a matrix must have as many columns");
+    if (part.encoding != Encoding::plain)
+      return failure(ErrorCode::unsupported, "a matrix in {}", name(part.encoding));
+    if (part.values.dtype != dtype)
       return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(dtype),
-                     name(part.dtype));
-    layout.rows += part.size(0);
+                     name(part.values.dtype));
+    layout.rows += part.rows();
   }
   TRY_VOID(stream.reserve_shared(matmul_scratch_bytes(layout.cols)));
   TRY(Buffer data, device.allocate(static_cast<std::size_t>(layout.bytes())));
@@ -77,9 +79,9 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   stream.pool().for_ranges(layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t panel = begin; panel < end; ++panel) {
       std::int64_t part_first = 0;
-      for (const View& part : source.parts) {
-        pack_part(part, part_first, panel, layout, bytes);
-        part_first += part.size(0);
+      for (const MatrixPart& part : source.parts) {
+        pack_part(part.values, part_first, panel, layout, bytes);
+        part_first += part.rows();
       }
     }
   });

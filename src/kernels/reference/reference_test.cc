@@ -23,7 +23,7 @@ View of(std::vector<float>& values, std::initializer_list<std::int64_t> shape) {
 
 TEST_F(Reference, MatmulAddsTheBias) {
   std::vector<float> top{1, 2}, rest{3, 4, 5, 6}, x{1, -1, 2, 0}, bias{10, 20, 30}, y(6);
-  const std::vector<View> parts{of(top, {1, 2}), of(rest, {2, 2})};
+  const std::vector<MatrixPart> parts{{.values = of(top, {1, 2})}, {.values = of(rest, {2, 2})}};
   const WeightPtr w = ops.prepare(*backend.device, {parts, DType::f32}).value();
   ops.matmul(stream, {.x = of(x, {2, 2}), .w = *w, .bias = of(bias, {3}), .y = of(y, {2, 3})});
   EXPECT_EQ(y, (std::vector<float>{9, 19, 29, 12, 26, 40}));

@@ -1,0 +1,59 @@
+// How a checkpoint writes the numbers of a matrix.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "tensor/view.h"
+
+namespace octavo {
+
+// plain      f32, f16 or bf16 numbers
+// q8_0 ..    the blocks of GGUF: `elements` consecutive numbers of a row in `bytes` bytes, scales included
+// int4 int8  unsigned codes, a byte each: scale * (code - zero), with a scale and a zero for each group
+// fp8        e4m3 numbers (no infinity, NaN is 0x7f): scale * number, with a scale for each group
+enum class Encoding : std::uint8_t {
+  plain,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  int4,
+  int8,
+  fp8,
+};
+
+std::string_view name(Encoding encoding);
+
+// A block of one of GGUF's encodings; {1, 1} for int4, int8 and fp8; {1, 0} for plain, whose size is the
+// dtype's.
+struct BlockShape {
+  int elements;
+  int bytes;
+};
+BlockShape block_shape(Encoding encoding);
+
+// Rows of a matrix as a checkpoint holds them, in host memory.
+struct MatrixPart {
+  Encoding encoding = Encoding::plain;
+  View values;  // plain: f32, f16 or bf16 [rows, cols], any strides; else u8 [rows, bytes of a row]
+  View scales =
+      {};  // int4, int8, fp8: f32 [rows, groups]; a group is cols / groups consecutive numbers of a row
+  View zeros = {};  // int4, int8: u8 [rows, groups]; not there: 8 in int4, 128 in int8
+
+  std::int64_t rows() const { return values.size(0); }
+  std::int64_t cols() const {
+    if (encoding == Encoding::plain) return values.size(1);
+    const BlockShape block = block_shape(encoding);
+    return values.size(1) / block.bytes * block.elements;
+  }
+};
+
+}  // namespace octavo
