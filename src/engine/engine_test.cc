@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <mutex>
 #include <random>
@@ -177,6 +179,36 @@ TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
     EXPECT_THAT(end, testing::AnyOf(FinishReason::abort, FinishReason::length));
   }
   EXPECT_GT(aborted, 50);
+  rig.expect_empty();
+}
+
+// Aborts its request as soon as the third token has come, on the engine's own thread.
+class Leaver final : public OutputSink {
+ public:
+  explicit Leaver(Engine& engine) : engine_(engine) {}
+  void deliver(Output&& output) noexcept override {
+    id.wait(0);
+    tokens += static_cast<int>(output.token_ids.size());
+    if (tokens == 3 && !output.finished) engine_.abort(id);
+    if (output.finished) end.set_value(*output.finished);
+  }
+  std::atomic<RequestId> id{0};
+  std::promise<FinishReason> end;
+  int tokens = 0;
+
+ private:
+  Engine& engine_;
+};
+
+TEST_P(EngineModes, AnAbortCountsBeforeTheNextStep) {
+  Rig rig({.asynchronous = GetParam()});
+  auto leaver = std::make_shared<Leaver>(*rig.engine);
+  const auto id = rig.engine->submit(request_for(some_prompt(1, 40), 200), leaver);
+  ASSERT_TRUE(id.has_value());
+  leaver->id = *id;
+  leaver->id.notify_all();
+  EXPECT_EQ(leaver->end.get_future().get(), FinishReason::abort);
+  EXPECT_EQ(leaver->tokens, 3);
   rig.expect_empty();
 }
 
