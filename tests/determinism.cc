@@ -108,14 +108,12 @@ void compare(const std::vector<Answers>& got, const std::vector<Answers>& alone,
 }  // namespace
 
 std::string name(const Level& level) {
-  constexpr const char* kIsa[] = {"avx2", "avx512", "avx512_bf16", "neon"};
-  return fmt::format("{}_{}", kIsa[static_cast<int>(level.isa)],
-                     level.dtype == ModelDType::float32 ? "float32" : "bfloat16");
+  return fmt::format("{}_{}", name(level.isa), level.dtype == ModelDType::float32 ? "float32" : "bfloat16");
 }
 
 std::vector<Level> levels() {
   std::vector<Level> all;
-  for (const CpuIsa isa : {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16, CpuIsa::neon})
+  for (const CpuIsa isa : kCpuIsas)
     for (const ModelDType dtype : {ModelDType::bfloat16, ModelDType::float32})
       if (make_cpu_backend({.threads = 1, .isa = isa})) all.push_back({isa, dtype});
   return all;

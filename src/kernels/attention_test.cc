@@ -214,13 +214,8 @@ class CpuAttention : public testing::TestWithParam<CpuIsa> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Isa, CpuAttention,
-                         testing::Values(CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16),
-                         [](const auto& test) {
-                           return std::string(test.param == CpuIsa::avx2     ? "avx2"
-                                              : test.param == CpuIsa::avx512 ? "avx512"
-                                                                             : "avx512_bf16");
-                         });
+INSTANTIATE_TEST_SUITE_P(Isa, CpuAttention, testing::ValuesIn(kCpuIsas),
+                         [](const auto& test) { return std::string(name(test.param)); });
 
 TEST_P(CpuAttention, AgreesWithTheReference) {
   Backend cpu = make(3);

@@ -8,8 +8,10 @@
 
 namespace octavo {
 
-// Instruction sets of the CPU backend, from least to most able.
+// Instruction sets of the CPU backend; those of one processor family from least to most able.
 enum class CpuIsa : std::uint8_t { avx2, avx512, avx512_bf16, neon };
+inline constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16, CpuIsa::neon};
+std::string_view name(CpuIsa isa);
 
 struct CpuOptions {
   int threads = 0;            // 0: as many as this process may use

@@ -17,8 +17,8 @@ class CpuRows : public testing::TestWithParam<CpuIsa> {
   Backend make(int threads) { return make_cpu_backend({.threads = threads, .isa = GetParam()}).value(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Isa, CpuRows, testing::Values(CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16),
-                         [](const auto& test) { return std::to_string(static_cast<int>(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Isa, CpuRows, testing::ValuesIn(kCpuIsas),
+                         [](const auto& test) { return std::string(name(test.param)); });
 
 TEST_P(CpuRows, MatmulIsTheSameForEveryBatch) {
   Backend one = make(1);

@@ -279,9 +279,8 @@ int main(int argc, char** argv) {
   const std::string_view wanted = argc > 2 ? argv[2] : "";
   std::optional<Backend> backend;
   CpuIsa isa{};
-  for (const auto& [name, each] : {std::pair{"avx2", CpuIsa::avx2}, std::pair{"avx512", CpuIsa::avx512},
-                                   std::pair{"avx512_bf16", CpuIsa::avx512_bf16}}) {
-    if (!wanted.empty() && wanted != name) continue;
+  for (const CpuIsa each : kCpuIsas) {
+    if (!wanted.empty() && wanted != name(each)) continue;
     auto made = make_cpu_backend({.threads = threads, .isa = each});
     if (!made) continue;
     isa = each;

@@ -21,10 +21,9 @@ struct NamedBackend {
 std::vector<NamedBackend> backends() {
   std::vector<NamedBackend> list;
   list.push_back({"reference", make_reference_backend()});
-  for (const auto& [name, isa] :
-       {std::pair{"cpu avx2", CpuIsa::avx2}, std::pair{"cpu avx512", CpuIsa::avx512},
-        std::pair{"cpu avx512_bf16", CpuIsa::avx512_bf16}, std::pair{"cpu neon", CpuIsa::neon}}) {
-    if (auto cpu = make_cpu_backend({.threads = 2, .isa = isa})) list.push_back({name, std::move(*cpu)});
+  for (const CpuIsa isa : kCpuIsas) {
+    if (auto cpu = make_cpu_backend({.threads = 2, .isa = isa}))
+      list.push_back({fmt::format("cpu {}", name(isa)), std::move(*cpu)});
   }
   return list;
 }

@@ -46,6 +46,8 @@ std::vector<IsaChoice> isa_choices() {
   return {{CpuIsa::avx2, &cpu::kAvx2Kernels, avx2},
           {CpuIsa::avx512, &cpu::kAvx512Kernels, avx512},
           {CpuIsa::avx512_bf16, &cpu::kAvx512Bf16Kernels, avx512_bf16}};
+#elif defined(__aarch64__)
+  return {{CpuIsa::neon, &cpu::kNeonKernels, ""}};  // every ARMv8 processor has it
 #else
   return {};
 #endif
@@ -70,6 +72,11 @@ Result<const cpu::IsaKernels*> choose(std::optional<CpuIsa> wanted) {
 }
 
 }  // namespace
+
+std::string_view name(CpuIsa isa) {
+  constexpr std::string_view kNames[] = {"avx2", "avx512", "avx512_bf16", "neon"};
+  return kNames[static_cast<int>(isa)];
+}
 
 Result<Backend> make_cpu_backend(const CpuOptions& options) {
   TRY(const cpu::IsaKernels* kernels, choose(options.isa));

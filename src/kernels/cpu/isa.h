@@ -127,5 +127,6 @@ struct IsaKernels {
 extern const IsaKernels kAvx2Kernels;
 extern const IsaKernels kAvx512Kernels;
 extern const IsaKernels kAvx512Bf16Kernels;
+extern const IsaKernels kNeonKernels;
 
 }  // namespace octavo::cpu

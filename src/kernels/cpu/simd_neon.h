@@ -1,0 +1,112 @@
+// NEON of ARMv8: eight f32 to a vector, in two registers.
+#pragma once
+
+#include <arm_neon.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace octavo::cpu {
+namespace {  // each translation unit has its own, compiled for its own instruction set
+
+struct Neon {
+  static constexpr int kLanes = 8;
+  static constexpr int kTileRows = 6;
+  static constexpr bool kDot = false;
+  using F = float32x4x2_t;
+  using Pairs = uint32x4x2_t;  // pairs of bf16
+  using Mask = uint32x4x2_t;
+
+  static F zero() { return set(0); }
+  static F set(float x) { return {{vdupq_n_f32(x), vdupq_n_f32(x)}}; }
+  static F load_f32(const void* p) {
+    const auto* from = static_cast<const float*>(p);
+    return {{vld1q_f32(from), vld1q_f32(from + 4)}};
+  }
+  static F load_bf16(const void* p) {
+    const uint16x8_t halves = vld1q_u16(static_cast<const std::uint16_t*>(p));
+    return floats({{vshll_n_u16(vget_low_u16(halves), 16), vshll_n_u16(vget_high_u16(halves), 16)}});
+  }
+  static F load_f16(const void* p) {
+    const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(static_cast<const std::uint16_t*>(p)));
+    return {{vcvt_f32_f16(vget_low_f16(halves)), vcvt_f32_f16(vget_high_f16(halves))}};
+  }
+  static void store_f32(void* p, F x) {
+    auto* to = static_cast<float*>(p);
+    vst1q_f32(to, x.val[0]);
+    vst1q_f32(to + 4, x.val[1]);
+  }
+  static void store_bf16(void* p, F x) {
+    vst1q_u16(static_cast<std::uint16_t*>(p), vcombine_u16(narrowed(x.val[0]), narrowed(x.val[1])));
+  }
+  static void store_f16(void* p, F x) {
+    const float16x8_t halves = vcombine_f16(vcvt_f16_f32(x.val[0]), vcvt_f16_f32(x.val[1]));
+    vst1q_u16(static_cast<std::uint16_t*>(p), vreinterpretq_u16_f16(halves));
+  }
+
+  static Pairs load_pairs(const void* p) {
+    const auto* from = static_cast<const std::uint32_t*>(p);
+    return {{vld1q_u32(from), vld1q_u32(from + 4)}};
+  }
+  static F low(Pairs x) { return floats({{vshlq_n_u32(x.val[0], 16), vshlq_n_u32(x.val[1], 16)}}); }
+  static F high(Pairs x) {
+    const uint32x4_t upper = vdupq_n_u32(0xffff0000);
+    return floats({{vandq_u32(x.val[0], upper), vandq_u32(x.val[1], upper)}});
+  }
+
+  static F add(F a, F b) { return {{vaddq_f32(a.val[0], b.val[0]), vaddq_f32(a.val[1], b.val[1])}}; }
+  static F sub(F a, F b) { return {{vsubq_f32(a.val[0], b.val[0]), vsubq_f32(a.val[1], b.val[1])}}; }
+  static F mul(F a, F b) { return {{vmulq_f32(a.val[0], b.val[0]), vmulq_f32(a.val[1], b.val[1])}}; }
+  static F div(F a, F b) { return {{vdivq_f32(a.val[0], b.val[0]), vdivq_f32(a.val[1], b.val[1])}}; }
+  static F fma(F a, F b, F c) {
+    return {{vfmaq_f32(c.val[0], a.val[0], b.val[0]), vfmaq_f32(c.val[1], a.val[1], b.val[1])}};
+  }
+  // A NaN in the second argument comes through.
+  static F max(F a, F b) { return select(less(b, a), a, b); }
+  static F min(F a, F b) { return select(less(a, b), a, b); }
+  static F abs(F x) { return {{vabsq_f32(x.val[0]), vabsq_f32(x.val[1])}}; }
+  static F with_sign_of(F sign, F magnitude) {
+    const uint32x4_t bit = vdupq_n_u32(0x80000000);
+    return {{vbslq_f32(bit, sign.val[0], magnitude.val[0]), vbslq_f32(bit, sign.val[1], magnitude.val[1])}};
+  }
+  static F round(F x) { return {{vrndnq_f32(x.val[0]), vrndnq_f32(x.val[1])}}; }
+  // x * 2^n for x in [0.7, 1.5] and integral n from kVanishing, where it gives 0, to 128, where it gives
+  // infinity.
+  static constexpr float kVanishing = -127;
+  static F times_pow2(F x, F n) { return mul(x, {{power(n.val[0]), power(n.val[1])}}); }
+  static Mask less(F a, F b) { return {{vcltq_f32(a.val[0], b.val[0]), vcltq_f32(a.val[1], b.val[1])}}; }
+  static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes begin <= i < end
+    constexpr std::int32_t kLane[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const int32x4_t from = vdupq_n_s32(clamp(begin));
+    const int32x4_t to = vdupq_n_s32(clamp(end));
+    const auto inside = [&](int32x4_t lane) { return vandq_u32(vcgeq_s32(lane, from), vcltq_s32(lane, to)); };
+    return {{inside(vld1q_s32(kLane)), inside(vld1q_s32(kLane + 4))}};
+  }
+  static F select(Mask mask, F yes, F no) {
+    return {{vbslq_f32(mask.val[0], yes.val[0], no.val[0]), vbslq_f32(mask.val[1], yes.val[1], no.val[1])}};
+  }
+
+  static float sum(F x) { return vaddvq_f32(vaddq_f32(x.val[0], x.val[1])); }
+  static float maximum(F x) { return vmaxvq_f32(vmaxq_f32(x.val[0], x.val[1])); }
+
+ private:
+  static F floats(uint32x4x2_t bits) {
+    return {{vreinterpretq_f32_u32(bits.val[0]), vreinterpretq_f32_u32(bits.val[1])}};
+  }
+  // To bf16: to nearest, ties to even; NaN stays NaN.
+  static uint16x4_t narrowed(float32x4_t x) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(x);
+    const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    const uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+    const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
+    return vshrn_n_u32(vbslq_u32(vceqq_f32(x, x), rounded, quiet), 16);
+  }
+  static float32x4_t power(float32x4_t n) {
+    const int32x4_t exponent = vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127));
+    return vreinterpretq_f32_s32(vshlq_n_s32(exponent, 23));
+  }
+  static int clamp(std::int64_t i) { return static_cast<int>(i < 0 ? 0 : i > kLanes ? kLanes : i); }
+};
+
+}  // namespace
+}  // namespace octavo::cpu
