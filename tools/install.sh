@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building and testing Octavo needs on Debian 12: compilers, libraries and, for the tests, a Python
 # environment in .venv. Does nothing when all is there; needs root only to add packages.
-#   tools/install.sh [build|test]     build: to compile and run; test: also the end-to-end tests (default)
+#   tools/install.sh [build|test|aarch64]   build: to compile and run; test: also the end-to-end tests (default);
+#                                           aarch64: to cross-compile for 64-bit ARM and run the result under qemu
 set -euo pipefail
 cd "$(dirname "$0")/.."
 goal=${1:-test}
@@ -12,6 +13,11 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 [ "$goal" = test ] && packages+=(python3 python3-venv)
+if [ "$goal" = aarch64 ]; then
+  dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -qq; }
+  packages+=(g++-aarch64-linux-gnu qemu-user cargo-web rustc-web libstd-rust-web-dev:arm64)
+  packages+=(lib{boost1.81,boost-json1.81,fmt,spdlog,xxhash,ssl,gtest,gmock,benchmark}-dev:arm64)
+fi
 # A Rust tool chain that is there already, Debian's or rustup's, is used as it is.
 if ! command -v cargo >/dev/null; then packages+=(cargo-web rustc-web); fi
 
