@@ -23,8 +23,7 @@ if ! command -v cargo >/dev/null; then packages+=(cargo-web rustc-web); fi
 
 missing=()
 for package in "${packages[@]}"; do
-  status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-  [ "$status" = "install ok installed" ] || missing+=("$package")
+  dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -qx 'install ok installed' || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
   echo "installing: ${missing[*]}"
