@@ -1,11 +1,12 @@
 """The `octavo` program as a user meets it: flags, results, exit codes."""
 
 import json
+import os
 import subprocess
 
 import pytest
 
-OCTAVO = "build/release/octavo"
+OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
 
 def run(*arguments, stdin=""):
