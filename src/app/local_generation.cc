@@ -59,6 +59,7 @@ Result<LocalGeneration> LocalGeneration::start(Service& service, const Generatio
   request.sampling = plan.request.sampling;
   request.eos_ids = service.options.eos_ids;
   request.priority = plan.request.priority;
+  request.grammar = plan.grammar;
   TRY(generation.id_, service.engine.submit(std::move(request), std::make_shared<JobSink>(job, arrivals)));
   return generation;
 }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "grammar/matcher.h"
 #include "request/request.h"
 #include "sample/finish.h"
 #include "sample/sequence_sampling.h"
@@ -28,7 +30,9 @@ struct Answer {
       : accepted(std::move(whose)),
         index(which),
         sampling(params(), accepted->request.prompt, accepted->request.eos_ids, seed, vocab_size),
-        finish(accepted->request, context_tokens) {}
+        finish(accepted->request, context_tokens) {
+    if (accepted->request.grammar) matcher.emplace(accepted->request.grammar);
+  }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
 
@@ -37,6 +41,7 @@ struct Answer {
   SequenceId sequence{};
   SequenceSampling sampling;
   FinishRule finish;
+  std::optional<grammar::Matcher> matcher;  // with a grammar: has taken all tokens of the answer
   RequestTimes times;
   int cached_tokens = 0;
   std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... as far as they are computed

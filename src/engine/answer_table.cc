@@ -43,7 +43,14 @@ bool AnswerTable::deliver(AnswerIndex index, const SampledToken& token, std::spa
   if (token.logprobs) news.logprobs.push_back(*token.logprobs);
   news.prompt_logprobs = std::exchange(answer.prompt_logprobs, {});
 
-  const std::optional<Finish> finish = answer.finish.after(output);
+  std::optional<Finish> finish = answer.finish.after(output);
+  if (answer.matcher && !finish) {
+    if (!answer.matcher->accept(token.id)) {
+      fail(index, "a token was chosen that the grammar does not allow", now_us);
+      return true;
+    }
+    if (answer.matcher->is_terminated()) finish.emplace();  // also under ignore_eos: nothing may follow
+  }
   if (!finish) {
     answer.accepted->sink->deliver(std::move(news));
     return false;

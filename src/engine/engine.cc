@@ -142,6 +142,8 @@ void Engine::publish_stats(bool healthy) {
   stats_.prompt_tokens = answers_.counters().prompt_tokens;
   stats_.prompt_tokens_cached = answers_.counters().prompt_tokens_cached;
   stats_.generation_tokens = answers_.counters().generation_tokens;
+  stats_.grammar_masks = steps_.mask_counters().filled;
+  stats_.grammar_mask_ns = steps_.mask_counters().nanoseconds;
   stats_.healthy = healthy;
 }
 

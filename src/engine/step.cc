@@ -45,6 +45,7 @@ void StepLoop::choose_rows() {
   row_tokens_.clear();
   rows_.clear();
   owners_.clear();
+  masks_.resize(std::max(masks_.size(), plan_.sequences.size()));
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
     if (!scheduler_.contains(s.sequence)) continue;
@@ -59,13 +60,33 @@ void StepLoop::choose_rows() {
         add_row(s, first_token + p - s.first, prompt[static_cast<std::size_t>(p) + 1]);
       answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
     }
-    if (s.samples) add_row(s, first_token + s.count - 1, kChoose);
+    if (!s.samples) continue;
+    std::span<const std::int32_t> mask;
+    if (answer.matcher && !fill_mask(s, i, mask)) continue;
+    add_row(s, first_token + s.count - 1, kChoose, mask);
   }
 }
 
-void StepLoop::add_row(const PlannedSequence& s, int token, TokenId forced) {
+// Which tokens the grammar of a sequence lets follow. False: none, which has ended the answer.
+bool StepLoop::fill_mask(const PlannedSequence& s, std::size_t place, std::span<const std::int32_t>& mask) {
+  Answer& answer = answers_[s.tag];
+  std::vector<std::int32_t>& words = masks_[place];
+  words.resize((static_cast<std::size_t>(answer.sampling.vocab_size()) + 31) / 32);
+  const std::int64_t began = now_ns();
+  const Result<> filled = answer.matcher->fill_mask(words);
+  mask_counters_.nanoseconds += now_ns() - began;
+  ++mask_counters_.filled;
+  mask = words;
+  if (filled) return true;
+  scheduler_.finish(s.sequence);
+  answers_.fail(s.tag, filled.error().message, now_us());
+  return false;
+}
+
+void StepLoop::add_row(const PlannedSequence& s, int token, TokenId forced,
+                       std::span<const std::int32_t> mask) {
   row_tokens_.push_back(token);
-  rows_.push_back({&answers_[s.tag].sampling, scheduler_.output(s.sequence), forced});
+  rows_.push_back({&answers_[s.tag].sampling, scheduler_.output(s.sequence), forced, mask});
   owners_.push_back({s.sequence, s.tag, forced != kChoose});
 }
 

@@ -7,6 +7,8 @@
 //   commit   tokens to their sequences and their owners  here
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/answer_table.h"
@@ -24,6 +26,13 @@ class StepLoop {
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
 
+  // What grammars have cost so far.
+  struct MaskCounters {
+    std::int64_t filled = 0;
+    std::int64_t nanoseconds = 0;
+  };
+  const MaskCounters& mask_counters() const { return mask_counters_; }
+
  private:
   // Whose row it was that is being sampled, and why.
   struct RowOwner {
@@ -34,7 +43,8 @@ class StepLoop {
 
   void note_scheduled();
   void choose_rows();
-  void add_row(const PlannedSequence& s, int token, TokenId forced);
+  void add_row(const PlannedSequence& s, int token, TokenId forced, std::span<const std::int32_t> mask = {});
+  bool fill_mask(const PlannedSequence& s, std::size_t place, std::span<const std::int32_t>& mask);
   Result<> commit_flying();
 
   Scheduler& scheduler_;
@@ -47,7 +57,9 @@ class StepLoop {
   std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
-  StepNumber flying_ = 0;  // the step that is sampled and not committed yet; 0: none
+  std::vector<std::vector<std::int32_t>> masks_;  // by place in the plan; used by sequences under a grammar
+  StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
+  MaskCounters mask_counters_;
 };
 
 }  // namespace octavo

@@ -22,6 +22,9 @@ struct EngineStats {
   std::int64_t generation_tokens = 0;
   std::int64_t prefix_queries = 0;  // tokens looked up in the prefix cache
   std::int64_t prefix_hits = 0;     // tokens found
-  std::int64_t preemptions = 0;};
+  std::int64_t preemptions = 0;
+  std::int64_t grammar_masks = 0;    // filled for answers under a grammar
+  std::int64_t grammar_mask_ns = 0;  // that filling them took
+};
 
 }  // namespace octavo

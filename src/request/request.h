@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "grammar/compiled_grammar.h"
 #include "request/sampling_params.h"
 
 namespace octavo {
@@ -25,6 +26,7 @@ struct Request {
   std::int64_t priority = 0;     // lower goes first under the priority policy
   Hash128 cache_salt;  // requests share cached prefixes only with those of equal salt; zero: the common one
   bool read_prefix_cache = true;
+  std::shared_ptr<const grammar::CompiledGrammar> grammar;  // of the answers; null: free
 };
 
 enum class FinishReason : std::uint8_t {

@@ -31,7 +31,9 @@ Report report_of(const SampleRow& row, std::size_t vocab) {
 }
 
 bool penalised(const SampleRow& row) { return row.forced < 0 && !row.sequence->history().ids().empty(); }
-bool masked(const SampleRow& row) { return row.forced < 0 && !row.sequence->allowed().empty(); }
+bool masked(const SampleRow& row) {
+  return row.forced < 0 && !(row.sequence->allowed().empty() && row.mask.empty());
+}
 
 // The most entries that the row's list of biases and bans can have.
 std::size_t biases_max(const SampleRow& row) {
@@ -142,7 +144,7 @@ void Sampler::pack(std::span<const SampleRow> rows, std::size_t vocab) {
   }
   if (inputs_.history_starts.count > 0) pack_history(rows);
   if (inputs_.bias_starts.count > 0) pack_bias(rows);
-  if (inputs_.mask_rows.count > 0) pack_masks(rows);
+  if (inputs_.mask_rows.count > 0) pack_masks(rows, (vocab + 31) / 32);
   pack_reports(rows, vocab);
 }
 
@@ -181,17 +183,23 @@ void Sampler::pack_bias(std::span<const SampleRow> rows) {
   starts.back() = static_cast<std::int32_t>(at);
 }
 
-void Sampler::pack_masks(std::span<const SampleRow> rows) {
+void Sampler::pack_masks(std::span<const SampleRow> rows, std::size_t words) {
   const auto mask_rows = in_.host(inputs_.mask_rows), masks = in_.host(inputs_.masks);
-  std::size_t words = 0;
-  std::int32_t next = 0;
+  std::size_t next = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     mask_rows[r] = -1;
     if (!masked(rows[r])) continue;
-    mask_rows[r] = next++;
+    mask_rows[r] = static_cast<std::int32_t>(next);
+    const auto mask = masks.subspan(next++ * words, words);
     const auto allowed = rows[r].sequence->allowed();
-    std::ranges::copy(allowed, masks.begin() + static_cast<std::ptrdiff_t>(words));
-    words += allowed.size();
+    const auto grammar = rows[r].mask;
+    CHECK(allowed.empty() || allowed.size() == words, "{} words, the vocabulary has {}", allowed.size(),
+          words);
+    CHECK(grammar.empty() || grammar.size() == words, "{} words, the vocabulary has {}", grammar.size(),
+          words);
+    for (std::size_t w = 0; w < words; ++w)
+      mask[w] = (allowed.empty() ? -1 : static_cast<std::int32_t>(allowed[w])) &
+                (grammar.empty() ? -1 : grammar[w]);
   }
 }
 

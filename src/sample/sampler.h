@@ -22,6 +22,8 @@ struct SampleRow {
   std::span<const TokenId> output;
   // >= 0: report on this token, the prompt's next one, instead of choosing (prompt_logprobs).
   TokenId forced = -1;
+  // Bit by token id, set = allowed, of the grammar that the answer follows; empty: all are.
+  std::span<const std::int32_t> mask = {};
 };
 
 struct SampledToken {
@@ -66,7 +68,7 @@ class Sampler {
   void pack(std::span<const SampleRow> rows, std::size_t vocab);
   void pack_history(std::span<const SampleRow> rows);
   void pack_bias(std::span<const SampleRow> rows);
-  void pack_masks(std::span<const SampleRow> rows);
+  void pack_masks(std::span<const SampleRow> rows, std::size_t words);
   void pack_reports(std::span<const SampleRow> rows, std::size_t vocab);
   SampleArgs arguments(const View& logits) const;
 

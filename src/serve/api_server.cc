@@ -38,6 +38,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(std::shared_ptr<Service> ser
 void ApiServer::stop(int grace_ms) {
   server_->stop(grace_ms);
   service_->intake.stop();
+  service_->compilers.stop();
   for (int waited = 0; service_->generations > 0 && waited < kConfirmMsMax; ++waited)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (service_->generations > 0)

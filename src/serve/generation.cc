@@ -110,7 +110,8 @@ Result<> Generation::submit() {
                     .eos_ids = service_->options.eos_ids,
                     .priority = asked.priority,
                     .cache_salt = salt_hash(asked.cache_salt),
-                    .read_prefix_cache = !asked.sampling.prompt_logprobs};
+                    .read_prefix_cache = !asked.sampling.prompt_logprobs,
+                    .grammar = plan_.grammar};
     TRY(const RequestId id,
         service_->engine.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i)));
     bool cancelled = false;
@@ -236,7 +237,9 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
   if (!opening.empty()) out += http::sse_event(opening);
   const bool has_content = !part.text.empty() || part.finish || !part.logprobs.empty() ||
                            (plan_.request.return_token_ids && !part.token_ids.empty());
-  if (has_content) out += http::sse_event(plan_.reply->chunk(part, shown));
+  if (!has_content) return;
+  if (const std::string chunk = plan_.reply->chunk(part, shown); !chunk.empty())
+    out += http::sse_event(chunk);
 }
 
 void Generation::add_echo(const Run& run, std::size_t prompt, AnswerPart& part) const {

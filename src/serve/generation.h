@@ -27,6 +27,7 @@ struct GenerationPlan {
   std::vector<std::string> echo_texts;        // with echo: what each answer begins with
   bool prompt_only = false;                   // show no generated text
   StopSplitter stops;
+  std::shared_ptr<const grammar::CompiledGrammar> grammar{};  // that the answers follow; null: none
   std::unique_ptr<openai::Reply> reply;
   std::int64_t arrived_us = 0;
 };

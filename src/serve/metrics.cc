@@ -61,6 +61,11 @@ class Exposition {
     line("vllm:{}{{{}}} {}\n", total, labels_, value);
   }
 
+  void seconds(std::string_view name, std::string_view help, double value) {
+    begin(name, help, "counter");
+    line("vllm:{}{{{}}} {}\n", name, labels_, value);
+  }
+
   void begin(std::string_view name, std::string_view help, std::string_view type) {
     line("# HELP vllm:{} {}\n# TYPE vllm:{} {}\n", name, help, name, type);
   }
@@ -108,6 +113,17 @@ void write_engine(const EngineStats& engine, Exposition& out) {
   out.counter("generation_tokens", "Tokens generated.", engine.generation_tokens);
   out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
   out.sample("cache_config_info", "num_gpu_blocks", std::to_string(engine.blocks_total), 1);
+}
+
+void write_grammars(const EngineStats& engine, const GrammarStats& grammars, Exposition& out) {
+  out.counter("grammar_cache_hits", "Grammars found in the cache.", grammars.cache_hits);
+  out.counter("grammar_cache_misses", "Grammars compiled.", grammars.cache_misses);
+  out.gauge("grammar_cache_bytes", "Memory of compiled grammars.", static_cast<double>(grammars.cache_bytes));
+  out.seconds("grammar_compile_seconds_total", "Time that compiling grammars took.",
+              static_cast<double>(grammars.compile_us) * 1e-6);
+  out.counter("grammar_masks", "Token masks filled for answers under a grammar.", engine.grammar_masks);
+  out.seconds("grammar_mask_seconds_total", "Time that filling masks took.",
+              static_cast<double>(engine.grammar_mask_ns) * 1e-9);
 }
 
 }  // namespace
@@ -173,9 +189,10 @@ void Metrics::answer_ended(const AnswerRecord& r) {
   if (r.generation_tokens > 1) time_per_token_.observe(decode / (r.generation_tokens - 1));
 }
 
-std::string Metrics::text(const EngineStats& engine) const {
+std::string Metrics::text(const EngineStats& engine, const GrammarStats& grammars) const {
   Exposition out(labels_);
   write_engine(engine, out);
+  write_grammars(engine, grammars, out);
   const std::lock_guard lock(mutex_);
   out.begin("request_success_total", "Answers that have ended.", "counter");
   for (std::size_t i = 0; i < ended_.size(); ++i)

@@ -42,6 +42,14 @@ struct AnswerRecord {
   std::int64_t finished_us = 0;
 };
 
+// What making grammars for structured outputs has come to.
+struct GrammarStats {
+  std::int64_t cache_hits = 0;
+  std::int64_t cache_misses = 0;
+  std::int64_t cache_bytes = 0;
+  std::int64_t compile_us = 0;
+};
+
 // Safe from any thread.
 class Metrics {
  public:
@@ -52,7 +60,7 @@ class Metrics {
   void answer_ended(const AnswerRecord& record);
   void admission_rejected();
 
-  std::string text(const EngineStats& engine) const;
+  std::string text(const EngineStats& engine, const GrammarStats& grammars) const;
 
  private:
   std::string labels_;

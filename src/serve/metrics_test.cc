@@ -26,12 +26,13 @@ TEST(Metrics, ExposeWhatWasObserved) {
   engine.blocks_total = 8;
   engine.blocks_used = 2;
   engine.generation_tokens = 99;
-  const std::string text = metrics.text(engine);
+  const std::string text = metrics.text(engine, {.cache_hits = 5});
   const std::string labels = R"(model_name="a \"model\"",engine="0")";
   EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + labels + "} 4\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc{" + labels + "} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total{" +
                               labels + "} 99\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:grammar_cache_hits_total{" + labels + "} 5\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_success_total{" + labels + ",finished_reason=\"length\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_bucket{" + labels + ",le=\"0.02\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_bucket{" + labels + ",le=\"0.04\"} 1\n"));

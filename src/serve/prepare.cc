@@ -84,6 +84,7 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .return_token_ids = request.return_token_ids,
           .return_tokens_as_token_ids = request.return_tokens_as_token_ids,
           .return_prompt_logprobs = request.return_prompt_logprobs,
+          .forced_tool = request.forced_tool,
           .n = p.n};
 }
 
@@ -105,6 +106,9 @@ Result<GenerationPlan> plan_for(const Service& service, openai::GenerationReques
                       .reply = reply(service.tokenizer, std::move(options)),
                       .arrived_us = now_us()};
   TRY_VOID(limit_max_tokens(service, plan));
+  if (plan.request.output) {
+    TRY(plan.grammar, service.grammars.compile(*plan.request.output));
+  }
   return plan;
 }
 

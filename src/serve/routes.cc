@@ -37,7 +37,7 @@ http::Response load(const Service& service) {
 
 http::Response metrics(const Service& service) {
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-          .body = service.metrics.text(service.engine.stats())};
+          .body = service.metrics.text(service.engine.stats(), service.grammars.stats())};
 }
 
 json::object model_json(const Service& service, const std::string& name) {
@@ -80,12 +80,8 @@ void warn_unknown(Service& service, const std::vector<std::string>& names) {
   }
 }
 
-template <class Parse, class Prepare>
-Result<> generate(const ServicePtr& service, const ExchangePtr& exchange, Parse parse, Prepare prepare) {
-  TRY(json::object body, openai::parse_body(exchange->take_body()));
-  TRY(auto request, parse(body, service->options.rules));
-  body.clear();
-  warn_unknown(*service, request.generation.unknown_fields);
+template <class Request, class Prepare>
+Result<> start(const ServicePtr& service, const ExchangePtr& exchange, Request request, Prepare prepare) {
   TRY(GenerationPlan plan, prepare(*service, std::move(request)));
   if (service->options.log_requests)
     log_info("{}: {} prompts, first of {} tokens, max_tokens {}, from {}", plan.request.request_id,
@@ -93,6 +89,24 @@ Result<> generate(const ServicePtr& service, const ExchangePtr& exchange, Parse 
              exchange->request().peer);
   Generation::start(service, std::move(plan), exchange);
   return {};
+}
+
+// A request with a grammar goes on where grammars are compiled, so that it holds up no other.
+template <class Parse, class Prepare>
+Result<> generate(const ServicePtr& service, const ExchangePtr& exchange, Parse parse, Prepare prepare) {
+  TRY(json::object body, openai::parse_body(exchange->take_body()));
+  TRY(auto request, parse(body, service->options.rules));
+  body.clear();
+  warn_unknown(*service, request.generation.unknown_fields);
+  if (!request.generation.output) return start(service, exchange, std::move(request), prepare);
+  const auto shared = std::make_shared<decltype(request)>(std::move(request));
+  const bool taken = service->compilers.try_post([service, exchange, shared, prepare] {
+    if (const auto done = start(service, exchange, std::move(*shared), prepare); !done)
+      exchange->respond(openai::error_response(done.error()));
+  });
+  if (taken) return {};
+  service->metrics.admission_rejected();
+  return failure(ErrorCode::unavailable, "too many grammars are waiting to be compiled");
 }
 
 Result<> chat_completions(const ServicePtr& service, const ExchangePtr& exchange) {

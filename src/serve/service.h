@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "request/engine_client.h"
+#include "serve/grammar_compiler.h"
 #include "serve/metrics.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/worker_pool.h"
@@ -30,6 +31,7 @@ struct ServeOptions {
   bool log_requests = false;
   int intake_threads = 2;               // parse, render, tokenise
   int delivery_threads = 1;             // detokenise, write
+  int grammar_threads = 1;              // compile what answers must look like
   std::size_t intake_queue_max = 1024;  // beyond: 503
 };
 
@@ -44,7 +46,9 @@ struct Service {
         options(std::move(serve_options)),
         metrics(options.rules.model_names.front(), options.rules.max_model_len),
         intake(options.intake_threads, options.intake_queue_max),
-        delivery(options.delivery_threads, 0) {}
+        delivery(options.delivery_threads, 0),
+        grammars(text_tokenizer, options.eos_ids),
+        compilers(options.grammar_threads, options.intake_queue_max) {}
 
   EngineClient& engine;
   const Tokenizer& tokenizer;
@@ -60,6 +64,8 @@ struct Service {
   std::set<std::string> unknown_fields{};  // those already warned of
   WorkerPool intake;
   WorkerPool delivery;
+  GrammarCompiler grammars;
+  WorkerPool compilers;
 };
 
 }  // namespace octavo

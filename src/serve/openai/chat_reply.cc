@@ -1,6 +1,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
+#include <map>
 
 #include "serve/openai/reply.h"
 
@@ -31,10 +32,17 @@ class ChatReply final : public Reply {
   }
 
   std::string chunk(const AnswerPart& part, const Usage* usage) override {
+    json::object delta{{"content", part.text}};
+    bool calls = false;
+    if (options_.forced_tool) {
+      delta = call_delta(part);
+      if (delta.empty()) return "";
+      calls = delta.contains("tool_calls");
+    }
     json::object choice{{"index", part.index},
-                        {"delta", {{"content", part.text}}},
+                        {"delta", std::move(delta)},
                         {"logprobs", logprobs(part)},
-                        {"finish_reason", finish_reason_json(part.finish)}};
+                        {"finish_reason", finish_reason(part, calls)}};
     if (part.finish) choice["stop_reason"] = stop_reason_json(part.stop_reason);
     if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
     return chunk_of(std::move(choice), usage);
@@ -51,10 +59,18 @@ class ChatReply final : public Reply {
                     const Usage& usage) override {
     json::array choices;
     for (const AnswerPart& part : parts) {
+      json::object message{{"role", "assistant"}, {"content", part.text}, {"refusal", nullptr}};
+      json::array calls;
+      if (options_.forced_tool) calls = tool_calls_of(part.text, *options_.forced_tool);
+      const bool called = !calls.empty();
+      if (called) {
+        message["content"] = nullptr;
+        message["tool_calls"] = std::move(calls);
+      }
       json::object choice{{"index", part.index},
-                          {"message", {{"role", "assistant"}, {"content", part.text}, {"refusal", nullptr}}},
+                          {"message", std::move(message)},
                           {"logprobs", logprobs(part)},
-                          {"finish_reason", finish_reason_json(part.finish)},
+                          {"finish_reason", finish_reason(part, called)},
                           {"stop_reason", stop_reason_json(part.stop_reason)}};
       if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
       choices.push_back(std::move(choice));
@@ -69,6 +85,33 @@ class ChatReply final : public Reply {
   }
 
  private:
+  // As OpenAI has it: "tool_calls" where the model chose what to call, "stop" where the request named it.
+  json::value finish_reason(const AnswerPart& part, bool called) const {
+    const bool chosen = called && options_.forced_tool->function.empty();
+    if (chosen && part.finish == FinishReason::stop) return "tool_calls";
+    return finish_reason_json(part.finish);
+  }
+
+  // A named function's arguments stream as they come; a list of calls is shown when it is whole.
+  json::object call_delta(const AnswerPart& part) {
+    const ForcedTool& forced = *options_.forced_tool;
+    std::string& so_far = texts_[part.index];
+    const bool first = so_far.empty();
+    so_far += part.text;
+    if (!forced.function.empty()) {
+      const std::string id = first ? new_tool_call_id() : "";
+      return calls_json({tool_call_json(id, forced.function, part.text)});
+    }
+    if (!part.finish) return json::object{};
+    json::array calls = tool_calls_of(so_far, forced);
+    return calls.empty() ? json::object{{"content", so_far}} : calls_json(std::move(calls));
+  }
+
+  static json::object calls_json(json::array calls) {
+    for (std::size_t i = 0; i < calls.size(); ++i) calls[i].as_object()["index"] = i;
+    return {{"tool_calls", std::move(calls)}};
+  }
+
   json::object head(std::string_view object) const {
     json::object out{
         {"id", options_.id}, {"object", object}, {"created", options_.created}, {"model", options_.model}};
@@ -106,6 +149,7 @@ class ChatReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
+  std::map<int, std::string> texts_;  // of choices that are forced calls, streamed so far
 };
 
 }  // namespace

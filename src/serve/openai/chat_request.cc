@@ -128,11 +128,16 @@ Result<std::string> read_tools(Fields& fields) {
   return json::serialize(*tools);
 }
 
-Result<> read_tool_choice(Fields& fields, bool has_tools) {
-  const json::value* choice = fields.any("tool_choice");
-  if (!choice || *choice == "none") return {};
-  if (*choice == "auto") return has_tools ? Result<>{} : invalid("tool_choice", "needs tools");
-  return invalid("tool_choice", "only \"none\" and \"auto\" are supported");
+// A forced call fixes the answer's form.
+Result<> read_forced_tool(Fields& fields, GenerationRequest& out) {
+  TRY(const json::array* tools, fields.array("tools"));
+  TRY(out.forced_tool, read_tool_choice(fields, tools));
+  bool parallel = true;
+  TRY_VOID(fields.boolean("parallel_tool_calls", parallel));
+  if (!out.forced_tool) return {};
+  if (out.output) return invalid("tool_choice", "cannot be combined with {}", out.output->field);
+  TRY(out.output, tool_call_output(*tools, *out.forced_tool, parallel));
+  return {};
 }
 
 // max_completion_tokens is the new name of max_tokens. Left out: what the context leaves.
@@ -166,7 +171,7 @@ Result<> refuse_chat_only(Fields& f) {
   TRY_VOID(f.refuse("functions", "use tools"));
   TRY_VOID(f.refuse("function_call", "use tool_choice", "none"));
   TRY_VOID(f.refuse("store", "replies are not stored", false));
-  f.accept({"parallel_tool_calls", "include_reasoning"});
+  f.accept({"include_reasoning"});
   return {};
 }
 
@@ -198,7 +203,7 @@ Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRu
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
   TRY(request.prompt, read_chat_prompt(fields));
-  TRY_VOID(read_tool_choice(fields, !request.prompt.tools.empty()));
+  TRY_VOID(read_forced_tool(fields, out));
   TRY_VOID(read_max_tokens(fields, rules, out));
   TRY_VOID(read_logprobs(fields, out));
   TRY_VOID(refuse_chat_only(fields));

@@ -121,25 +121,7 @@ Result<> read_prompt_handling(Fields& f, GenerationRequest& out) {
   return {};
 }
 
-// A constraint that is not enforced must not be accepted: the answer would look valid and not be.
-Result<> refuse_constraints(Fields& f) {
-  constexpr std::string_view reason = "structured outputs are not supported by this server";
-  TRY(const json::object* format, f.object("response_format"));
-  if (format) {
-    Fields r(*format, "response_format.");
-    std::string type;
-    TRY_VOID(r.text("type", type));
-    if (type != "text") return invalid("response_format", "only {{\"type\": \"text\"}} is supported");
-  }
-  for (const std::string_view name :
-       {"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
-        "guided_json_object", "guided_decoding_backend", "guided_whitespace_pattern", "structural_tag"})
-    TRY_VOID(f.refuse(name, reason));
-  return {};
-}
-
 Result<> refuse_unsupported(Fields& f) {
-  TRY_VOID(refuse_constraints(f));
   TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
   TRY_VOID(f.refuse("length_penalty", "only meaningful for beam search, which is not supported", 1.0));
   TRY_VOID(f.refuse("kv_transfer_params", "KV transfer is not supported by this server"));
@@ -174,6 +156,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY_VOID(read_streaming(f, rules, out));
   TRY_VOID(read_identity(f, rules, out));
   TRY_VOID(read_prompt_handling(f, out));
+  TRY(out.output, read_structured_output(f));
   TRY_VOID(refuse_unsupported(f));
   // With a fast tokenizer spaces_between_special_tokens changes nothing; the rest identifies the caller.
   f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "request/sampling_params.h"
 #include "serve/openai/request_fields.h"
+#include "serve/openai/structured_output.h"
 
 namespace octavo::openai {
 
@@ -49,7 +50,9 @@ struct GenerationRequest {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  bool max_tokens_given = false;  // by the request, not by a default
+  std::optional<StructuredOutput> output;  // what the answers must look like; nothing: they are free
+  std::optional<ForcedTool> forced_tool;   // the answers are calls of it
+  bool max_tokens_given = false;           // by the request, not by a default
   std::vector<std::string> unknown_fields;
 };
 

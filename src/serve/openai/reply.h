@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "serve/openai/answer.h"
+#include "serve/openai/structured_output.h"
 #include "text/tokenizer.h"
 
 namespace octavo::openai {
@@ -37,7 +38,8 @@ struct ReplyOptions {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  int n = 1;  // answers of each prompt
+  std::optional<ForcedTool> forced_tool{};  // chat: answers are calls of it
+  int n = 1;                                // answers of each prompt
 };
 
 class Reply {
@@ -46,6 +48,7 @@ class Reply {
 
   // The chunk that opens the choice, "" when there is none.
   virtual std::string opening_chunk(int index, const Usage* usage) = 0;
+  // "" when there is nothing to show of it yet.
   virtual std::string chunk(const AnswerPart& part, const Usage* usage) = 0;
   virtual std::string usage_chunk(const Usage& usage) = 0;
   // The whole reply; parts in the order of their index. prompts[i] belongs to the choices i * n .. i * n + n

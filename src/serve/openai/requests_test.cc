@@ -97,15 +97,12 @@ TEST(Requests, TokenLists) {
 
 TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   for (const std::string field :
-       {R"("structured_outputs":{"json":{}})", R"("guided_json":{})", R"("use_beam_search":true)",
-        R"("length_penalty":2.0)", R"("kv_transfer_params":{})", R"("vllm_xargs":{"a":1})",
-        R"("thinking_token_budget":5)"}) {
+       {R"("guided_json":{})", R"("use_beam_search":true)", R"("length_penalty":2.0)",
+        R"("kv_transfer_params":{})", R"("vllm_xargs":{"a":1})", R"("thinking_token_budget":5)"}) {
     const std::string name = field.substr(1, field.find('"', 1) - 1);
     EXPECT_EQ(chat_error(field), name);
     EXPECT_EQ(completion_error(field), name);
   }
-  EXPECT_EQ(chat_error(R"("response_format":{"type":"json_object"})"), "response_format");
-  EXPECT_EQ(chat_error(R"("response_format":{"type":"text"})"), "accepted");
   EXPECT_EQ(chat_error(R"("tool_choice":"required")"), "tool_choice");
   EXPECT_EQ(chat_error(R"("tool_choice":"auto")"), "tool_choice");
   EXPECT_EQ(chat_error(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto")"),
