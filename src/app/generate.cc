@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,11 +32,44 @@ struct GenerateCommand {
   std::string input;
   std::string output;
   bool chat = false;
+  std::map<std::string, std::string> constraints;  // by field of structured_outputs
+  std::vector<std::string> choices;
 };
 
 object prompt_body(const std::string& text, bool chat) {
   if (!chat) return {{"prompt", text}};
   return {{"messages", {{{"role", "user"}, {"content", text}}}}};
+}
+
+struct ConstraintFlag {
+  const char* flag;
+  const char* field;  // of structured_outputs
+  const char* help;
+};
+constexpr ConstraintFlag kConstraints[] = {
+    {"--json-schema", "json", "JSON that is valid under this JSON Schema"},
+    {"--regex", "regex", "Text that this regular expression matches"},
+    {"--grammar", "grammar", "Text of this grammar, in GBNF"},
+};
+
+// A text, or with @ in front the file that holds it.
+Result<std::string> text_or_file(const std::string& value, std::string_view flag) {
+  if (!value.starts_with('@')) return value;
+  std::ifstream file(value.substr(1));
+  if (!file) return field_failure(flag, ErrorCode::not_found, "cannot read {}", value.substr(1));
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// What the answers must look like, for bodies that say nothing of it.
+Result<> add_constraint(const GenerateCommand& c, std::vector<object>& bodies) {
+  object constraint;
+  for (const auto& [field, value] : c.constraints) {
+    TRY(constraint[field], text_or_file(value, field));
+  }
+  if (!c.choices.empty()) constraint["choice"] = boost::json::array(c.choices.begin(), c.choices.end());
+  if (constraint.empty()) return {};
+  for (object& body : bodies) body.emplace("structured_outputs", constraint);
+  return {};
 }
 
 // The request bodies that are asked for. A .jsonl file has one body a line, any other file one prompt a line;
@@ -154,6 +188,7 @@ Result<> generate(GenerateCommand& c) {
   for (object& body : bodies)
     for (const auto& field : c.sampling)
       if (!body.contains(field.key())) body.emplace(field.key(), field.value());
+  TRY_VOID(add_constraint(c, bodies));
   std::ofstream file;
   if (!c.output.empty()) {
     file.open(c.output);
@@ -195,6 +230,17 @@ void add_generate(CLI::App& program, Outcome& outcome) {
       "File with a prompt a line, or .jsonl with a request body a line; - for standard input");
   command->add_option("-o,--output", options->output, "File for the results as JSON lines");
   command->add_flag("--chat", options->chat, "Prompts are a user's turns, to be put into the chat template");
+  for (const ConstraintFlag& each : kConstraints)
+    command
+        ->add_option_function<std::string>(
+            each.flag,
+            [options = options.get(), each](const std::string& value) {
+              options->constraints[each.field] = value;
+            },
+            fmt::format("{}; @FILE reads it from a file", each.help))
+        ->group("Structured output");
+  command->add_option("--choice", options->choices, "One of these texts; may be given several times")
+      ->group("Structured output");
   command->callback([options, &outcome] {
     if (const auto done = generate(*options); !done) outcome.report(done.error());
   });

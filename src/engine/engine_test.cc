@@ -11,6 +11,7 @@
 #include <random>
 
 #include "engine/simulated_executor.h"
+#include "grammar/grammar_cache.h"
 
 namespace octavo {
 namespace {
@@ -241,6 +242,87 @@ TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
   ASSERT_EQ(record.prompt_logprobs.size(), prompt.size() - 1);
   for (std::size_t i = 1; i < prompt.size(); ++i) EXPECT_EQ(record.prompt_logprobs[i - 1].id, prompt[i]);
   EXPECT_EQ(record.logprobs.size(), 3u);
+}
+
+constexpr TokenId kEndOfText = 999;
+
+// Tokens of one to three letters; token 999 ends a text.
+std::shared_ptr<const grammar::CompiledGrammar> compiled(const std::string& regex) {
+  std::vector<std::string> tokens;
+  for (int id = 0; id < kVocab; ++id) {
+    const std::string letter(1, static_cast<char>('a' + id % 26));
+    tokens.push_back(id < 26 ? letter : letter + std::to_string(id / 26));
+  }
+  auto vocabulary = grammar::Vocabulary::make(std::move(tokens), {}, {kEndOfText}).value();
+  grammar::GrammarCache cache(std::move(vocabulary), 1 << 20);
+  grammar::GrammarSource source;
+  source.kind = grammar::GrammarKind::regex;
+  source.text = regex;
+  return cache.compile(source).value();
+}
+
+// What the simulated device says under the grammar; ends with the end of the text, or after `count` tokens.
+std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::CompiledGrammar>& grammar,
+                                    std::vector<TokenId> tokens, int count) {
+  const std::size_t prompt = tokens.size();
+  grammar::Matcher matcher(grammar);
+  std::vector<std::int32_t> mask((kVocab + 31) / 32);
+  for (int i = 0; i < count && !matcher.is_terminated(); ++i) {
+    EXPECT_TRUE(matcher.fill_mask(mask).has_value());
+    tokens.push_back(SimulatedExecutor::allowed_from(SimulatedExecutor::next(tokens, kVocab), mask, kVocab));
+    EXPECT_TRUE(matcher.accept(tokens.back()));
+  }
+  return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
+}
+
+TEST_P(EngineModes, AnswersFollowTheirGrammars) {
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .asynchronous = GetParam()});
+  const std::vector<std::shared_ptr<const grammar::CompiledGrammar>> grammars{
+      nullptr, compiled("([a-f]{3,30}|x[0-9]+y){1,4}z"), compiled("q{40}"), compiled("[a-z0-9]{0,9}")};
+  struct Expectation {
+    std::shared_ptr<Recorder> sink = std::make_shared<Recorder>();
+    std::vector<TokenId> tokens;
+  };
+  std::vector<Expectation> all;
+  for (unsigned i = 0; i < 48; ++i) {
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
+    request.eos_ids = {kEndOfText};
+    request.grammar = grammars[i % 4];
+    request.sampling.ignore_eos = i % 3 == 0;  // the end of the grammar ends the answer all the same
+    Expectation e;
+    e.tokens =
+        request.grammar ? expected_under(request.grammar, request.prompt, 90) : expected(request.prompt, 90);
+    if (!request.grammar && !request.sampling.ignore_eos)
+      if (const auto end = std::ranges::find(e.tokens, kEndOfText); end != e.tokens.end())
+        e.tokens.erase(end + 1, e.tokens.end());
+    ASSERT_TRUE(rig.engine->submit(std::move(request), e.sink).has_value());
+    all.push_back(std::move(e));
+  }
+  for (Expectation& e : all) {
+    e.sink->wait_ended(1);
+    const Recorder::Record record = e.sink->record();
+    EXPECT_EQ(record.tokens, e.tokens);
+    EXPECT_EQ(record.ends[0].finished,
+              record.tokens.size() == 90 ? FinishReason::length : FinishReason::stop);
+  }
+  EXPECT_GT(rig.engine->stats().grammar_masks, 300);
+  rig.expect_empty();
+}
+
+TEST_P(EngineModes, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
+  Rig rig({.asynchronous = GetParam()});
+  auto stuck = std::make_shared<Recorder>();
+  auto free = std::make_shared<Recorder>();
+  Request request = request_for(some_prompt(1, 20), 50);
+  request.grammar = compiled("a-b");  // no token holds a "-"
+  ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
+  stuck->wait_ended(1);
+  free->wait_ended(1);
+  EXPECT_EQ(stuck->record().ends[0].finished, FinishReason::error);
+  EXPECT_FALSE(stuck->record().ends[0].error.empty());
+  EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
+  rig.expect_empty();
 }
 
 TEST_P(EngineModes, StopTokensEndAnAnswer) {

@@ -10,6 +10,15 @@ TokenId SimulatedExecutor::next(std::span<const TokenId> tokens, int vocab_size)
   return static_cast<TokenId>(h.low % static_cast<std::uint64_t>(vocab_size));
 }
 
+TokenId SimulatedExecutor::allowed_from(TokenId token, std::span<const std::int32_t> mask, int vocab_size) {
+  if (mask.empty()) return token;
+  for (int i = 0; i < vocab_size; ++i) {
+    const TokenId id = (token + i) % vocab_size;
+    if (mask[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1) return id;
+  }
+  return -1;
+}
+
 void SimulatedExecutor::forward(const Batch& batch) {
   last_of_token_ = batch.ids;
   for (const Batch::Pending& p : batch.pending) {
@@ -48,7 +57,8 @@ void SimulatedExecutor::sample(std::span<const std::int32_t> tokens, std::span<c
   std::vector<SampledToken>& results = sampled_.emplace_back();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto token = static_cast<std::size_t>(tokens[i]);
-    SampledToken result{rows[i].forced >= 0 ? rows[i].forced : next_[token], {}};
+    SampledToken result{rows[i].forced, {}};
+    if (rows[i].forced < 0) result.id = allowed_from(next_[token], rows[i].mask, options_.vocab_size);
     if (last_of_token_[token] == broken_after_) result.id = -1;
     if (rows[i].forced < 0) last_sampled_[static_cast<std::uint64_t>(owner_[token])] = result.id;
     const SamplingParams& params = rows[i].sequence->params();

@@ -34,6 +34,9 @@ class SimulatedExecutor final : public Executor {
 
   // What follows these tokens.
   static TokenId next(std::span<const TokenId> tokens, int vocab_size);
+  // The first allowed token from this one on, around the end of the vocabulary; -1: none. An empty mask
+  // allows all.
+  static TokenId allowed_from(TokenId token, std::span<const std::int32_t> mask, int vocab_size);
 
   // From now on every row of a sequence whose last token is this one comes out broken, as from a NaN.
   void break_after(TokenId token) { broken_after_ = token; }

@@ -431,6 +431,72 @@ TEST_F(ServeTest, ToolsAreRenderedIntoThePrompt) {
   EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\n[1 tools]assistant: "));
 }
 
+const std::string kTools =
+    R"(,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])";
+
+TEST_F(ServeTest, StructuredOutputsReachTheEngineOrAreRefused) {
+  serve_text("ab");
+  reply("/v1/completions", R"({"prompt":"x","structured_outputs":{"regex":"ab"}})");
+  ASSERT_TRUE(engine_->last_request.grammar);
+  reply("/v1/completions", R"({"prompt":"x","structured_outputs":{"regex":"ab"}})");
+  EXPECT_THAT(metric("vllm:grammar_cache_hits_total"), HasSubstr("} 1"));
+  EXPECT_THAT(metric("vllm:grammar_cache_misses_total"), HasSubstr("} 1"));
+  reply("/v1/completions", R"({"prompt":"x"})");
+  EXPECT_FALSE(engine_->last_request.grammar);
+
+  const http::Response refused = post(
+      "/v1/completions", R"({"prompt":"x","stream":true,"structured_outputs":{"json":{"frobnicate":1}}})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("frobnicate"));
+  EXPECT_EQ(json::parse(refused.body).at("error").at("param"), "structured_outputs.json");
+}
+
+TEST_F(ServeTest, ForcedToolCallsComeAsToolCalls) {
+  serve_text(R"([{"name":"f","parameters":{"a":[1]}},{"name":"f","parameters":{}}])");
+  const std::string body = kChat + kTools + R"(,"tool_choice":"required")";
+  const json::object whole = reply("/v1/chat/completions", body + "}");
+  const json::object& choice = whole.at("choices").at(0).as_object();
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  EXPECT_TRUE(choice.at("message").at("content").is_null());
+  const json::array& calls = choice.at("message").at("tool_calls").as_array();
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].at("function").at("name"), "f");
+  EXPECT_EQ(calls[0].at("function").at("arguments"), R"({"a":[1]})");
+  EXPECT_NE(calls[0].at("id"), calls[1].at("id"));
+
+  int chunks_with_calls = 0;
+  for (const std::string& event : events(post("/v1/chat/completions", body + R"(,"stream":true})"))) {
+    if (event == "[DONE]") continue;
+    const json::value chunk = json::parse(event);
+    const json::object& delta = chunk.at("choices").at(0).at("delta").as_object();
+    if (!delta.contains("tool_calls")) continue;
+    ++chunks_with_calls;
+    EXPECT_EQ(delta.at("tool_calls").at(1).at("index"), 1);
+    EXPECT_EQ(chunk.at("choices").at(0).at("finish_reason"), "tool_calls");
+  }
+  EXPECT_EQ(chunks_with_calls, 1);
+}
+
+TEST_F(ServeTest, ANamedToolsArgumentsStream) {
+  serve_text(R"({"a":1})");
+  const std::string body =
+      kChat + kTools + R"(,"tool_choice":{"type":"function","function":{"name":"f"}},"stream":true})";
+  std::string arguments, ids, last_finish;
+  for (const std::string& event : events(post("/v1/chat/completions", body))) {
+    if (event == "[DONE]") continue;
+    const json::object choice = json::parse(event).at("choices").at(0).as_object();
+    if (choice.at("finish_reason").is_string()) last_finish = choice.at("finish_reason").as_string();
+    const json::object& delta = choice.at("delta").as_object();
+    if (!delta.contains("tool_calls")) continue;
+    const json::object& call = delta.at("tool_calls").at(0).as_object();
+    arguments += call.at("function").at("arguments").as_string();
+    if (call.contains("id")) ids += call.at("function").at("name").as_string();
+  }
+  EXPECT_EQ(arguments, R"({"a":1})");
+  EXPECT_EQ(ids, "f");  // once
+  EXPECT_EQ(last_finish, "stop");
+}
+
 TEST_F(ServeTest, AFinalMessageIsContinued) {
   serve_text("x");
   reply("/v1/chat/completions",

@@ -115,6 +115,80 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_EQ(completion_error(R"("best_of":2)"), "best_of");
 }
 
+TEST(Requests, StructuredOutputs) {
+  using grammar::GrammarKind;
+  const auto output = [](const std::string& fields) {
+    auto request = completion(fields);
+    EXPECT_TRUE(request.has_value());
+    return request ? request->generation.output : std::nullopt;
+  };
+  EXPECT_FALSE(output("").has_value());
+  EXPECT_FALSE(output(R"("response_format":{"type":"text"})").has_value());
+  EXPECT_EQ(output(R"("response_format":{"type":"json_object"})")->source.kind, GrammarKind::json_object);
+  const auto schema =
+      output(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"const":1.5}}})");
+  EXPECT_EQ(schema->source.kind, GrammarKind::json_schema);
+  EXPECT_EQ(schema->source.text, R"({"const":1.5})");
+  EXPECT_EQ(schema->field, "response_format.json_schema.schema");
+  EXPECT_EQ(
+      output(R"("response_format":{"type":"structural_tag","structures":[],"triggers":[]})")->source.text,
+      R"({"type":"structural_tag","structures":[],"triggers":[]})");
+  const auto compact = output(R"("structured_outputs":{"json":"{}","disable_any_whitespace":true})");
+  EXPECT_EQ(compact->source.text, "{}");
+  EXPECT_EQ(compact->source.options.whitespace, grammar::JsonOptions::Whitespace::none);
+  EXPECT_EQ(output(R"("structured_outputs":{"regex":"a+"})")->source.text, "a+");
+  EXPECT_EQ(output(R"("structured_outputs":{"grammar":"root ::= \"a\""})")->source.kind, GrammarKind::ebnf);
+  EXPECT_EQ(output(R"("structured_outputs":{"choice":["a","b"]})")->source.text, R"(["a","b"])");
+  // response_format wins.
+  EXPECT_EQ(
+      output(R"("structured_outputs":{"regex":"a"},"response_format":{"type":"json_object"})")->source.kind,
+      GrammarKind::json_object);
+
+  EXPECT_EQ(chat_error(R"("response_format":{})"), "response_format.type");
+  EXPECT_EQ(chat_error(R"("response_format":{"type":"xml"})"), "response_format.type");
+  EXPECT_EQ(chat_error(R"("response_format":{"type":"json_schema"})"), "response_format.json_schema");
+  EXPECT_EQ(chat_error(R"("response_format":{"type":"json_schema","json_schema":{}})"),
+            "response_format.json_schema.schema");
+  EXPECT_EQ(chat_error(R"("structured_outputs":{})"), "structured_outputs");
+  EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":"a","choice":["a"]})"), "structured_outputs");
+  EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":1})"), "structured_outputs.regex");
+  EXPECT_EQ(chat_error(R"("structured_outputs":{"choice":[1]})"), "structured_outputs.choice");
+  EXPECT_EQ(chat_error(R"("structured_outputs":{"json_object":false})"), "structured_outputs.json_object");
+  EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":"a","whitespace_pattern":"x"})"),
+            "structured_outputs.whitespace_pattern");
+  EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":"a","foo":1})"), "structured_outputs.foo");
+}
+
+TEST(Requests, ForcedToolCalls) {
+  const std::string tools = R"("tools":[
+      {"type":"function","function":{"name":"f","parameters":{"type":"object","$defs":{"n":{"type":"null"}}}}},
+      {"type":"function","function":{"name":"g"}}])";
+  const auto generation = [&](const std::string& rest) {
+    return chat(tools + "," + rest).value().generation;
+  };
+  EXPECT_FALSE(generation(R"("tool_choice":"auto")").output.has_value());
+  EXPECT_FALSE(generation(R"("tool_choice":"none")").forced_tool.has_value());
+  const GenerationRequest named = generation(R"("tool_choice":{"type":"function","function":{"name":"g"}})");
+  EXPECT_EQ(named.forced_tool->function, "g");
+  EXPECT_EQ(named.output->source.text, R"({"type":"object"})");
+  const GenerationRequest any = generation(R"("tool_choice":"required","parallel_tool_calls":false)");
+  EXPECT_EQ(any.forced_tool->function, "");
+  const json::object schema = json::parse(any.output->source.text).as_object();
+  EXPECT_EQ(schema.at("maxItems"), 1);
+  EXPECT_EQ(schema.at("items").at("anyOf").as_array().size(), 2u);
+  EXPECT_TRUE(schema.at("$defs").as_object().contains("n"));
+
+  EXPECT_EQ(chat_error(tools + R"(,"tool_choice":{"type":"function","function":{"name":"h"}})"),
+            "tool_choice.function.name");
+  EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"some")"), "tool_choice");
+  EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"required","response_format":{"type":"json_object"})"),
+            "tool_choice");
+  EXPECT_EQ(chat_error(R"("tool_choice":"required","tools":[
+      {"type":"function","function":{"name":"f","parameters":{"$defs":{"n":{"type":"null"}}}}},
+      {"type":"function","function":{"name":"g","parameters":{"$defs":{"n":{"type":"string"}}}}}])"),
+            "tools");
+}
+
 TEST(Requests, ModelsAndUnknownFields) {
   EXPECT_EQ(chat(R"("model":"nope")").error().code, ErrorCode::not_found);
   EXPECT_TRUE(chat(R"("model":"alias")").has_value());

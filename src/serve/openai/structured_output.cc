@@ -139,7 +139,7 @@ Result<std::optional<StructuredOutput>> read_structured_outputs(Fields& fields) 
   f.accept({"disable_additional_properties"});  // listed properties admit no others in any case
   TRY_VOID(f.refuse("whitespace_pattern", "use disable_any_whitespace"));
   for (const std::string& name : f.unread())
-    return invalid("structured_outputs." + name, "is no field of structured_outputs");
+    return invalid(name, "is no field of structured_outputs");
   return output;
 }
 
