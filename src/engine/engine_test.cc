@@ -247,13 +247,15 @@ TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
 constexpr TokenId kEndOfText = 999;
 
 // Tokens of one to three letters; token 999 ends a text.
-std::shared_ptr<const grammar::CompiledGrammar> compiled(const std::string& regex) {
+std::shared_ptr<const grammar::CompiledGrammar> compiled(const std::string& regex,
+                                                         grammar::Vocabulary::Encode encode = {}) {
   std::vector<std::string> tokens;
   for (int id = 0; id < kVocab; ++id) {
     const std::string letter(1, static_cast<char>('a' + id % 26));
     tokens.push_back(id < 26 ? letter : letter + std::to_string(id / 26));
   }
-  auto vocabulary = grammar::Vocabulary::make(std::move(tokens), {}, {kEndOfText}).value();
+  auto vocabulary =
+      grammar::Vocabulary::make(std::move(tokens), {}, {kEndOfText}, 1 << 20, std::move(encode)).value();
   grammar::GrammarCache cache(std::move(vocabulary), 1 << 20);
   grammar::GrammarSource source;
   source.kind = grammar::GrammarKind::regex;
@@ -261,16 +263,23 @@ std::shared_ptr<const grammar::CompiledGrammar> compiled(const std::string& rege
   return cache.compile(source).value();
 }
 
-// What the simulated device says under the grammar; ends with the end of the text, or after `count` tokens.
+// What the simulated device says under the grammar, with jumps or without; ends with the end of the text, or
+// after `count` tokens.
 std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::CompiledGrammar>& grammar,
-                                    std::vector<TokenId> tokens, int count) {
+                                    std::vector<TokenId> tokens, int count, bool jumps = false) {
   const std::size_t prompt = tokens.size();
   grammar::Matcher matcher(grammar);
   std::vector<std::int32_t> mask((kVocab + 31) / 32);
-  for (int i = 0; i < count && !matcher.is_terminated(); ++i) {
+  const auto full = [&] { return tokens.size() == prompt + static_cast<std::size_t>(count); };
+  while (!full() && !matcher.is_terminated()) {
     EXPECT_TRUE(matcher.fill_mask(mask).has_value());
     tokens.push_back(SimulatedExecutor::allowed_from(SimulatedExecutor::next(tokens, kVocab), mask, kVocab));
     EXPECT_TRUE(matcher.accept(tokens.back()));
+    for (const TokenId token : jumps ? matcher.forced_tokens() : std::vector<TokenId>{}) {
+      if (full()) break;
+      tokens.push_back(token);
+      EXPECT_TRUE(matcher.accept(token));
+    }
   }
   return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
 }
@@ -306,6 +315,40 @@ TEST_P(EngineModes, AnswersFollowTheirGrammars) {
               record.tokens.size() == 90 ? FinishReason::length : FinishReason::stop);
   }
   EXPECT_GT(rig.engine->stats().grammar_masks, 300);
+  rig.expect_empty();
+}
+
+TEST_P(EngineModes, ForcedTextIsAppendedAtOnce) {
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .asynchronous = GetParam()});
+  const auto letters = [](std::string_view text) {
+    std::vector<TokenId> ids;
+    for (const char c : text) ids.push_back(c - 'a');
+    return ids;
+  };
+  const auto grammar = compiled("([a-c]longforcedtext[x-z]{2}andmoreofit){1,5}", letters);
+  const bool jumps = !GetParam();  // with a step in flight, every token is sampled
+  std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+  for (unsigned i = 0; i < 24; ++i) {
+    const int count = 20 + static_cast<int>(i % 5) * 30;
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), count);
+    request.eos_ids = {kEndOfText};
+    request.grammar = grammar;
+    const auto& entry =
+        all.emplace_back(std::make_shared<Recorder>(), expected_under(grammar, request.prompt, count, jumps));
+    ASSERT_TRUE(rig.engine->submit(std::move(request), entry.first).has_value());
+  }
+  std::int64_t tokens = 0;
+  for (const auto& [sink, expectation] : all) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expectation);
+    tokens += static_cast<std::int64_t>(expectation.size());
+  }
+  const std::int64_t sampled = rig.engine->stats().grammar_masks;
+  if (jumps) {
+    EXPECT_LT(sampled, tokens / 2);
+  } else {
+    EXPECT_GE(sampled, tokens);
+  }
   rig.expect_empty();
 }
 

@@ -90,6 +90,20 @@ void StepLoop::add_row(const PlannedSequence& s, int token, TokenId forced,
   owners_.push_back({s.sequence, s.tag, forced != kChoose});
 }
 
+// Appends what the grammar forces, to be computed all at once by the next step. True: the answer has ended.
+// Where a sampled token would be judged by more than the grammar, or the next step is already on its way,
+// every token is sampled.
+bool StepLoop::jump_forward(const RowOwner& owner, std::int64_t now_us) {
+  Answer& answer = answers_[owner.answer];
+  if (!answer.matcher || executor_.asynchronous()) return false;
+  if (answer.params().logprobs || answer.sampling.restricts()) return false;
+  for (const TokenId token : answer.matcher->forced_tokens()) {
+    scheduler_.append(owner.sequence, token);
+    if (answers_.deliver(owner.answer, {token, {}}, scheduler_.output(owner.sequence), now_us)) return true;
+  }
+  return false;
+}
+
 Result<> StepLoop::commit_flying() {
   TRY(const std::span<const SampledToken> results, executor_.collect());
   CHECK(results.size() == owners_.size(), "{} results for {} rows", results.size(), owners_.size());
@@ -110,7 +124,8 @@ Result<> StepLoop::commit_flying() {
       continue;
     }
     scheduler_.commit(owner.sequence, results[i].id);
-    if (answers_.deliver(owner.answer, results[i], scheduler_.output(owner.sequence), now))
+    if (answers_.deliver(owner.answer, results[i], scheduler_.output(owner.sequence), now) ||
+        jump_forward(owner, now))
       scheduler_.finish(owner.sequence);
   }
   return {};

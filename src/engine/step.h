@@ -46,6 +46,7 @@ class StepLoop {
   void add_row(const PlannedSequence& s, int token, TokenId forced, std::span<const std::int32_t> mask = {});
   bool fill_mask(const PlannedSequence& s, std::size_t place, std::span<const std::int32_t>& mask);
   Result<> commit_flying();
+  bool jump_forward(const RowOwner& owner, std::int64_t now_us);
 
   Scheduler& scheduler_;
   Executor& executor_;

@@ -109,6 +109,11 @@ TokenId Matcher::forced_token() {
   return found;
 }
 
+std::vector<TokenId> Matcher::forced_tokens() {
+  const std::string forced = jump_forward();
+  return forced.size() < 2 ? std::vector<TokenId>{} : grammar_->vocabulary_->settled_tokens(forced);
+}
+
 bool Matcher::can_terminate() {
   if (terminated_) return true;
   const auto lock = enter();

@@ -33,6 +33,10 @@ class Matcher {
   std::string jump_forward();
   // The token that must come next, or -1: appending it without a forward pass changes nothing.
   TokenId forced_token();
+  // The tokens that the tokenizer writes for the bytes that must come next, as far as what comes behind them
+  // cannot change them: to be appended without a forward pass each (jump-forward decoding: Zheng et al.,
+  // SGLang, 2024).
+  std::vector<TokenId> forced_tokens();
 
   bool can_terminate();
   bool is_terminated() const { return terminated_; }

@@ -13,7 +13,7 @@ Vocabulary::~Vocabulary() = default;
 Result<std::shared_ptr<const Vocabulary>> Vocabulary::make(std::vector<std::string> tokens,
                                                            std::vector<TokenId> special,
                                                            std::vector<TokenId> eos,
-                                                           std::size_t cache_bytes_max) {
+                                                           std::size_t cache_bytes_max, Encode encode) {
   std::shared_ptr<Vocabulary> v(new Vocabulary);
   v->tokens_ = std::move(tokens);
   v->special_.resize(v->tokens_.size());
@@ -32,6 +32,7 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::make(std::vector<std::stri
   v->special_ids_.insert(v->special_ids_.end(), eos.begin(), eos.end());
   v->eos_ = std::move(eos);
   std::ranges::sort(v->eos_);
+  v->encode_ = std::move(encode);
   v->build_trie();
   v->cache_ = std::make_unique<StateMaskCache>(cache_bytes_max);
   return v;
@@ -43,6 +44,24 @@ TokenId Vocabulary::special_named(std::string_view text) const {
   for (const TokenId id : special_ids_)
     if (bytes(id) == text) return id;
   return -1;
+}
+
+std::vector<TokenId> Vocabulary::settled_tokens(std::string_view text) const {
+  constexpr std::size_t kRememberedMax = 4096;
+  if (!encode_) return {};
+  const std::lock_guard lock(settled_mutex_);
+  if (settled_.size() >= kRememberedMax) settled_.clear();
+  const auto [place, added] = settled_.try_emplace(std::string(text));
+  if (!added) return place->second;
+  std::vector<TokenId> ids = encode_(text);
+  std::size_t spelled = 0;
+  for (const TokenId id : ids) {
+    if (!contains(id) || is_special(id) || !text.substr(spelled).starts_with(bytes(id))) return {};
+    spelled += bytes(id).size();
+  }
+  if (spelled != text.size() || ids.empty()) return {};
+  ids.pop_back();
+  return place->second = std::move(ids);
 }
 
 void Vocabulary::build_trie() {

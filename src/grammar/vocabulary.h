@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -28,13 +31,18 @@ struct TrieNode {
 
 class Vocabulary {
  public:
+  // How the tokenizer writes a text (UTF-8); empty where it cannot.
+  using Encode = std::function<std::vector<TokenId>(std::string_view)>;
+
   // tokens[id]: the bytes that token adds to the text, "" when it adds none. special: tokens that no text may
   // produce; a grammar can ask for them by name or number only. eos: tokens that end a generation.
-  // cache_bytes_max bounds the masks shared by all grammars over this vocabulary.
+  // cache_bytes_max bounds the masks shared by all grammars over this vocabulary. Without `encode`,
+  // settled_tokens knows nothing.
   static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
                                                         std::vector<TokenId> special,
                                                         std::vector<TokenId> eos,
-                                                        std::size_t cache_bytes_max = 64u << 20);
+                                                        std::size_t cache_bytes_max = 64u << 20,
+                                                        Encode encode = {});
   ~Vocabulary();
 
   int size() const { return static_cast<int>(tokens_.size()); }
@@ -47,6 +55,10 @@ class Vocabulary {
   std::size_t token_bytes_max() const { return token_bytes_max_; }
   // The special token with this text, or -1.
   TokenId special_named(std::string_view text) const;
+
+  // The tokens with which the tokenizer begins this text, whatever may follow it: all but the last, which
+  // could become a part of a longer one. Empty where the tokens do not spell the text.
+  std::vector<TokenId> settled_tokens(std::string_view text) const;
 
   // Node 0 is the root (the empty path, no tokens).
   std::span<const TrieNode> trie() const { return trie_; }
@@ -66,6 +78,10 @@ class Vocabulary {
   std::vector<TrieNode> trie_;
   std::size_t token_bytes_max_ = 0;
   std::unique_ptr<StateMaskCache> cache_;
+
+  Encode encode_;
+  mutable std::mutex settled_mutex_;
+  mutable std::unordered_map<std::string, std::vector<TokenId>> settled_;  // what was asked for before
 };
 
 }  // namespace octavo::grammar

@@ -38,6 +38,8 @@ class SequenceSampling {
   // The tokens that must not come after `output`: the last ones of bad words, and before min_tokens those
   // that would end the text. Replaces `bans`; ascending, each once. At most bans_max().
   void find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const;
+  // Whether the request allows or prefers some tokens, apart from what the model and the filters say.
+  bool restricts() const { return !allowed_.empty() || !bias_.empty() || bans_max() > 0; }
   std::size_t bans_max() const { return bad_words_.size() + ends_.size(); }
 
  private:

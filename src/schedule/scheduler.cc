@@ -186,6 +186,13 @@ bool Scheduler::commit(SequenceId sequence, TokenId token) {
   return true;
 }
 
+void Scheduler::append(SequenceId sequence, TokenId token) {
+  Sequence* s = live(sequence);
+  CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
+        static_cast<std::uint64_t>(sequence));
+  s->tokens.push_back(token);
+}
+
 bool Scheduler::finish(SequenceId sequence) {
   Sequence* s = live(sequence);
   if (s == nullptr) return false;

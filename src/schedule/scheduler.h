@@ -61,6 +61,10 @@ class Scheduler {
   // next step is collected. Returns false, and does nothing, when the sequence has ended meanwhile.
   bool commit(SequenceId sequence, TokenId token);
 
+  // A token that comes next without having been sampled; no step in flight may be sampling for the sequence.
+  // The next step computes it along with what else is new.
+  void append(SequenceId sequence, TokenId token);
+
   // Ends a sequence at any moment, done or aborted, in flight or not. Its computed prefix stays cached.
   // Returns false when it had ended already. A sequence that has reached max_total_tokens must be finished.
   bool finish(SequenceId sequence);

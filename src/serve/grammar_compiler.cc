@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t kCacheBytesMax = std::size_t{256} << 20;
 
+constexpr std::size_t kMaskCacheBytesMax = std::size_t{64} << 20;
+
 Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary_of(const Tokenizer& tokenizer,
                                                                  std::vector<TokenId> eos_ids) {
   std::vector<std::string> tokens(static_cast<std::size_t>(tokenizer.vocab_size()));
@@ -20,7 +22,10 @@ Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary_of(const Tokenizer
         (named ? tokenizer.token(id) : tokenizer.token_bytes(id)).value_or("");
   }
   std::erase_if(eos_ids, [&](TokenId id) { return id >= tokenizer.vocab_size(); });
-  return grammar::Vocabulary::make(std::move(tokens), std::move(special), std::move(eos_ids));
+  return grammar::Vocabulary::make(std::move(tokens), std::move(special), std::move(eos_ids),
+                                   kMaskCacheBytesMax, [&tokenizer](std::string_view text) {
+                                     return tokenizer.encode(text, false).value_or(std::vector<TokenId>{});
+                                   });
 }
 
 }  // namespace
