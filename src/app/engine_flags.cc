@@ -84,7 +84,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                 "Reuse the KV of common prefixes (default: on)")
       ->group("KV cache");
   command.add_option("--prefix-caching-hash-algo", o.prefix_hash, "xxhash (keyed, fast) or sha256")
-      ->transform(CLI::CheckedTransformer(kHashes))
+      ->transform(CLI::CheckedTransformer(kHashes).description("{xxhash,sha256}"))
       ->group("KV cache");
   command
       .add_flag("!--disable-hybrid-kv-cache-manager", o.sliding_window_groups,
@@ -114,7 +114,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("Scheduling");
   command.add_option("--scheduling-policy", o.policy, "fcfs, priority, or lpm (longest cached prefix first)")
-      ->transform(CLI::CheckedTransformer(kPolicies))
+      ->transform(CLI::CheckedTransformer(kPolicies).description("{fcfs,priority,lpm}"))
       ->group("Scheduling");
   command
       .add_option("--max-num-queued-reqs", o.max_unfinished,
