@@ -108,14 +108,18 @@ void compare(const std::vector<Answers>& got, const std::vector<Answers>& alone,
 }  // namespace
 
 std::string name(const Level& level) {
-  return fmt::format("{}_{}", name(level.isa), level.dtype == ModelDType::float32 ? "float32" : "bfloat16");
+  return fmt::format("{}_{}{}", name(level.isa), level.dtype == ModelDType::float32 ? "float32" : "bfloat16",
+                     level.cache_dtype ? fmt::format("_cache_{}", name(*level.cache_dtype)) : "");
 }
 
 std::vector<Level> levels() {
   std::vector<Level> all;
   for (const CpuIsa isa : kCpuIsas)
     for (const ModelDType dtype : {ModelDType::bfloat16, ModelDType::float32})
-      if (make_cpu_backend({.threads = 1, .isa = isa})) all.push_back({isa, dtype});
+      if (make_cpu_backend({.threads = 1, .isa = isa})) all.push_back({isa, dtype, {}});
+  if (!all.empty())  // the 8-bit caches at the best
+    for (const DType cache : {DType::f8_e4m3, DType::i8})
+      all.push_back({all.back().isa, ModelDType::bfloat16, cache});
   return all;
 }
 
@@ -130,6 +134,7 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed) {
   RigOptions base;
   base.isa = level.isa;
   base.dtype = level.dtype;
+  base.cache_dtype = level.cache_dtype;
 
   RigOptions plain = base;
   plain.prefix_caching = false;

@@ -14,6 +14,7 @@ namespace octavo {
 struct Level {
   CpuIsa isa;
   ModelDType dtype;
+  std::optional<DType> cache_dtype;  // nullopt: as the activations
 };
 
 std::string name(const Level& level);

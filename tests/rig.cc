@@ -59,9 +59,10 @@ bool Ticket::started() {
 Rig::Rig(const RigOptions& options) {
   Backend backend = make_cpu_backend({.threads = options.threads, .isa = options.isa}).value();
   auto model = Model::load(kModel, backend, {.dtype = options.dtype, .threads = options.threads}).value();
-  const CacheLayout layout = cache_layout(
-      model->spec,
-      {.block_size = options.block_size, .dtype = model->activation, .window_groups = true});
+  const CacheLayout layout =
+      cache_layout(model->spec, {.block_size = options.block_size,
+                                 .dtype = options.cache_dtype.value_or(model->activation),
+                                 .window_groups = true});
   SchedulerOptions scheduler;
   scheduler.block_size = options.block_size;
   scheduler.num_blocks = options.num_blocks;

@@ -31,6 +31,7 @@ struct RigOptions {
   std::optional<CpuIsa> isa = {};  // nullopt: the best
   int threads = 1;
   ModelDType dtype = ModelDType::automatic;
+  std::optional<DType> cache_dtype = {};  // nullopt: as the activations
 
   int num_blocks = 4096;
   int block_size = 16;

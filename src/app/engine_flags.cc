@@ -63,6 +63,12 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("Device");
 
+  command
+      .add_option("--kv-cache-dtype", o.kv_cache_dtype,
+                  "auto (as the activations), float16, bfloat16, fp8 (e4m3, scale 1) or int8_per_token_head")
+      ->check(CLI::IsMember({"auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "int8_per_token_head"}))
+      ->capture_default_str()
+      ->group("KV cache");
   command.add_option("--block-size", o.block_size, "Tokens in a KV block, a multiple of 16")
       ->check(CLI::Range(16, 256))
       ->capture_default_str()

@@ -19,6 +19,7 @@ struct EngineOptions {
   std::optional<int> max_model_len;  // nullopt: what the model was made for
   std::uint64_t seed = 0;            // for requests that bring none
 
+  std::string kv_cache_dtype = "auto";  // auto: as the activations
   // The number of KV blocks follows from the bytes, unless it is given.
   std::int64_t kv_cache_memory_bytes = 0;  // 0: chosen from the memory that is there
   std::optional<int> num_blocks;

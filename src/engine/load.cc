@@ -26,6 +26,16 @@ Result<ModelDType> model_dtype(const std::string& text) {
   return invalid("dtype", "must be auto, bfloat16, float16 or float32, got {}", text);
 }
 
+Result<DType> kv_cache_dtype(const std::string& text, DType activation) {
+  if (text == "auto") return activation;
+  if (text == "float16") return DType::f16;
+  if (text == "bfloat16") return DType::bf16;
+  if (text == "fp8" || text == "fp8_e4m3") return DType::f8_e4m3;
+  if (text == "int8_per_token_head") return DType::i8;
+  return invalid("kv_cache_dtype",
+                 "must be auto, float16, bfloat16, fp8, fp8_e4m3 or int8_per_token_head, got {}", text);
+}
+
 // What the system says could be had without swapping; 0 when it does not say.
 std::int64_t available_bytes() {
   std::ifstream file("/proc/meminfo");
@@ -109,8 +119,9 @@ Result<LoadedEngine> load_engine(const EngineOptions& options,
   TRY(const ModelDType dtype, model_dtype(options.dtype));
   TRY(auto model, Model::load(options.model_dir, backend,
                               {dtype, options.max_model_len, options.threads, std::move(progress)}));
+  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const CacheLayout layout =
-      cache_layout(model->spec, {options.block_size, model->activation, options.sliding_window_groups});
+      cache_layout(model->spec, {options.block_size, cache_dtype, options.sliding_window_groups});
   SchedulerOptions scheduler = scheduler_options(options, layout, model->max_model_len);
   const std::int64_t block_bytes = layout.block_bytes(backend.ops);
   TRY_VOID(plan_cache(options, block_bytes, scheduler));

@@ -13,7 +13,7 @@ struct KvSpec {
   int kv_heads = 0;
   int head_dim = 0;     // of keys and of values; a multiple of 8
   int block_size = 16;  // tokens; a multiple of 16
-  DType dtype = DType::bf16;
+  DType dtype = DType::bf16;  // f32, f16, bf16, f8_e4m3, or i8 with scales (kv_quant.h)
   bool operator==(const KvSpec&) const = default;
 };
 

@@ -45,6 +45,16 @@ class Sequences {
     cos = random.tensor(DType::f32, {5000, angles});
     sin = random.tensor(DType::f32, {5000, angles});
   }
+  // Sequence `s` begins with the first `tokens` tokens of sequence `with`, in the same blocks.
+  void share(std::size_t s, std::size_t with, int tokens) {
+    CHECK(tokens % shape.spec.block_size == 0 && tokens <= std::min(lengths[s], lengths[with]));
+    const std::int64_t row = inputs[s].view().size(1);
+    for (std::int64_t i = 0; i < tokens * row; ++i) inputs[s].set(i, inputs[with][i]);
+    for (std::int64_t b = 0; b < tokens / shape.spec.block_size; ++b)
+      tables[s * static_cast<std::size_t>(blocks_per_table) + static_cast<std::size_t>(b)] =
+          tables[with * static_cast<std::size_t>(blocks_per_table) + static_cast<std::size_t>(b)];
+  }
+
   std::int64_t blocks_of(std::int64_t length) const {
     return (length + shape.spec.block_size - 1) / shape.spec.block_size;
   }
@@ -189,7 +199,8 @@ Shape random_shape(TestRandom& random) {
   shape.spec.kv_heads = random.integer(1, 3);
   shape.spec.head_dim = random.pick({8, 16, 24, 40, 64, 80, 96, 128, 256});
   shape.spec.block_size = random.pick({16, 32, 64});
-  shape.spec.dtype = random.pick({DType::f32, DType::bf16, DType::bf16, DType::f16});
+  shape.spec.dtype =
+      random.pick({DType::f32, DType::bf16, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8});
   shape.q_heads = shape.spec.kv_heads * random.pick({1, 2, 4, 5, 8});
   shape.activation = random.pick({DType::f32, DType::bf16});
   shape.window = random.pick({0, 0, 1, 20, 100, 300});
@@ -261,6 +272,59 @@ TEST_P(CpuAttention, IsTheSameHoweverTheWorkIsCut) {
             << "round " << round << " sequence " << s << " of " << lengths.size() << ", chunks up to "
             << chunk;
     }
+  }
+}
+
+TEST_P(CpuAttention, IsTheSameWithSharedPrefixes) {
+  Backend one = make(1);
+  Backend four = make(4);
+  TestRandom random(13);
+  for (int round = 0; round < 12; ++round) {
+    Shape shape = random_shape(random);
+    shape.spec.block_size = random.pick({16, 32, 64});
+    // Prefixes within prefixes, and one sequence on its own.
+    std::vector<int> lengths{1100, 1030, 900, 1000, 700, 600, 800};
+    for (int& length : lengths) length += random.integer(0, 40);
+    Sequences sequences(shape, lengths, random);
+    sequences.share(1, 0, 1024);
+    sequences.share(2, 0, 832);
+    sequences.share(3, 0, 320);
+    sequences.share(5, 4, 512);
+    Runner alone(one, sequences);
+    alone.run_alone();
+    for (Backend* backend : {&one, &four}) {
+      Runner together(*backend, sequences);
+      std::vector<int> tokens;  // all but the last few; those then together, one after the other
+      for (const int length : lengths) tokens.push_back(length - 5);
+      together.step(tokens);
+      for (const int more : {1, 1, 2, 1}) together.step(std::vector<int>(lengths.size(), more));
+      for (std::size_t s = 0; s < lengths.size(); ++s)
+        ASSERT_TRUE(together.outputs[s] == alone.outputs[s]) << "round " << round << " sequence " << s;
+    }
+  }
+}
+
+// A token whose values overflowed spoils its own result and those that see it, and no others.
+TEST_P(CpuAttention, LaterValuesReachNoEarlierQuery) {
+  Backend backend = make(2);
+  TestRandom random(14);
+  for (int round = 0; round < 12; ++round) {
+    const Shape shape = random_shape(random);
+    const int length = random.integer(2, 400);
+    Sequences sequences(shape, {length}, random);
+    Runner clean(backend, sequences);
+    clean.run_alone();
+    const int bad = random.integer(1, length - 1);
+    const std::int64_t row = sequences.inputs[0].view().size(1);
+    for (std::int64_t i = (bad + 1) * row - shape.spec.head_dim; i < (bad + 1) * row; ++i)
+      sequences.inputs[0].set(i, random.pick({std::nanf(""), HUGE_VALF}));
+    Runner spoilt(backend, sequences);
+    spoilt.run_alone();
+    ASSERT_TRUE(spoilt.outputs[0].rows(0, bad) == clean.outputs[0].rows(0, bad))
+        << "round " << round << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
+    const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.head_dim - 1;
+    // The largest f8_e4m3 stands for infinity.
+    ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || !std::isfinite(spoilt.outputs[0][last]));
   }
 }
 

@@ -1,7 +1,7 @@
 // Operators of the CPU backend at the shapes of Llama-3.2-1B, each against the machine's limits measured
 // between its own runs: bytes over read bandwidth, operations over peak.
 //
-//   ops_bench [threads [avx2|avx512|avx512_bf16]]
+//   ops_bench [threads [avx2|avx512|avx512_bf16 [matmul|attention|rows]]]
 #include <fmt/format.h>
 #include <immintrin.h>
 
@@ -184,12 +184,17 @@ void bench_attention(const Bench& bench) {
   struct Case {
     const char* name;
     int sequences, queries, length, layers;
+    int shared = 0;  // tokens that all sequences begin with, in the same blocks
+    DType dtype = DType::bf16;
   };
   for (const Case& c :
        {Case{"decode 1 x 4096", 1, 1, 4096, 32}, Case{"decode 16 x 4096", 16, 1, 4096, 4},
-        Case{"decode 64 x 512", 64, 1, 512, 8}, Case{"prefill 512 of 512", 1, 512, 512, 1},
+        Case{"decode 64 x 512", 64, 1, 512, 8}, Case{"decode 16 x 2112", 16, 1, 2112, 6},
+        Case{"decode 16 x 2112, 2000 shared", 16, 1, 2112, 6, 2000},
+        Case{"decode 16 x 4096 f8_e4m3", 16, 1, 4096, 4, 0, DType::f8_e4m3},
+        Case{"decode 16 x 4096 i8", 16, 1, 4096, 4, 0, DType::i8}, Case{"prefill 512 of 512", 1, 512, 512, 1},
         Case{"prefill 512 of 4096", 1, 512, 4096, 1}, Case{"prefill 4096", 1, 4096, 4096, 1}}) {
-    const KvSpec spec{.kv_heads = 8, .head_dim = 64, .block_size = 16, .dtype = DType::bf16};
+    const KvSpec spec{.kv_heads = 8, .head_dim = 64, .block_size = 16, .dtype = c.dtype};
     const int blocks_each = c.length / spec.block_size;
     const int blocks = blocks_each * c.sequences;
     const std::int64_t block_bytes = ops.kv_block_bytes(spec);
@@ -207,6 +212,9 @@ void bench_attention(const Bench& bench) {
     for (int s = 0; s <= c.sequences; ++s) starts.push_back(s * c.queries);
     std::iota(table.begin(), table.end(), 0);
     std::reverse(table.begin(), table.end());
+    for (int i = blocks_each; i < blocks; ++i)
+      if (i % blocks_each < c.shared / spec.block_size)
+        table[static_cast<std::size_t>(i)] = table[static_cast<std::size_t>(i % blocks_each)];
     Buffer q = allocate_host(static_cast<std::size_t>(n) * 2048 * 2).value();
     Buffer out = allocate_host(static_cast<std::size_t>(n) * 2048 * 2).value();
     // Each query of a head meets the tokens up to its own twice (keys and values), 2 operations a number.
@@ -295,7 +303,8 @@ int main(int argc, char** argv) {
   fmt::print("{}: reads {:.1f} GB/s, peak {:.0f} GFLOP/s\n", backend->device->name(),
              machine.bandwidth() / 1e9, machine.peak(isa) / 1e9);
   const Bench bench{*backend, machine, isa};
-  bench_matmul(bench);
-  bench_attention(bench);
-  bench_rows(bench);
+  const std::string_view part = argc > 3 ? argv[3] : "";
+  if (part.empty() || part == "matmul") bench_matmul(bench);
+  if (part.empty() || part == "attention") bench_attention(bench);
+  if (part.empty() || part == "rows") bench_rows(bench);
 }

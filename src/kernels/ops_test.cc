@@ -175,7 +175,7 @@ TEST(CpuBackend, SaysWhatItCannotDo) {
   EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16, .block_size = 8}, 4).error().field,
             "block_size");
   EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16}, 5).error().field, "num_key_value_heads");
-  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16, .dtype = DType::i8}, 4).error().field,
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16, .dtype = DType::i32}, 4).error().field,
             "kv_cache_dtype");
   EXPECT_TRUE(cpu.ops.supports({.kv_heads = 2, .head_dim = 256}, 16).has_value());
 }

@@ -12,6 +12,8 @@ std::string_view name(DType type) {
       return "f16";
     case DType::bf16:
       return "bf16";
+    case DType::f8_e4m3:
+      return "f8_e4m3";
     case DType::i8:
       return "i8";
     case DType::u8:
@@ -34,6 +36,27 @@ float to_f32(Float16 x) {
   }
   const std::uint32_t widened = exponent == 31 ? 0xff : exponent + 112;
   return std::bit_cast<float>(sign | (widened << 23) | (fraction << 13));
+}
+
+float to_f32(Float8E4M3 x) {
+  const std::uint32_t magnitude = x.bits & 0x7f;
+  const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & 0x80) << 24;
+  if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000);
+  // The fields at their places in an f32, whose exponent counts from 127 instead of 7.
+  return std::bit_cast<float>(sign |
+                              std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 20) * 0x1p120f));
+}
+
+Float8E4M3 to_f8_e4m3(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  const auto sign = static_cast<std::uint8_t>(bits >> 24 & 0x80);
+  const float magnitude = std::bit_cast<float>(bits & 0x7fffffff);
+  if (std::isnan(x)) return {static_cast<std::uint8_t>(sign | 0x7f)};
+  if (magnitude >= 448) return {static_cast<std::uint8_t>(sign | 0x7e)};
+  if (magnitude < 0x1p-6f)  // eighths of the least normal number
+    return {static_cast<std::uint8_t>(sign | static_cast<std::uint8_t>(std::nearbyint(magnitude * 0x1p9f)))};
+  const std::uint32_t rounded = (bits & 0x7fffffff) + 0x7ffff + (bits >> 20 & 1);
+  return {static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120 << 3)))};
 }
 
 Float16 to_f16(float x) {

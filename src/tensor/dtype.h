@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-enum class DType : std::uint8_t { f32, f16, bf16, i8, u8, i32, i64 };
+enum class DType : std::uint8_t { f32, f16, bf16, f8_e4m3, i8, u8, i32, i64 };
 
 constexpr std::size_t size_of(DType type) {
   switch (type) {
@@ -22,6 +22,7 @@ constexpr std::size_t size_of(DType type) {
       return 2;
     case DType::i64:
       return 8;
+    case DType::f8_e4m3:
     case DType::i8:
     case DType::u8:
       return 1;
@@ -41,9 +42,15 @@ struct Float16 {
   std::uint16_t bits = 0;
 };
 
+// An 8-bit float with 4 bits of exponent and 3 of fraction, without infinities, up to 448 (OCP OFP8).
+struct Float8E4M3 {
+  std::uint8_t bits = 0;
+};
+
 constexpr float to_f32(float x) { return x; }
 constexpr float to_f32(BFloat16 x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
 float to_f32(Float16 x);
+float to_f32(Float8E4M3 x);
 
 // Rounds to nearest, ties to even; NaN stays NaN.
 constexpr BFloat16 to_bf16(float x) {
@@ -52,6 +59,8 @@ constexpr BFloat16 to_bf16(float x) {
   return {static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 Float16 to_f16(float x);
+// To nearest, ties to even; what is beyond the range becomes the end of the range; NaN stays NaN.
+Float8E4M3 to_f8_e4m3(float x);
 
 // The DType of a C++ element type.
 template <class T>
@@ -65,6 +74,8 @@ template <>
 inline constexpr DType dtype_of<BFloat16> = DType::bf16;
 template <>
 inline constexpr DType dtype_of<Float16> = DType::f16;
+template <>
+inline constexpr DType dtype_of<Float8E4M3> = DType::f8_e4m3;
 template <>
 inline constexpr DType dtype_of<std::int8_t> = DType::i8;
 template <>

@@ -74,5 +74,27 @@ TEST(MappedFile, ReadsAndReportsMissingFiles) {
   EXPECT_EQ(MappedFile::open(testing::TempDir()).error().code, ErrorCode::io);
 }
 
+TEST(Float8, EveryNumberSurvivesAndRoundsToNearest) {
+  std::vector<float> numbers;
+  for (int bits = 0; bits < 0x7f; ++bits)
+    numbers.push_back(to_f32(Float8E4M3{static_cast<std::uint8_t>(bits)}));
+  EXPECT_EQ(numbers[1], 0x1p-9f);
+  EXPECT_EQ(numbers[8], 0x1p-6f);
+  EXPECT_EQ(numbers[0x38], 1.0f);
+  EXPECT_EQ(numbers.back(), 448.0f);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_EQ(to_f8_e4m3(numbers[i]).bits, i);
+    EXPECT_EQ(to_f8_e4m3(-numbers[i]).bits, i | 0x80);
+    if (i == 0) continue;
+    const float middle = (numbers[i - 1] + numbers[i]) / 2;
+    EXPECT_EQ(to_f8_e4m3(std::nextafter(middle, 0.0f)).bits, i - 1);
+    EXPECT_EQ(to_f8_e4m3(std::nextafter(middle, 1e9f)).bits, i);
+    EXPECT_EQ(to_f8_e4m3(middle).bits, i % 2 == 0 ? i : i - 1);
+  }
+  EXPECT_EQ(to_f8_e4m3(1e30f).bits, 0x7e);
+  EXPECT_EQ(to_f8_e4m3(-HUGE_VALF).bits, 0xfe);
+  EXPECT_TRUE(std::isnan(to_f32(to_f8_e4m3(std::nanf("")))));
+}
+
 }  // namespace
 }  // namespace octavo

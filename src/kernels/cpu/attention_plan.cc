@@ -8,7 +8,9 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitsPerThread = 6;  // units of work, so that threads finish together
+constexpr std::int64_t kUnitsPerThread = 6;  // so that threads finish together
+constexpr std::int64_t kMostSharedStateBytes = std::int64_t{32}
+                                               << 20;  // touched only where prefixes are shared
 
 std::int64_t pieces_of(std::int64_t tokens) { return (tokens + kPieceTokens - 1) / kPieceTokens; }
 
@@ -19,9 +21,13 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
       threads_(threads),
       tile_rows_(tile_rows),
       group_(limits.q_heads / limits.kv.kv_heads),
-      state_floats_(KvLayout(limits.kv).padded_dim + 2),
-      // Enough to share out four queries over the longest sequence; what does not fit is not shared out.
-      state_count_(4 * limits.q_heads * pieces_of(limits.max_length)) {
+      state_floats_(KvLayout(limits.kv).padded_dim + 2) {
+  // Enough to share out four queries over the longest sequence, and for one query of every sequence, if that
+  // is not too much; what does not fit is not shared.
+  const std::int64_t of_a_query = limits.q_heads * pieces_of(limits.max_length);
+  state_count_ = 4 * of_a_query +
+                 std::min(limits.max_sequences * of_a_query,
+                          kMostSharedStateBytes / (state_floats_ * static_cast<std::int64_t>(sizeof(float))));
   const auto sequences = static_cast<std::size_t>(limits.max_sequences);
   const auto blocks =
       static_cast<std::size_t>((limits.max_length + limits.kv.block_size - 1) / limits.kv.block_size);
@@ -31,8 +37,17 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
   lengths_.reserve(sequences);
   tables_.reserve(sequences * blocks);
   table_begins_.reserve(sequences);
+  order_.reserve(sequences);
+  common_.reserve(sequences);
+  shared_.reserve(sequences);
+  merge_.reserve(sequences);
   merges_.reserve(row_blocks);
-  units_.reserve(row_blocks + static_cast<std::size_t>(state_count_ / limits.q_heads) * 4);
+  parts_.reserve(row_blocks + 4 * sequences);  // prefixes of prefixes: four deep when all share
+  jobs_.reserve(parts_.capacity());
+  // A unit does a quarter of the wanted cost at least, but for what is left over at the end of a job's
+  // pieces.
+  units_.reserve(2 * jobs_.capacity() * static_cast<std::size_t>(limits.kv.kv_heads) +
+                 static_cast<std::size_t>(4 * threads * kUnitsPerThread));
 }
 
 Result<std::unique_ptr<CpuAttentionPlan>> CpuAttentionPlan::make(const AttentionLimits& limits, int threads,
@@ -43,19 +58,23 @@ Result<std::unique_ptr<CpuAttentionPlan>> CpuAttentionPlan::make(const Attention
   return plan;
 }
 
-// visit(sequence, row_begin, row_end) for blocks of rows, the last rows of a sequence, which see most, first.
-template <class Visit>
-void CpuAttentionPlan::for_row_blocks(Visit&& visit) const {
-  for (std::int32_t s = 0; s < static_cast<std::int32_t>(lengths_.size()); ++s) {
-    const std::int64_t rows = (starts_[index(s) + 1] - starts_[index(s)]) * group_;
-    for (std::int64_t begin = (rows - 1) / kAttentionRows * kAttentionRows; rows > 0 && begin >= 0;
-         begin -= kAttentionRows)
-      visit(s, static_cast<std::int32_t>(begin),
-            static_cast<std::int32_t>(std::min(begin + kAttentionRows, rows)));
-  }
+void CpuAttentionPlan::fill(const AttentionShape& shape) {
+  copy(shape);
+  parts_.clear();
+  jobs_.clear();
+  units_.clear();
+  merges_.clear();
+  states_used_ = 0;
+  share_prefixes();
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(lengths_.size()); ++s) add_own_jobs(s);
+  std::int64_t total = 0;
+  for (const AttentionJob& job : jobs_) total += cost(job);
+  const std::int64_t wanted = threads_ == 1 ? std::numeric_limits<std::int64_t>::max()
+                                            : std::max<std::int64_t>(1, total / (threads_ * kUnitsPerThread));
+  for (const AttentionJob& job : jobs_) cut(job, wanted);
 }
 
-void CpuAttentionPlan::fill(const AttentionShape& shape) {
+void CpuAttentionPlan::copy(const AttentionShape& shape) {
   const std::size_t sequences = shape.lengths.size();
   CHECK(shape.query_starts.size() == sequences + 1);
   CHECK(sequences <= static_cast<std::size_t>(limits_.max_sequences), "{} sequences, room for {}", sequences,
@@ -75,36 +94,141 @@ void CpuAttentionPlan::fill(const AttentionShape& shape) {
     CHECK(blocks <= shape.table_stride, "{} blocks in a table of {}", blocks, shape.table_stride);
     tables_.insert(tables_.end(), row, row + blocks);
   }
-
-  units_.clear();
-  merges_.clear();
-  states_used_ = 0;
-  std::int64_t cost = 0;
-  for_row_blocks([&](std::int32_t s, std::int32_t begin, std::int32_t end) {
-    cost += pieces_of(position(s, end - 1) + 1) * tiles_of(end - begin);
-  });
-  const std::int64_t cost_wanted = threads_ == 1 ? std::numeric_limits<std::int64_t>::max()
-                                                 : cost * limits_.kv.kv_heads / (threads_ * kUnitsPerThread);
-  for_row_blocks(
-      [&](std::int32_t s, std::int32_t begin, std::int32_t end) { share_out(s, begin, end, cost_wanted); });
 }
 
-// One block of rows becomes one unit, or, where it is a large part of all the work, several.
-void CpuAttentionPlan::share_out(std::int32_t sequence, std::int32_t row_begin, std::int32_t row_end,
-                                 std::int64_t cost_wanted) {
-  const auto pieces = static_cast<std::int32_t>(pieces_of(position(sequence, row_end - 1) + 1));
-  const std::int64_t tiles = tiles_of(row_end - row_begin);
-  const std::int64_t states = std::int64_t{row_end - row_begin} * pieces * limits_.kv.kv_heads;
-  if (pieces == 1 || pieces * tiles <= cost_wanted || states_used_ + states > state_count_) {
-    units_.push_back({sequence, row_begin, row_end, 0, pieces, -1});
-    return;
-  }
-  const auto per_unit = static_cast<std::int32_t>(std::max<std::int64_t>(1, cost_wanted / tiles));
-  const auto merge = static_cast<std::int32_t>(merges_.size());
-  merges_.push_back({sequence, row_begin, row_end, pieces, states_used_});
+std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row_begin,
+                                         std::int64_t row_end) {
+  const std::int64_t pieces = pieces_of(position(sequence, row_end - 1) + 1);
+  const std::int64_t states = (row_end - row_begin) * pieces * limits_.kv.kv_heads;
+  if (states_used_ + states > state_count_) return -1;
+  merges_.push_back({sequence, static_cast<std::int32_t>(row_begin), static_cast<std::int32_t>(row_end),
+                     static_cast<std::int32_t>(pieces), states_used_});
   states_used_ += states;
-  for (std::int32_t piece = 0; piece < pieces; piece += per_unit)
-    units_.push_back({sequence, row_begin, row_end, piece, std::min(piece + per_unit, pieces), merge});
+  return static_cast<std::int32_t>(merges_.size()) - 1;
+}
+
+// ---- Shared prefixes.
+
+std::int64_t CpuAttentionPlan::shareable_pieces(std::int32_t sequence) const {
+  const std::int64_t rows = queries(sequence) * group_;
+  if (rows == 0 || rows > tile_rows_) return 0;
+  return (length(sequence) - queries(sequence)) / kPieceTokens;
+}
+
+std::int64_t CpuAttentionPlan::common_pieces(std::int32_t a, std::int32_t b) const {
+  const std::int64_t blocks =
+      std::min(shareable_pieces(a), shareable_pieces(b)) * kPieceTokens / limits_.kv.block_size;
+  const std::int64_t alike = std::mismatch(table(a), table(a) + blocks, table(b)).first - table(a);
+  return alike * limits_.kv.block_size / kPieceTokens;
+}
+
+// Sorted by their tables, sequences that begin alike are neighbours, at every depth.
+void CpuAttentionPlan::share_prefixes() {
+  const auto sequences = static_cast<std::int32_t>(lengths_.size());
+  shared_.assign(index(sequences), 0);
+  merge_.assign(index(sequences), -1);
+  order_.clear();
+  for (std::int32_t s = 0; s < sequences; ++s)
+    if (shareable_pieces(s) > 0) order_.push_back(s);
+  const auto blocks = [&](std::int32_t s) {
+    return std::span(table(s),
+                     static_cast<std::size_t>(shareable_pieces(s) * kPieceTokens / limits_.kv.block_size));
+  };
+  std::ranges::sort(order_, [&](std::int32_t a, std::int32_t b) {
+    return std::ranges::lexicographical_compare(blocks(a), blocks(b));
+  });
+  common_.assign(order_.size(), 0);
+  for (std::size_t i = 1; i < order_.size(); ++i)
+    common_[i] = static_cast<std::int32_t>(common_pieces(order_[i - 1], order_[i]));
+  for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
+    for (end = begin + 1; end < order_.size() && common_[end] > 0;) ++end;
+    if (end - begin > 1 && add_merges(begin, end)) share(begin, end, 0);
+  }
+}
+
+// Room for the states of sequences order_[begin, end), or none for any.
+bool CpuAttentionPlan::add_merges(std::size_t begin, std::size_t end) {
+  const std::size_t merges = merges_.size();
+  const std::int64_t used = states_used_;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::int32_t s = order_[i];
+    merge_[index(s)] = add_merge(s, 0, queries(s) * group_);
+    if (merge_[index(s)] >= 0) continue;
+    for (std::size_t j = begin; j < i; ++j) merge_[index(order_[j])] = -1;
+    merges_.resize(merges);
+    states_used_ = used;
+    return false;
+  }
+  return true;
+}
+
+// Sequences order_[begin, end), two at least, which have more than `pieces_done` pieces in common.
+void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pieces_done) {
+  const auto own_jobs =
+      static_cast<std::size_t>(limits_.max_tokens * group_ / kAttentionRows) + lengths_.size() + 1;
+  if (parts_.size() + (end - begin) + own_jobs > parts_.capacity()) return;
+  const std::int32_t pieces = *std::min_element(common_.begin() + static_cast<std::ptrdiff_t>(begin) + 1,
+                                                common_.begin() + static_cast<std::ptrdiff_t>(end));
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::int32_t s = order_[i];
+    const auto rows = static_cast<std::int32_t>(queries(s) * group_);
+    if (i == begin || jobs_.back().rows + rows > kAttentionRows) {
+      const auto part = static_cast<std::int32_t>(parts_.size());
+      jobs_.push_back({part, part, 0, pieces_done, pieces});
+    }
+    parts_.push_back({s, 0, rows, merge_[index(s)]});
+    ++jobs_.back().part_end;
+    jobs_.back().rows += rows;
+    shared_[index(s)] = pieces;
+  }
+  // Those that have yet more in common.
+  for (std::size_t first = begin, past = begin; first < end; first = past) {
+    for (past = first + 1; past < end && common_[past] > pieces;) ++past;
+    if (past - first > 1) share(first, past, pieces);
+  }
+}
+
+// ---- What each sequence does on its own.
+
+// Blocks of rows, the last, which see most, first.
+void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
+  const std::int64_t rows = queries(s) * group_;
+  for (std::int64_t begin = (rows - 1) / kAttentionRows * kAttentionRows; rows > 0 && begin >= 0;
+       begin -= kAttentionRows) {
+    const std::int64_t end = std::min(begin + kAttentionRows, rows);
+    const auto part = static_cast<std::int32_t>(parts_.size());
+    parts_.push_back({s, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end), merge_[index(s)]});
+    jobs_.push_back({part, part + 1, parts_.back().rows(), shared_[index(s)],
+                     static_cast<std::int32_t>(pieces_of(position(s, end - 1) + 1))});
+  }
+}
+
+// In tiles of one head and piece.
+std::int64_t CpuAttentionPlan::cost(const AttentionJob& job) const {
+  return std::int64_t{job.piece_end - job.piece_begin} * tiles_of(job.rows) * limits_.kv.kv_heads;
+}
+
+// A job becomes one unit, or, where it is a large part of all the work, several: first of fewer heads, then
+// of fewer pieces. Heads of few rows stay together, so that memory is read in the order in which it lies.
+void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
+  const std::int32_t kv_heads = limits_.kv.kv_heads;
+  const std::int64_t tiles = tiles_of(job.rows);
+  const std::int64_t most_heads =
+      std::clamp<std::int64_t>(std::min(kAttentionRows / job.rows, cost_wanted / tiles), 1, kv_heads);
+  const auto head_cuts = static_cast<std::int32_t>((kv_heads + most_heads - 1) / most_heads);
+  const std::int32_t heads = (kv_heads + head_cuts - 1) / head_cuts;
+  const std::int32_t pieces = job.piece_end - job.piece_begin;
+  auto per_unit =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(cost_wanted / (tiles * heads), 1, pieces));
+  AttentionPart& first = parts_[index(job.part_begin)];
+  if (per_unit < pieces && first.merge < 0) {
+    first.merge = add_merge(first.sequence, first.row_begin, first.row_end);
+    if (first.merge < 0) per_unit = pieces;  // no room for states
+  }
+  for (std::int32_t head = 0; head < kv_heads; head += heads)
+    for (std::int32_t piece = job.piece_begin; piece < job.piece_end; piece += per_unit)
+      units_.push_back({job.part_begin, job.part_end, head, std::min(head + heads, kv_heads), piece,
+                        std::min(piece + per_unit, job.piece_end)});
 }
 
 std::unique_ptr<AttentionPlan> make_attention_plan(Device& device, const AttentionLimits& limits) {

@@ -3,7 +3,10 @@
 // A row is one query of one head; the rows of a sequence that share a key head are flat: row = query * group
 // + head in the group. Keys are looked at in pieces of kPieceTokens at absolute multiples, each piece's
 // result merged into the row's state in order. So a row is computed alike whoever its neighbours are and
-// whether its pieces were done by one thread or many.
+// whether its pieces were done by one thread or many, alone or with the rows of other sequences.
+//
+// Sequences whose block tables begin alike share those blocks: their rows meet the common pieces together, as
+// one tile, so that a prefix of many sequences is read once a step (cascade attention, FlashInfer, 2024).
 #pragma once
 
 #include <vector>
@@ -14,20 +17,39 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceTokens = 256;
-constexpr std::int64_t kAttentionRows = 96;  // most rows of a tile
+constexpr std::int64_t kAttentionRows = 96;  // most rows of a unit, over all its heads
 
-// Rows [row_begin, row_end) of a sequence over pieces [piece_begin, piece_end), for each key head.
-struct AttentionUnit {
+// Rows of one sequence.
+struct AttentionPart {
   std::int32_t sequence;
   std::int32_t row_begin;
   std::int32_t row_end;
-  std::int32_t piece_begin;
-  std::int32_t piece_end;
   std::int32_t
       merge;  // index of the merge that awaits the pieces' states; -1: they go straight to the output
+
+  std::int32_t rows() const { return row_end - row_begin; }
 };
 
-// Rows whose pieces were shared out, and where their states are: [kv_heads][rows][pieces] from `first_state`
+// Rows that meet the same keys, over all key heads, before they are cut into units.
+struct AttentionJob {
+  std::int32_t part_begin;
+  std::int32_t part_end;
+  std::int32_t rows;  // of all parts
+  std::int32_t piece_begin;
+  std::int32_t piece_end;
+};
+
+// What one thread does at a time: a job's rows, some of its heads and pieces.
+struct AttentionUnit {
+  std::int32_t part_begin;
+  std::int32_t part_end;
+  std::int32_t head_begin;
+  std::int32_t head_end;
+  std::int32_t piece_begin;
+  std::int32_t piece_end;
+};
+
+// Rows whose pieces are shared out, and where their states are: [kv_heads][rows][pieces] from `first_state`
 // on.
 struct AttentionMerge {
   std::int32_t sequence;
@@ -48,29 +70,44 @@ class CpuAttentionPlan final : public AttentionPlan {
   void fill(const AttentionShape& shape);
 
   std::span<const AttentionUnit> units() const { return units_; }
+  std::span<const AttentionPart> parts(const AttentionUnit& unit) const {
+    return std::span(parts_).subspan(index(unit.part_begin), index(unit.part_end - unit.part_begin));
+  }
   std::span<const AttentionMerge> merges() const { return merges_; }
   std::int64_t group() const { return group_; }  // query heads to a key head
   std::int64_t length(std::int32_t sequence) const { return lengths_[index(sequence)]; }
   std::int64_t first_query(std::int32_t sequence) const { return starts_[index(sequence)]; }
   // Where in its sequence the row's query stands.
   std::int64_t position(std::int32_t sequence, std::int64_t row) const {
-    const std::int64_t queries = starts_[index(sequence) + 1] - starts_[index(sequence)];
-    return length(sequence) - queries + row / group_;
+    return length(sequence) - queries(sequence) + row / group_;
   }
-  std::int32_t block(std::int32_t sequence, std::int64_t i) const {
-    return tables_[static_cast<std::size_t>(table_begins_[index(sequence)] + i)];
-  }
+  std::int32_t block(std::int32_t sequence, std::int64_t i) const { return table(sequence)[i]; }
   // A partial state: padded_dim values, the maximum, the sum.
   float* state(std::int64_t i) const { return static_cast<float*>(states_.data()) + i * state_floats_; }
 
  private:
   CpuAttentionPlan(const AttentionLimits& limits, int threads, int tile_rows);
-  static std::size_t index(std::int32_t sequence) { return static_cast<std::size_t>(sequence); }
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  std::int64_t queries(std::int32_t sequence) const {
+    return starts_[index(sequence) + 1] - starts_[index(sequence)];
+  }
+  const std::int32_t* table(std::int32_t sequence) const {
+    return tables_.data() + table_begins_[index(sequence)];
+  }
   std::int64_t tiles_of(std::int64_t rows) const { return (rows + tile_rows_ - 1) / tile_rows_; }
-  template <class Visit>
-  void for_row_blocks(Visit&& visit) const;
-  void share_out(std::int32_t sequence, std::int32_t row_begin, std::int32_t row_end,
-                 std::int64_t cost_wanted);
+  std::int64_t cost(const AttentionJob& job) const;
+  void copy(const AttentionShape& shape);
+  std::int32_t add_merge(std::int32_t sequence, std::int64_t row_begin, std::int64_t row_end);
+
+  // Pieces that all queries of a sequence see whole, if it has so few that others' help is worth it.
+  std::int64_t shareable_pieces(std::int32_t sequence) const;
+  std::int64_t common_pieces(std::int32_t a, std::int32_t b) const;
+  void share_prefixes();
+  bool add_merges(std::size_t begin, std::size_t end);
+  void share(std::size_t begin, std::size_t end, std::int32_t pieces_done);
+
+  void add_own_jobs(std::int32_t sequence);
+  void cut(const AttentionJob& job, std::int64_t cost_wanted);
 
   AttentionLimits limits_;
   int threads_;
@@ -84,6 +121,13 @@ class CpuAttentionPlan final : public AttentionPlan {
   std::vector<std::int32_t> lengths_;
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_begins_;
+  // Sequences that may share, in the order of their tables; beside each, pieces common with the one before.
+  std::vector<std::int32_t> order_;
+  std::vector<std::int32_t> common_;
+  std::vector<std::int32_t> shared_;  // of each sequence: pieces done with others
+  std::vector<std::int32_t> merge_;   // of each sequence that shares: its merge
+  std::vector<AttentionPart> parts_;
+  std::vector<AttentionJob> jobs_;
   std::vector<AttentionUnit> units_;
   std::vector<AttentionMerge> merges_;
 };

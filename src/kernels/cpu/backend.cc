@@ -1,3 +1,7 @@
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include "kernels/backends.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/sample.h"
@@ -47,7 +51,9 @@ std::vector<IsaChoice> isa_choices() {
           {CpuIsa::avx512, &cpu::kAvx512Kernels, avx512},
           {CpuIsa::avx512_bf16, &cpu::kAvx512Bf16Kernels, avx512_bf16}};
 #elif defined(__aarch64__)
-  return {{CpuIsa::neon, &cpu::kNeonKernels, ""}};  // every ARMv8 processor has it
+  // Every ARMv8 processor has NEON.
+  const std::string_view bf16 = (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0 ? "" : "FEAT_BF16";
+  return {{CpuIsa::neon, &cpu::kNeonKernels, ""}, {CpuIsa::neon_bf16, &cpu::kNeonBf16Kernels, bf16}};
 #else
   return {};
 #endif
@@ -74,7 +80,7 @@ Result<const cpu::IsaKernels*> choose(std::optional<CpuIsa> wanted) {
 }  // namespace
 
 std::string_view name(CpuIsa isa) {
-  constexpr std::string_view kNames[] = {"avx2", "avx512", "avx512_bf16", "neon"};
+  constexpr std::string_view kNames[] = {"avx2", "avx512", "avx512_bf16", "neon", "neon_bf16"};
   return kNames[static_cast<int>(isa)];
 }
 

@@ -16,6 +16,9 @@ namespace octavo::cpu {
 // Formats of activations and KV caches.
 enum class Format : std::uint8_t { f32, bf16, f16 };
 
+// 8-bit formats of KV caches: widened before they are multiplied.
+enum class Packed : std::uint8_t { e4m3, i8 };
+
 // How the streamed operand W of the product kernel lies in memory, and what it meets. A step is one k, or a
 // pair (k, k + 1) of bf16; lane j of a vector holds row j of W at that step.
 //   f32, f16     one number per lane, times x in f32
@@ -40,6 +43,9 @@ struct TileArgs {
   float* c;
   std::int64_t c_stride;  // floats
   bool accumulate;        // go on from what c holds
+  // Beside w: what is wanted soon and fetched meanwhile, step by step as w is read; nullptr: nothing.
+  const std::byte* const* ahead = nullptr;
+  std::int64_t ahead_vector_stride = 0;
 };
 using TileFunction = void (*)(const TileArgs&);
 
@@ -91,7 +97,9 @@ struct SoftmaxRow {
   std::int64_t end;
   float scale;
   float soft_cap;
-  void* p;  // [first, last), f32 or bf16
+  const float* key_scales;    // of each token, [first, last): its score is multiplied by it; or nullptr
+  const float* value_scales;  // likewise: its probability, after the sum; or nullptr
+  void* p;                    // [first, last), f32 or bf16
   Format p_format;
   float maximum;  // result, of log2(e) * score
   float sum;      // result
@@ -113,6 +121,7 @@ struct IsaKernels {
   // x -> f32 and back; bias may be nullptr.
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
+  void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 16
   void (*add_norm)(const AddNormRow& row);
   NormStats (*norm_stats)(const void* x, Format format, std::int64_t n, NormKind kind, float eps);
   void (*head)(const HeadRow& row);
@@ -128,5 +137,6 @@ extern const IsaKernels kAvx2Kernels;
 extern const IsaKernels kAvx512Kernels;
 extern const IsaKernels kAvx512Bf16Kernels;
 extern const IsaKernels kNeonKernels;
+extern const IsaKernels kNeonBf16Kernels;
 
 }  // namespace octavo::cpu

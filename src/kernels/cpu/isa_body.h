@@ -25,6 +25,7 @@ constexpr IsaKernels kernels_of(const char* name, const TileFunction* dot) {
       .tiles = {Tiles<S>::f32.functions, Tiles<S>::f16.functions, Tiles<S>::bf16.functions, dot},
       .widen = widen<S>,
       .narrow = narrow<S>,
+      .widen_packed = widen_packed<S>,
       .add_norm = add_norm<S>,
       .norm_stats = norm_stats<S>,
       .head = head<S>,

@@ -1,9 +1,9 @@
 // What a KV block looks like to the CPU backend.
 //
-// A block holds its heads one after the other, each head its keys, then its values, both in groups of 16
-// tokens. A group of keys is [head_dim / unit][16 tokens][unit], so that a vector holds one dimension (a pair
-// of them in bf16) of 16 tokens; a group of values is [16 / unit][padded_dim][unit], a vector being one token
-// (a pair) and 16 dimensions. Both are operands of the product kernel as they are.
+// A block holds the keys of all heads, then the values of all heads, in groups of 16 tokens. A group of keys
+// is [head_dim / unit][16 tokens][unit], so that a vector holds one dimension (a pair of them in bf16) of 16
+// tokens; a group of values is [16 / unit][padded_dim][unit], a vector being one token (a pair) and 16
+// dimensions. Both are operands of the product kernel as they are.
 #pragma once
 
 #include "kernels/attention_plan.h"
@@ -13,17 +13,20 @@ namespace octavo::cpu {
 
 constexpr std::int64_t kGroupTokens = 16;
 constexpr int kMaxHeadDim = 256;
+constexpr std::int64_t kScaleGroupBytes = 2 * kGroupTokens * static_cast<std::int64_t>(sizeof(float));
 
 struct KvLayout {
   explicit KvLayout(const KvSpec& spec)
       : element_bytes(static_cast<std::int64_t>(size_of(spec.dtype))),
-        unit(spec.dtype == DType::bf16 ? 2 : 1),
+        unit(spec.dtype == DType::bf16 || element_bytes == 1 ? 2 : 1),
         groups(spec.block_size / kGroupTokens),
         padded_dim((spec.head_dim + 15) / 16 * 16),
         key_group_bytes(kGroupTokens * spec.head_dim * element_bytes),
         value_group_bytes(kGroupTokens * padded_dim * element_bytes),
-        head_bytes(groups * (key_group_bytes + value_group_bytes)),
-        block_bytes(spec.kv_heads * head_bytes) {}
+        values_begin(spec.kv_heads * groups * key_group_bytes),
+        scales_begin(values_begin + spec.kv_heads * groups * value_group_bytes),
+        block_bytes(scales_begin +
+                    (spec.dtype == DType::i8 ? spec.kv_heads * groups * kScaleGroupBytes : 0)) {}
 
   std::int64_t element_bytes;
   std::int64_t unit;    // tokens or dimensions side by side
@@ -31,15 +34,23 @@ struct KvLayout {
   std::int64_t padded_dim;
   std::int64_t key_group_bytes;
   std::int64_t value_group_bytes;
-  std::int64_t head_bytes;
+  std::int64_t values_begin;
+  std::int64_t scales_begin;
   std::int64_t block_bytes;
 
   // Bytes from the block's begin.
   std::int64_t keys(std::int64_t head, std::int64_t group) const {
-    return head * head_bytes + group * key_group_bytes;
+    return (head * groups + group) * key_group_bytes;
+  }
+  // Bytes from a group of values' begin to a token's number of dimension d.
+  std::int64_t value(std::int64_t token, std::int64_t d) const {
+    return ((token / unit * padded_dim + d) * unit + token % unit) * element_bytes;
+  }
+  std::int64_t scales(std::int64_t head, std::int64_t group) const {
+    return scales_begin + (head * groups + group) * kScaleGroupBytes;
   }
   std::int64_t values(std::int64_t head, std::int64_t group) const {
-    return head * head_bytes + groups * key_group_bytes + group * value_group_bytes;
+    return values_begin + (head * groups + group) * value_group_bytes;
   }
 };
 

@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
 #include "kernels/cpu/kv_layout.h"
+#include "kernels/kv_quant.h"
 
 namespace octavo::cpu {
 namespace {
@@ -76,6 +77,31 @@ struct TokenStore {
     }
   }
 
+  // A head's numbers in the cache's format; returns the scale, where it has one.
+  float narrow(const float* values, std::byte* cached) const {
+    const DType dtype = args.cache.spec.dtype;
+    float scale = 1;
+    if (dtype == DType::f8_e4m3) {
+      for (std::int64_t d = 0; d < dim; ++d) cached[d] = std::byte{to_f8_e4m3(values[d]).bits};
+    } else if (dtype == DType::i8) {
+      scale = kv_scale(std::span(values, static_cast<std::size_t>(dim)));
+      for (std::int64_t d = 0; d < dim; ++d)
+        cached[d] = static_cast<std::byte>(kv_quantized(values[d], scale));
+    } else {
+      kernels.narrow(values, nullptr, format_of(dtype), cached, dim);
+    }
+    return scale;
+  }
+  template <class Use>
+  void with_words(const std::byte* cached, Use&& use) const {
+    if (layout.element_bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
+    if (layout.element_bytes == 2) return use(reinterpret_cast<const std::uint16_t*>(cached));
+    use(reinterpret_cast<const std::uint8_t*>(cached));
+  }
+  float* scales_of(std::byte* block, std::int64_t head, std::int64_t group) const {
+    return reinterpret_cast<float*>(block + layout.scales(head, group));
+  }
+
   void store(std::int64_t i) const {
     const KvSpec& spec = args.cache.spec;
     const std::int64_t slot = args.slots.as<std::int64_t>()[i];
@@ -83,7 +109,6 @@ struct TokenStore {
     const std::int64_t group = in_block / kGroupTokens;
     const std::int64_t token = in_block % kGroupTokens;
     std::byte* block = args.cache.data + slot / spec.block_size * args.cache.stride_bytes;
-    const Format kv_format = format_of(spec.dtype);
     alignas(64) std::byte cached[kMaxHeadDim * 4];
 
     turned_heads(i, 0, args.q_heads, args.q_norm, [&](std::int64_t head, const float* values) {
@@ -94,22 +119,18 @@ struct TokenStore {
           dim);
     });
     turned_heads(i, args.q_heads, spec.kv_heads, args.k_norm, [&](std::int64_t head, const float* values) {
-      kernels.narrow(values, nullptr, kv_format, cached, dim);
+      const float scale = narrow(values, cached);
       std::byte* keys = block + layout.keys(head, group);
-      if (layout.element_bytes == 4)
-        scatter_key(reinterpret_cast<const std::uint32_t*>(cached), dim, layout.unit, token, keys);
-      if (layout.element_bytes == 2)
-        scatter_key(reinterpret_cast<const std::uint16_t*>(cached), dim, layout.unit, token, keys);
+      with_words(cached, [&](const auto* words) { scatter_key(words, dim, layout.unit, token, keys); });
+      if (spec.dtype == DType::i8) scales_of(block, head, group)[token] = scale;
     });
     alignas(64) float wide[kMaxHeadDim];
     for (std::int64_t head = 0; head < spec.kv_heads; ++head) {
       kernels.widen(input(i, args.q_heads + spec.kv_heads + head), format, wide, dim);
-      kernels.narrow(wide, nullptr, kv_format, cached, dim);
+      const float scale = narrow(wide, cached);
       std::byte* values = block + layout.values(head, group);
-      if (layout.element_bytes == 4)
-        scatter_value(reinterpret_cast<const std::uint32_t*>(cached), dim, layout, token, values);
-      if (layout.element_bytes == 2)
-        scatter_value(reinterpret_cast<const std::uint16_t*>(cached), dim, layout, token, values);
+      with_words(cached, [&](const auto* words) { scatter_value(words, dim, layout, token, values); });
+      if (spec.dtype == DType::i8) scales_of(block, head, group)[kGroupTokens + token] = scale;
     }
   }
 };
@@ -126,7 +147,8 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("block_size", "{} is not a multiple of {}", spec.block_size, kGroupTokens);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
-  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
+  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
+      spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
     return field_failure("kv_cache_dtype", ErrorCode::unsupported, "no KV cache in {}", name(spec.dtype));
   return {};
 }

@@ -22,6 +22,17 @@ void narrow(const float* x, const float* bias, Format format, void* out, std::in
 }
 
 template <class S>
+void widen_packed(const void* x, Packed format, void* bf16, std::int64_t n) {
+  const auto* from = static_cast<const std::byte*>(x);
+  auto* to = static_cast<std::byte*>(bf16);
+  if (format == Packed::e4m3) {
+    for (std::int64_t i = 0; i < n; i += S::kLanes) S::store_bf16(to + 2 * i, S::load_e4m3(from + i));
+  } else {
+    for (std::int64_t i = 0; i < n; i += S::kLanes) S::store_bf16(to + 2 * i, S::load_i8(from + i));
+  }
+}
+
+template <class S>
 NormStats norm_stats(const void* x, Format format, std::int64_t n, NormKind kind, float eps) {
   float mean = 0;
   if (kind == NormKind::layer) {

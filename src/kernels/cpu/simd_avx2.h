@@ -24,6 +24,15 @@ struct Avx2 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half_of(p)), 16));
   }
   static F load_f16(const void* p) { return _mm256_cvtph_ps(half_of(p)); }
+  static F load_i8(const void* p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(quarter_of(p))); }
+  static F load_e4m3(const void* p) {
+    const __m256i bits = _mm256_cvtepu8_epi32(quarter_of(p));
+    const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
+    const __m256i sign = _mm256_slli_epi32(_mm256_sub_epi32(bits, magnitude), 24);
+    const F value = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(magnitude, 20)), set(0x1p120f));
+    const __m256i nan = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
+    return _mm256_or_ps(_mm256_or_ps(value, _mm256_castsi256_ps(nan)), _mm256_castsi256_ps(sign));
+  }
   static void store_f32(void* p, F x) { _mm256_storeu_ps(static_cast<float*>(p), x); }
   static void store_bf16(void* p, F x) {
     const __m256i bits = _mm256_castps_si256(x);
@@ -86,6 +95,7 @@ struct Avx2 {
   }
 
  private:
+  static __m128i quarter_of(const void* p) { return _mm_loadl_epi64(static_cast<const __m128i*>(p)); }
   static __m128i half_of(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
   static int clamp(std::int64_t i) { return static_cast<int>(i < 0 ? 0 : i > kLanes ? kLanes : i); }
 };

@@ -24,6 +24,16 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half_of(p)), 16));
   }
   static F load_f16(const void* p) { return _mm512_cvtph_ps(half_of(p)); }
+  static F load_i8(const void* p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(quarter_of(p))); }
+  static F load_e4m3(const void* p) {
+    const __m512i bits = _mm512_cvtepu8_epi32(quarter_of(p));
+    const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7f));
+    const __m512i sign = _mm512_slli_epi32(_mm512_sub_epi32(bits, magnitude), 24);
+    const F value = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(magnitude, 20)), set(0x1p120f));
+    const Mask nan = _mm512_cmpeq_epi32_mask(magnitude, _mm512_set1_epi32(0x7f));
+    return _mm512_or_ps(_mm512_mask_mov_ps(value, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000))),
+                        _mm512_castsi512_ps(sign));
+  }
   static void store_f32(void* p, F x) { _mm512_storeu_ps(p, x); }
   static void store_bf16(void* p, F x) {
     const __m512i bits = _mm512_castps_si512(x);
@@ -71,6 +81,7 @@ struct Avx512 {
   static float maximum(F x) { return _mm512_reduce_max_ps(x); }
 
  private:
+  static __m128i quarter_of(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
   static __m256i half_of(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
   static unsigned lanes_below(std::int64_t i) { return i <= 0 ? 0u : i >= kLanes ? 0xffffu : (1u << i) - 1; }
 };

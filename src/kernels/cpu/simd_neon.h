@@ -31,6 +31,14 @@ struct Neon {
     const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(static_cast<const std::uint16_t*>(p)));
     return {{vcvt_f32_f16(vget_low_f16(halves)), vcvt_f32_f16(vget_high_f16(halves))}};
   }
+  static F load_i8(const void* p) {
+    const int16x8_t wide = vmovl_s8(vld1_s8(static_cast<const std::int8_t*>(p)));
+    return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(wide)))}};
+  }
+  static F load_e4m3(const void* p) {
+    const uint16x8_t wide = vmovl_u8(vld1_u8(static_cast<const std::uint8_t*>(p)));
+    return {{from_e4m3(vmovl_u16(vget_low_u16(wide))), from_e4m3(vmovl_u16(vget_high_u16(wide)))}};
+  }
   static void store_f32(void* p, F x) {
     auto* to = static_cast<float*>(p);
     vst1q_f32(to, x.val[0]);
@@ -90,6 +98,14 @@ struct Neon {
   static float maximum(F x) { return vmaxvq_f32(vmaxq_f32(x.val[0], x.val[1])); }
 
  private:
+  static float32x4_t from_e4m3(uint32x4_t bits) {
+    const uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7f));
+    const uint32x4_t sign = vshlq_n_u32(vsubq_u32(bits, magnitude), 24);
+    const float32x4_t value =
+        vmulq_f32(vreinterpretq_f32_u32(vshlq_n_u32(magnitude, 20)), vdupq_n_f32(0x1p120f));
+    const uint32x4_t nan = vceqq_u32(magnitude, vdupq_n_u32(0x7f));
+    return vreinterpretq_f32_u32(vorrq_u32(vorrq_u32(vreinterpretq_u32_f32(value), nan), sign));
+  }
   static F floats(uint32x4x2_t bits) {
     return {{vreinterpretq_f32_u32(bits.val[0]), vreinterpretq_f32_u32(bits.val[1])}};
   }

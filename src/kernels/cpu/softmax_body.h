@@ -41,8 +41,11 @@ float probabilities(const SoftmaxRow& row, float scale, float maximum) {
   const F<S> shift = S::set(-maximum);
   F<S> sum = S::zero();
   for (std::int64_t t = row.first; t < row.last; t += S::kLanes) {
-    const F<S> p = exp2<S>(S::fma(S::load_f32(row.scores + t), factor, shift));
+    F<S> p = exp2<S>(S::fma(S::load_f32(row.scores + t), factor, shift));
     sum = S::add(sum, p);
+    // Where nothing is seen the scale may be anything; a NaN among the probabilities is in the sum.
+    if (row.value_scales != nullptr)
+      p = S::select(S::less(S::zero(), p), S::mul(p, S::load_f32(row.value_scales + t)), S::zero());
     store<S>(static_cast<std::byte*>(row.p) + t * bytes_of(kFormat), kFormat, p);
   }
   return S::sum(sum);
@@ -50,6 +53,9 @@ float probabilities(const SoftmaxRow& row, float scale, float maximum) {
 
 template <class S>
 void softmax(SoftmaxRow& row) {
+  if (row.key_scales != nullptr)
+    for (std::int64_t t = row.first; t < row.last; t += S::kLanes)
+      S::store_f32(row.scores + t, S::mul(S::load_f32(row.scores + t), S::load_f32(row.key_scales + t)));
   const float largest = prepare_scores<S>(row);
   const float scale = row.soft_cap > 0 ? kLog2e : row.scale * kLog2e;
   row.maximum = largest * scale;

@@ -74,8 +74,8 @@ struct DotStep {
   }
 };
 
-template <class S, int kRows, class Step>
-void tile(const TileArgs& args) {
+template <class S, int kRows, class Step, bool kAhead>
+void run_tile(const TileArgs& args) {
   F<S> c[kRows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -89,7 +89,13 @@ void tile(const TileArgs& args) {
   for (int i = 0; i < kPointers; ++i) x[i] = args.x + 3 * i * args.x_row_stride;
   for (std::int64_t s = 0; s < args.segments; ++s) {
     const std::byte* w = args.w[s] + args.w_offset;
+    const std::byte* ahead = kAhead ? args.ahead[s] + args.w_offset : nullptr;
     for (std::int64_t step = 0; step < args.steps; ++step) {
+      if constexpr (kAhead) {
+        __builtin_prefetch(ahead, 0, 2);
+        __builtin_prefetch(ahead + args.ahead_vector_stride, 0, 2);
+        ahead += args.step_stride;
+      }
       Step::run(w, args.vector_stride, x, args.x_row_stride, args.x_unit_stride, c);
       w += args.step_stride;
 #pragma GCC unroll 4
@@ -101,6 +107,12 @@ void tile(const TileArgs& args) {
     S::store_f32(args.c + r * args.c_stride, c[r][0]);
     S::store_f32(args.c + r * args.c_stride + S::kLanes, c[r][1]);
   }
+}
+
+template <class S, int kRows, class Step>
+void tile(const TileArgs& args) {
+  if (args.ahead != nullptr) return run_tile<S, kRows, Step, true>(args);
+  run_tile<S, kRows, Step, false>(args);
 }
 
 // tile functions for 1 .. S::kTileRows rows.

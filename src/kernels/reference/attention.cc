@@ -1,12 +1,14 @@
 // Queries, keys and values into the paged cache, and causal attention over it.
 //
-// A block is [keys, values][kv_heads][block_size][head_dim], row-major.
+// A block is [keys, values][kv_heads][block_size][head_dim], row-major; for i8 scales follow, f32 [keys,
+// values][kv_heads][block_size].
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "kernels/host_device.h"
+#include "kernels/kv_quant.h"
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
 
@@ -22,6 +24,46 @@ std::byte* block_address(const KvLayer& cache, std::int64_t block) {
 
 std::int64_t element_of(const KvSpec& spec, KeyOrValue which, std::int64_t head, std::int64_t token) {
   return ((which * spec.kv_heads + head) * spec.block_size + token) * spec.head_dim;
+}
+
+// Scale of token's vector, for i8.
+float* scale_of(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
+                std::int64_t token) {
+  std::byte* scales = block + element_of(spec, kValue, spec.kv_heads, 0);
+  return reinterpret_cast<float*>(scales) + (which * spec.kv_heads + head) * spec.block_size + token;
+}
+
+void store_vector(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
+                  std::int64_t token, std::span<const double> values) {
+  const std::int64_t first = element_of(spec, which, head, token);
+  float scale = 1;
+  if (spec.dtype == DType::i8) scale = *scale_of(block, spec, which, head, token) = kv_scale(values);
+  for (std::int64_t d = 0; d < std::ssize(values); ++d) {
+    const double value = values[static_cast<std::size_t>(d)];
+    if (spec.dtype == DType::i8) {
+      reinterpret_cast<std::int8_t*>(block)[first + d] = kv_quantized(static_cast<float>(value), scale);
+    } else {
+      store(block, spec.dtype, first + d, value);
+    }
+  }
+}
+
+// The keys or values of one token.
+struct CachedVector {
+  const std::byte* block;
+  DType dtype;
+  std::int64_t first;
+  double scale;
+  double operator[](std::int64_t d) const {
+    if (dtype == DType::i8) return scale * reinterpret_cast<const std::int8_t*>(block)[first + d];
+    return load(block, dtype, first + d);
+  }
+};
+
+CachedVector vector_of(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
+                       std::int64_t token) {
+  const double scale = spec.dtype == DType::i8 ? *scale_of(block, spec, which, head, token) : 1;
+  return {block, spec.dtype, element_of(spec, which, head, token), scale};
 }
 
 // Elements (a, b) of a head turn by one angle.
@@ -59,7 +101,8 @@ std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vect
 
 std::int64_t kv_block_bytes(const KvSpec& spec) {
   return std::int64_t{2} * spec.kv_heads * spec.block_size * spec.head_dim *
-         static_cast<std::int64_t>(size_of(spec.dtype));
+             static_cast<std::int64_t>(size_of(spec.dtype)) +
+         (spec.dtype == DType::i8 ? std::int64_t{2} * spec.kv_heads * spec.block_size * 4 : 0);
 }
 
 Result<> supports(const KvSpec& spec, int q_heads) {
@@ -69,7 +112,8 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
-  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
+  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
+      spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
     return field_failure("kv_cache_dtype", ErrorCode::unsupported, "no KV cache in {}", name(spec.dtype));
   return {};
 }
@@ -117,11 +161,9 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
       std::vector<double> k = head_of(keys, h);
       rotate(args.rope, position, k);
       const std::int64_t token = slot % spec.block_size;
-      for (std::int64_t d = 0; d < dim; ++d) {
-        store(block, spec.dtype, element_of(spec, kKey, h, token) + d, k[static_cast<std::size_t>(d)]);
-        store(block, spec.dtype, element_of(spec, kValue, h, token) + d,
-              values[static_cast<std::size_t>(h * dim + d)]);
-      }
+      store_vector(block, spec, kKey, h, token, k);
+      store_vector(block, spec, kValue, h, token,
+                   std::span(values).subspan(static_cast<std::size_t>(h * dim), k.size()));
     }
   }
 }
@@ -136,19 +178,17 @@ void attention(Stream&, const AttentionArgs& args) {
   // One query of one head over tokens [begin, end) of sequence s.
   const auto attend = [&](std::int64_t s, std::int64_t query, std::int64_t head, std::int64_t begin,
                           std::int64_t end) {
-    // The keys or values of one token: where they lie, and from which element on.
     const auto cached = [&](KeyOrValue which, std::int64_t token) {
       const auto entry = static_cast<std::size_t>(s * plan.table_stride + token / spec.block_size);
-      return std::pair(block_address(args.cache, plan.block_tables[entry]),
-                       element_of(spec, which, head / group, token % spec.block_size));
+      return vector_of(block_address(args.cache, plan.block_tables[entry]), spec, which, head / group,
+                       token % spec.block_size);
     };
     std::vector<double> scores;
     double largest = -std::numeric_limits<double>::infinity();
     for (std::int64_t t = begin; t < end; ++t) {
-      const auto [block, first] = cached(kKey, t);
+      const CachedVector key = cached(kKey, t);
       double score = 0;
-      for (std::int64_t d = 0; d < dim; ++d)
-        score += at(args.q, {query, head, d}) * load(block, spec.dtype, first + d);
+      for (std::int64_t d = 0; d < dim; ++d) score += at(args.q, {query, head, d}) * key[d];
       score *= args.scale;
       if (args.soft_cap > 0) score = args.soft_cap * std::tanh(score / args.soft_cap);
       largest = std::max(largest, score);
@@ -158,10 +198,9 @@ void attention(Stream&, const AttentionArgs& args) {
     for (double& score : scores) sum += score = std::exp(score - largest);
     std::vector<double> mixed(static_cast<std::size_t>(dim));
     for (std::int64_t t = begin; t < end; ++t) {
-      const auto [block, first] = cached(kValue, t);
+      const CachedVector value = cached(kValue, t);
       for (std::int64_t d = 0; d < dim; ++d)
-        mixed[static_cast<std::size_t>(d)] +=
-            scores[static_cast<std::size_t>(t - begin)] * load(block, spec.dtype, first + d);
+        mixed[static_cast<std::size_t>(d)] += scores[static_cast<std::size_t>(t - begin)] * value[d];
     }
     for (std::int64_t d = 0; d < dim; ++d)
       put(args.out, {query, head * dim + d}, mixed[static_cast<std::size_t>(d)] / sum);

@@ -20,6 +20,8 @@ inline double load(const void* data, DType type, std::int64_t i) {
       return static_cast<const float*>(data)[i];
     case DType::f16:
       return to_f32(static_cast<const Float16*>(data)[i]);
+    case DType::f8_e4m3:
+      return to_f32(static_cast<const Float8E4M3*>(data)[i]);
     case DType::bf16:
       return to_f32(static_cast<const BFloat16*>(data)[i]);
     default:
@@ -35,6 +37,9 @@ inline void store(void* data, DType type, std::int64_t i, double value) {
       return;
     case DType::f16:
       static_cast<Float16*>(data)[i] = to_f16(narrow);
+      return;
+    case DType::f8_e4m3:
+      static_cast<Float8E4M3*>(data)[i] = to_f8_e4m3(narrow);
       return;
     case DType::bf16:
       static_cast<BFloat16*>(data)[i] = to_bf16(narrow);

@@ -1,0 +1,137 @@
+// One unit of a step's attention, on one thread: blocks of keys and values are operands of the product
+// kernel where they lie, so nothing is gathered. Tiles of rows over pieces of keys with a running softmax, as
+// in FlashAttention (Dao et al., 2022); long contexts are shared out by pieces as in Flash-Decoding (Dao et
+// al., 2023).
+#pragma once
+
+#include <limits>
+
+#include "kernels/cpu/attention_plan.h"
+#include "kernels/cpu/isa.h"
+
+namespace octavo::cpu {
+
+constexpr std::int64_t kPieceGroups = kPieceTokens / kGroupTokens;
+constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a tile call may write a group too many
+constexpr float kNoScore = -std::numeric_limits<float>::infinity();
+
+// What is the same for all units of a call.
+struct AttentionCall {
+  const AttentionArgs& args;
+  const CpuAttentionPlan& plan;
+  const IsaKernels& kernels;
+  const KvLayout stored;  // how a block lies in memory
+  const KvLayout layout;  // what the tiles meet: the same, or for 8-bit formats the bf16 that they become
+  const Format format;    // of q and out
+  const bool dot;
+  const TileFunction* tiles;
+
+  bool packed() const { return stored.element_bytes == 1; }
+  std::int64_t dim() const { return args.cache.spec.head_dim; }
+  std::int64_t x_bytes() const { return dot ? 2 : 4; }  // of q and probabilities as the tiles want them
+  // Elements (of `bytes` each) from the begin of q or out to those of a row.
+  std::int64_t element(const View& view, std::int64_t head, std::int32_t sequence, std::int64_t row) const {
+    return (plan.first_query(sequence) + row / plan.group()) * view.stride[0] +
+           (head * plan.group() + row % plan.group()) * dim();
+  }
+  void write(std::int64_t head, std::int32_t sequence, std::int64_t row, const AttentionState& state) const {
+    const View& out = args.out;
+    kernels.finish(state, format,
+                   static_cast<std::byte*>(out.data) +
+                       element(out, head, sequence, row) * static_cast<std::int64_t>(size_of(out.dtype)),
+                   dim());
+  }
+};
+
+// Working memory of one unit; on the stack of its thread. Rows are [head][row].
+struct AttentionScratch {
+  alignas(64) std::byte q[kAttentionRows * kMaxHeadDim * 4];
+  alignas(64) float values[kAttentionRows * kMaxHeadDim];
+  alignas(64) float piece_values[kAttentionRows * kMaxHeadDim];
+  alignas(64) float scores[kAttentionRows * kScoreStride];
+  alignas(64) std::byte p[kAttentionRows * kScoreStride * 4];
+  alignas(64) std::byte cleaned[kGroupTokens * kMaxHeadDim * 4];
+  AttentionState states[kAttentionRows];
+  // A packed piece of one head, widened, and its scales.
+  alignas(64) std::byte wide_keys[kPieceTokens * kMaxHeadDim * 2];
+  alignas(64) std::byte wide_values[kPieceTokens * kMaxHeadDim * 2];
+  alignas(64) float key_scales[kPieceTokens];
+  alignas(64) float value_scales[kPieceTokens];
+};
+
+class AttentionUnitRun {
+ public:
+  AttentionUnitRun(const AttentionCall& call, const AttentionUnit& unit, AttentionScratch& scratch);
+  void run();
+
+ private:
+  struct Row {
+    std::int32_t sequence;
+    std::int32_t row;
+    std::int32_t merge;
+    std::int64_t begin;  // tokens that it sees: [begin, end)
+    std::int64_t end;
+  };
+  // Groups [begin, end) of a piece, and those among them that every row sees whole.
+  struct Groups {
+    std::int64_t begin;
+    std::int64_t end;
+    std::int64_t whole_begin;
+    std::int64_t whole_end;
+    bool whole(std::int64_t g) const { return g >= whole_begin && g < whole_end; }
+  };
+  // Rows [row_begin, row_end) of heads [head_begin, head_end): a tile for each head.
+  struct Tiles {
+    std::int64_t head_begin;
+    std::int64_t head_end;
+    std::int64_t row_begin;
+    std::int64_t row_end;
+    std::int64_t rows() const { return row_end - row_begin; }
+  };
+
+  void load_queries();
+  void attend(std::int64_t piece, const Tiles& tiles);
+  Groups visible(std::int64_t piece, const Tiles& tiles) const;
+  void locate(std::int64_t piece, const Groups& groups);
+  void widen(std::int64_t piece, std::int64_t head);
+  void score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t group);
+  void softmax(std::int64_t piece, const Groups& groups, std::int64_t head, std::int64_t row);
+  void mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin, std::int64_t end);
+  void mix_clean(std::int64_t piece, const Groups& groups, std::int64_t head, std::int64_t row);
+  bool finite(std::int64_t head, const Groups& groups) const;
+  const std::byte* clean(std::int64_t head, std::int64_t group, std::int64_t begin, std::int64_t end);
+  void keep(std::int64_t piece, std::int64_t head, std::int64_t row);
+
+  const std::byte* keys(std::int64_t head, std::int64_t g) const {
+    if (call_.packed()) return scratch_.wide_keys + g * call_.layout.key_group_bytes;
+    return blocks_[g] + call_.layout.keys(head, in_block_[g]);
+  }
+  const std::byte* values(std::int64_t head, std::int64_t g) const {
+    if (call_.packed()) return scratch_.wide_values + g * call_.layout.value_group_bytes;
+    return blocks_[g] + call_.layout.values(head, in_block_[g]);
+  }
+  // Where a row of a head lies in the scratch arrays.
+  std::int64_t at(std::int64_t head, std::int64_t row) const {
+    return (head - unit_.head_begin) * rows_ + row;
+  }
+  std::int64_t q_stride() const { return call_.dim() * call_.x_bytes(); }
+  std::int64_t c_stride() const {
+    const std::int64_t width = 2 * call_.kernels.lanes;
+    return (call_.layout.padded_dim + width - 1) / width * width;
+  }
+  std::int64_t vector_bytes() const {
+    return call_.kernels.lanes * call_.layout.unit * call_.layout.element_bytes;
+  }
+
+  const AttentionCall& call_;
+  const AttentionUnit& unit_;
+  AttentionScratch& scratch_;
+  std::int64_t rows_ = 0;  // of a head
+  Row row_[kAttentionRows];
+  SoftmaxRow results_[kAttentionRows];
+  // Of the piece at hand: each group's block, and which group of the block it is.
+  const std::byte* blocks_[kPieceGroups];
+  std::int64_t in_block_[kPieceGroups];
+};
+
+}  // namespace octavo::cpu

@@ -1,0 +1,32 @@
+// NEON with the bf16 instructions of ARMv8.6.
+#pragma once
+
+#include "kernels/cpu/simd_neon.h"
+
+namespace octavo::cpu {
+namespace {  // each translation unit has its own, compiled for its own instruction set
+
+struct NeonBf16 : Neon {
+  static constexpr bool kDot = true;
+
+  static void store_bf16(void* p, F x) {
+    const bfloat16x8_t low = vcvtq_low_bf16_f32(x.val[0]);
+    vst1q_bf16(static_cast<bfloat16_t*>(p), vcvtq_high_bf16_f32(low, x.val[1]));
+  }
+  // Every lane gets the pair at p.
+  static Pairs broadcast_pair(const void* p) {
+    std::uint32_t pair;
+    __builtin_memcpy(&pair, p, sizeof pair);
+    return {{vdupq_n_u32(pair), vdupq_n_u32(pair)}};
+  }
+  static F dot(F sum, Pairs a, Pairs b) {
+    return {{vbfdotq_f32(sum.val[0], numbers(a.val[0]), numbers(b.val[0])),
+             vbfdotq_f32(sum.val[1], numbers(a.val[1]), numbers(b.val[1]))}};
+  }
+
+ private:
+  static bfloat16x8_t numbers(uint32x4_t pairs) { return vreinterpretq_bf16_u32(pairs); }
+};
+
+}  // namespace
+}  // namespace octavo::cpu

@@ -1,0 +1,34 @@
+// How keys and values become the cache's 8-bit formats: one definition for all backends.
+//
+// f8_e4m3 rounds to nearest, with scale 1; what is too large becomes the largest number. i8 has a scale for
+// each token and head, so that the largest magnitude becomes 127 (vLLM's int8_per_token_head).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "tensor/dtype.h"
+
+namespace octavo {
+
+// The scale of one token's vector; NaN where the vector holds infinity or NaN.
+template <class T>
+float kv_scale(std::span<const T> values) {
+  T largest = 0;
+  for (const T value : values) {
+    const T magnitude = std::abs(value);
+    if (!(magnitude <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return static_cast<float>(largest) / 127.0f;
+}
+
+inline std::int8_t kv_quantized(float value, float scale) {
+  if (!(scale > 0)) return 0;
+  const float q = std::nearbyint(value / scale);
+  return static_cast<std::int8_t>(q > 127 ? 127 : q < -127 ? -127 : q);
+}
+
+}  // namespace octavo
