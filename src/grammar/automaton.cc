@@ -257,9 +257,9 @@ Automaton minimize(Automaton in) {
                       .first->second;
     return quotient(in, block, classes.size());
   }
-  if (n > kMinimizeStatesMax) return in;
   for (StateId id = 0; id < n; ++id) block[id] = in.states[id].accepting;
-  for (std::size_t blocks = 0;;) {
+  // Each round visits all states, and a long chain takes a round for each of its states.
+  for (std::size_t blocks = 0, visits = n; visits <= kMinimizeVisitsMax; visits += n) {
     classes.clear();
     std::vector<StateId> refined(n);
     for (StateId id = 0; id < n; ++id) {
@@ -271,6 +271,7 @@ Automaton minimize(Automaton in) {
     if (classes.size() == blocks) return quotient(in, block, blocks);
     blocks = classes.size();
   }
+  return in;
 }
 
 Automaton determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max) {

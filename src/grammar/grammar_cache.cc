@@ -1,8 +1,8 @@
 #include "grammar/grammar_cache.h"
 
 #include "grammar/choice.h"
-#include "grammar/ebnf.h"
 #include "grammar/json_value.h"
+#include "grammar/lark.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
 #include "grammar/structural_tag.h"
@@ -18,7 +18,7 @@ Result<Grammar> make_grammar(const GrammarSource& source) {
     case GrammarKind::regex:
       return regex_grammar(source.text);
     case GrammarKind::ebnf:
-      return ebnf_grammar(source.text);
+      return ebnf_or_lark_grammar(source.text);
     case GrammarKind::structural_tag:
       return structural_tag_grammar(source.text, source.options);
     case GrammarKind::choice:

@@ -8,6 +8,8 @@
 //   {"error":".."}
 //   {"op":"accept","token":5}                                {"ok":true,"us":..,"end":false}
 //   {"op":"matches","text":"aa"}                             {"ok":true}: a whole text, from the beginning
+//   {"op":"walk","tokens":[5,7]}     {"masks":[us ..],"accepts":[us ..]}: up to the first token that is not
+//   allowed
 //   {"op":"rollback","count":2}   {"op":"jump"}
 #include <fmt/format.h>
 
@@ -79,6 +81,7 @@ class Session {
     if (op == "new") return start(*request);
     if (!matcher_) return R"({"error":"no grammar"})";
     if (op == "mask") return fill();
+    if (op == "walk") return walk(*request->find("tokens"));
     if (op == "matches") return fmt::format(R"({{"ok":{}}})", matches(text(*request, "text")));
     if (op == "jump") return fmt::format(R"({{"text":"{}"}})", json_escape(matcher_->jump_forward()));
     if (op == "rollback") {
@@ -137,6 +140,19 @@ class Session {
     return matcher_->can_terminate();
   }
 
+  std::string walk(const Json& tokens) {
+    std::vector<double> masks, accepts;
+    for (const Json& item : tokens.items) {
+      const auto token = static_cast<TokenId>(Decimal::parse(item.text)->count().value_or(0));
+      masks.push_back(timed([&] { (void)matcher_->fill_mask(mask_); }));
+      if ((static_cast<std::uint32_t>(mask_[static_cast<std::size_t>(token) / 32]) >> (token % 32) & 1) == 0)
+        break;
+      accepts.push_back(timed([&] { matcher_->accept(token); }));
+    }
+    return fmt::format(R"({{"masks":[{:.2f}],"accepts":[{:.2f}]}})", fmt::join(masks, ","),
+                       fmt::join(accepts, ","));
+  }
+
   std::string fill() {
     Result<void> filled;
     const double us = timed([&] { filled = matcher_->fill_mask(mask_); });
@@ -167,6 +183,7 @@ int main(int count, char** arguments) {
     fmt::print(stderr, "{}\n", vocabulary.error().message);
     return 2;
   }
+  octavo::grammar::GrammarCache(*vocabulary, 1u << 20).warm_up();  // as the server does
   octavo::grammar::Session session(*vocabulary);
   for (std::string line; std::getline(std::cin, line);) std::cout << session.answer(line) << std::endl;
 }

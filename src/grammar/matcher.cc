@@ -20,6 +20,12 @@ Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar) : grammar_(std:
 Result<std::unique_lock<std::mutex>> Matcher::enter() {
   std::unique_lock lock(grammar_->mutex_);
   const CompiledGrammar& g = *grammar_;
+  const auto too_large = [&] {
+    return failure(ErrorCode::resource_exhausted,
+                   "the grammar's parser needs more than {} bytes for this text", g.parser_bytes_max_);
+  };
+  // Reading the text again would end in the same way, and take as long.
+  if (too_large_) return too_large();
   if (g.table_->byte_size() > g.parser_bytes_max_) {
     g.table_ = std::make_unique<MaskTable>(g.tables_, *g.vocabulary_);
     ++g.epoch_;
@@ -28,9 +34,8 @@ Result<std::unique_lock<std::mutex>> Matcher::enter() {
   epoch_ = g.epoch_;
   configs_.assign(1, g.table_->states().start());
   for (const TokenId token : tokens_) configs_.push_back(g.table_->step_token(current(), token));
-  if (g.table_->byte_size() > g.parser_bytes_max_)
-    return failure(ErrorCode::resource_exhausted,
-                   "the grammar's parser needs more than {} bytes for this text", g.parser_bytes_max_);
+  too_large_ = g.table_->byte_size() > g.parser_bytes_max_;
+  if (too_large_) return too_large();
   return lock;
 }
 
@@ -52,6 +57,45 @@ Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
     return failure(ErrorCode::resource_exhausted,
                    "no token of the vocabulary continues the text after {} tokens", tokens_.size());
   return {};
+}
+
+Result<void> Matcher::fill_tree(const DraftTree& tree, std::span<std::int32_t> masks) {
+  const Vocabulary& vocabulary = *grammar_->vocabulary_;
+  const std::size_t words = vocabulary.mask_words(), nodes = tree.tokens.size();
+  CHECK(tree.parents.size() == nodes && masks.size() == (nodes + 1) * words,
+        "{} tokens, {} parents and {} words of masks", nodes, tree.parents.size(), masks.size());
+  TRY_VOID(fill_mask(masks.first(words)));
+  std::ranges::fill(masks.subspan(words), 0);
+  TRY(const auto lock, enter());
+  MaskTable& table = *grammar_->table_;
+  // Configurations are numbers: a node's is its parent's and one step, without rolling back in between.
+  tree_configs_.assign(1, current());
+  for (std::size_t i = 0; i < nodes; ++i) {
+    const TokenId token = tree.tokens[i];
+    CHECK(tree.parents[i] >= -1 && tree.parents[i] < static_cast<int>(i), "node {} comes behind node {}", i,
+          tree.parents[i]);
+    const ConfigId before = tree_configs_[static_cast<std::size_t>(tree.parents[i] + 1)];
+    const bool takes = before != kDeadConfig && vocabulary.contains(token) &&
+                       !(vocabulary.is_eos(token) && table.states().accepting(before));
+    const ConfigId config = takes ? table.step_token(before, token) : kDeadConfig;
+    tree_configs_.push_back(config);
+    if (config != kDeadConfig) table.fill(config, masks.subspan((i + 1) * words, words));
+  }
+  return {};
+}
+
+void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> masks, ThreadPool& pool) {
+  if (matchers.empty()) return;
+  const std::size_t words = matchers[0]->vocabulary().mask_words();
+  CHECK(masks.size() == matchers.size() * words, "{} words of masks for {} matchers", masks.size(),
+        matchers.size());
+  pool.for_ranges(static_cast<std::int64_t>(matchers.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      // What fill_mask refuses is a row of zeros.
+      if (const auto row = masks.subspan(i * words, words); !matchers[i]->fill_mask(row))
+        std::ranges::fill(row, 0);
+    }
+  });
 }
 
 bool Matcher::accept(TokenId token) {
@@ -77,7 +121,7 @@ void Matcher::rollback(std::size_t tokens) {
   if (tokens == 0) return;
   tokens_.resize(tokens_.size() - std::min(tokens, tokens_.size()));
   configs_.resize(tokens_.size() + 1);
-  terminated_ = false;
+  terminated_ = too_large_ = false;
 }
 
 std::string Matcher::jump_forward() {

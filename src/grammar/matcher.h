@@ -8,9 +8,17 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "grammar/compiled_grammar.h"
 
 namespace octavo::grammar {
+
+// Draft tokens for speculation, as a tree: node i comes behind node parents[i] < i, or behind the text so far
+// where that is -1.
+struct DraftTree {
+  std::span<const TokenId> tokens;
+  std::span<const int> parents;
+};
 
 // Copying forks. Different matchers may be used from different threads, also of one grammar.
 class Matcher {
@@ -21,6 +29,12 @@ class Matcher {
   // vocabulary().mask_words() words; words beyond are cleared. An error when no token may follow, which ends
   // the request: nothing may be sampled.
   Result<void> fill_mask(std::span<std::int32_t> mask);
+
+  // Masks for verifying a draft: row 0 is what may follow the text so far, row i + 1 what may follow the path
+  // to node i, each equal to the mask after accepting that path. Rows of vocabulary().mask_words(), one more
+  // than there are nodes. A row is all zero where its path is not allowed, or ends the text. Nothing is
+  // accepted.
+  Result<void> fill_tree(const DraftTree& tree, std::span<std::int32_t> masks);
 
   // Takes the token, or returns false and stays as it was. An end-of-text token is taken where the text may
   // end and terminates the matcher.
@@ -38,6 +52,7 @@ class Matcher {
   // SGLang, 2024).
   std::vector<TokenId> forced_tokens();
 
+  const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
   bool can_terminate();
   bool is_terminated() const { return terminated_; }
   std::size_t accepted() const { return tokens_.size(); }
@@ -49,9 +64,16 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<TokenId> tokens_;
-  std::vector<ConfigId> configs_;  // before the first token and after each
+  std::vector<ConfigId> configs_;       // before the first token and after each
+  std::vector<ConfigId> tree_configs_;  // scratch of fill_tree
   std::uint64_t epoch_ = 0;
   bool terminated_ = false;
+  bool too_large_ = false;  // the text so far needs more memory than there is
 };
+
+// Fills row i of `masks` (vocabulary().mask_words() words each) from matchers[i], on all threads of the pool.
+// The matchers differ and have one vocabulary. Row i is all zero exactly where fill_mask would return an
+// error.
+void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> masks, ThreadPool& pool);
 
 }  // namespace octavo::grammar

@@ -112,7 +112,8 @@ void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, i
   } else if (calls_left > 0 && state < counter_base_ && tables_.only_calls(state)) {
     for (const Edge& edge : tables_.call_edges(state)) {
       const auto below = returns(stack);
-      const StackId inner = ends(edge.target) ? intern_stack({below.begin(), below.end()}) : intern_stack({{edge.target, stack}});
+      const StackId inner = ends(edge.target) ? intern_stack({below.begin(), below.end()})
+                                              : intern_stack({{edge.target, stack}});
       arrive(start_of(edge.ref), inner, out, calls_left - 1);
       if (tables_.rules[edge.ref].nullable) arrive(edge.target, stack, out, calls_left - 1);
     }
@@ -262,7 +263,7 @@ void ParseStates::call(RuleId rule, StateId after, StackId stack) {
     fresh.returns.push_back({after, stack});
 }
 
-std::vector<Item> ParseStates::full_returns(std::size_t index) const {
+std::vector<Item> ParseStates::full_returns(std::size_t index, std::size_t& budget) {
   std::vector<Item> out;
   std::vector<std::size_t> work{index};
   std::vector<bool> seen(fresh_.size(), false);
@@ -270,6 +271,13 @@ std::vector<Item> ParseStates::full_returns(std::size_t index) const {
   while (!work.empty()) {
     const FreshStack& fresh = fresh_[work.back()];
     work.pop_back();
+    // Fewer places to return to make the grammar narrower, never looser.
+    const std::size_t cost = 1 + fresh.returns.size() + fresh.includes.size();
+    if (cost > budget) {
+      overflowed_ = true;
+      break;
+    }
+    budget -= cost;
     out.insert(out.end(), fresh.returns.begin(), fresh.returns.end());
     for (const StackId id : fresh.includes) {
       if (!(id & kFreshBit)) {
@@ -289,7 +297,8 @@ std::vector<Item> ParseStates::full_returns(std::size_t index) const {
 // interned by content; they are new, which is exact because a configuration is closed once.
 void ParseStates::finish_stacks() {
   std::vector<std::vector<Item>> all(fresh_.size());
-  for (std::size_t i = 0; i < fresh_.size(); ++i) all[i] = full_returns(i);
+  std::size_t budget = kStackWorkMax;
+  for (std::size_t i = 0; i < fresh_.size(); ++i) all[i] = full_returns(i, budget);
   const auto resolve = [&](std::vector<Item>& items) {
     bool complete = true;
     for (Item& item : items) {

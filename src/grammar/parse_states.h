@@ -104,10 +104,10 @@ class ParseStates {
   void leave(StackId stack);
   void call(RuleId rule, StateId after, StackId stack);
   void finish_stacks();
-  std::vector<Item> full_returns(std::size_t fresh) const;
+  std::vector<Item> full_returns(std::size_t fresh, std::size_t& budget);
   StackId intern_stack(const std::vector<Item>& returns);
-  // Adds an item: what it returns to when its rule has ended, what it calls when it can do nothing else. So that the
-  // inside of a called rule is named by that rule, whose masks are shared, and not by its caller.
+  // Adds an item: what it returns to when its rule has ended, what it calls when it can do nothing else. So
+  // that the inside of a called rule is named by that rule, whose masks are shared, and not by its caller.
   void arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left = 3);
   bool ends(StateId state) const;
   StateId start_of(RuleId rule);

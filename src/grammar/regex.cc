@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "grammar/limits.h"
-#include "grammar/regex_parser.h"
 #include "grammar/unicode.h"
 
 namespace octavo::grammar {
@@ -108,9 +107,9 @@ class Writer {
 
 }  // namespace
 
-Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match,
-                         std::string_view field) {
-  TRY(const RegexTree tree, parse_regex(pattern, field));
+Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field,
+                         RegexFlags flags) {
+  TRY(const RegexTree tree, parse_regex(pattern, field, flags));
   return Writer(grammar, tree, match, field).write(tree.root, true, true);
 }
 

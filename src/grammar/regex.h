@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "grammar/grammar.h"
+#include "grammar/regex_parser.h"
 
 namespace octavo::grammar {
 
@@ -21,8 +22,8 @@ enum class RegexMatch : std::uint8_t {
 };
 
 // Adds the expression of all texts that match. Errors name `field`.
-Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match,
-                         std::string_view field);
+Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field,
+                         RegexFlags flags = {});
 
 Result<Grammar> regex_grammar(std::string_view pattern);
 

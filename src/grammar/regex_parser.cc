@@ -30,9 +30,27 @@ CodePointSet line_terminators() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// With the other case of its ASCII letters, and the four letters beyond ASCII that Python and Unicode take
+// for i, s and k in some case.
+CodePointSet without_case(const CodePointSet& set) {
+  CodePointSet out = set;
+  for (const auto& [low, high] : set.ranges)
+    for (std::uint32_t upper = 'A'; upper <= 'Z'; ++upper) {
+      const std::uint32_t lower = upper + 32;
+      if ((upper < low || upper > high) && (lower < low || lower > high)) continue;
+      out.add(upper, upper);
+      out.add(lower, lower);
+      if (upper == 'I') out.add(0x130, 0x131);
+      if (upper == 'S') out.add(0x17F, 0x17F);
+      if (upper == 'K') out.add(0x212A, 0x212A);
+    }
+  return out.normalized();
+}
+
 class Parser {
  public:
-  Parser(std::string_view pattern, std::string_view field) : text_(pattern), field_(field) {}
+  Parser(std::string_view pattern, std::string_view field, RegexFlags flags)
+      : text_(pattern), field_(field), flags_(flags) {}
 
   Result<RegexTree> parse() {
     if (text_.size() > kSourceBytesMax)
@@ -55,6 +73,10 @@ class Parser {
   template <class... Args>
   std::unexpected<Error> error(fmt::format_string<Args...> text, Args&&... args) const {
     return invalid(field_, "regex: {} at offset {}", fmt::format(text, std::forward<Args>(args)...), at_);
+  }
+
+  static bool is_single(const CodePointSet& s) {
+    return s.ranges.size() == 1 && s.ranges[0].low == s.ranges[0].high;
   }
 
   std::uint32_t add(RegexNode node) {
@@ -95,14 +117,25 @@ class Parser {
       return error("a quantifier with nothing before it");
     }
     if (take('(')) return group(depth);
-    if (take('.')) return add({Kind::set, {}, line_terminators().complement(), 0, 0, position});
+    if (take('.')) {
+      const CodePointSet any = set_of({{0, kCodePointMax}});
+      return add({Kind::set, {}, flags_.dot_all ? any : line_terminators().complement(), 0, 0, position});
+    }
     if (take('[')) {
       TRY(CodePointSet set, char_class());
       return add({Kind::set, {}, std::move(set), 0, 0, position});
     }
     if (take('\\')) return escaped_atom(position);
     const std::uint32_t c = *next_code_point(text_, at_);
-    return add({Kind::set, {}, set_of({{c, c}}), 0, 0, position});
+    TRY(CodePointSet set, cased({c, c}));
+    return add({Kind::set, {}, std::move(set), 0, 0, position});
+  }
+
+  // The characters that a character or range stands for under the flags.
+  Result<CodePointSet> cased(CodePointRange range) const {
+    if (!flags_.ignore_case) return set_of({range});
+    if (range.high > 0x7F) return error("characters beyond ASCII cannot be matched without case");
+    return without_case(set_of({range}));
   }
 
   Result<std::uint32_t> escaped_atom(std::size_t position) {
@@ -112,6 +145,9 @@ class Parser {
     if (!done() && text_[at_] >= '1' && text_[at_] <= '9') return error("back references are not supported");
     if (next_is('k')) return error("back references are not supported");
     TRY(CodePointSet set, escape());
+    if (is_single(set)) {
+      TRY(set, cased(set.ranges[0]));
+    }
     return add({Kind::set, {}, std::move(set), 0, 0, position});
   }
 
@@ -280,6 +316,7 @@ class Parser {
       }
       case 'p':
       case 'P': {
+        if (flags_.ignore_case) return error("\\{}{{...}} cannot be matched without case", c);
         ++at_;
         const std::size_t end = take('{') ? text_.find('}', at_) : std::string_view::npos;
         if (end == std::string_view::npos) return error("\\{} without {{...}}", c);
@@ -314,21 +351,22 @@ class Parser {
     const bool negated = take('^');
     if (next_is(']')) return error("an empty class");
     CodePointSet set;
-    const auto single = [](const CodePointSet& s) {
-      return s.ranges.size() == 1 && s.ranges[0].low == s.ranges[0].high;
-    };
     while (!take(']')) {
       if (done()) return error("a class without ']'");
-      TRY(const CodePointSet low, class_member());
+      TRY(CodePointSet low, class_member());
       if (!next_is('-') || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
+        if (is_single(low)) {
+          TRY(low, cased(low.ranges[0]));
+        }
         set.add(low);
         continue;
       }
       ++at_;
       TRY(const CodePointSet high, class_member());
-      if (!single(low) || !single(high)) return error("a range whose end is itself a class");
+      if (!is_single(low) || !is_single(high)) return error("a range whose end is itself a class");
       if (low.ranges[0].low > high.ranges[0].low) return error("a range that runs backwards");
-      set.add(low.ranges[0].low, high.ranges[0].low);
+      TRY(const CodePointSet range, cased({low.ranges[0].low, high.ranges[0].low}));
+      set.add(range);
     }
     set = set.normalized();
     return negated ? set.complement() : set;
@@ -336,6 +374,7 @@ class Parser {
 
   std::string_view text_;
   std::string_view field_;
+  RegexFlags flags_;
   std::size_t at_ = 0;
   bool unbounded_ = false;  // the last {m,n} had no n
   RegexTree tree_;
@@ -343,8 +382,8 @@ class Parser {
 
 }  // namespace
 
-Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field) {
-  return Parser(pattern, field).parse();
+Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field, RegexFlags flags) {
+  return Parser(pattern, field, flags).parse();
 }
 
 }  // namespace octavo::grammar

@@ -24,6 +24,11 @@ struct RegexTree {
   std::uint32_t root = 0;
 };
 
-Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field);
+struct RegexFlags {
+  bool ignore_case = false;  // of ASCII letters; characters beyond ASCII are refused with it
+  bool dot_all = false;      // . also takes line terminators
+};
+
+Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field, RegexFlags flags = {});
 
 }  // namespace octavo::grammar

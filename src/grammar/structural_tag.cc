@@ -1,13 +1,15 @@
 #include "grammar/structural_tag.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "grammar/ebnf.h"
 #include "grammar/json_value.h"
+#include "grammar/lark.h"
 #include "grammar/limits.h"
 #include "grammar/regex.h"
 
@@ -73,7 +75,7 @@ class Writer {
       const Json* schema = item.find("schema");
       if (!schema) return invalid(kField, "structural tag: 'schema' is missing at {}", path);
       TRY(const RuleId content, add_json_schema(g_, to_text(*schema), options_, kField));
-      tags.push_back({begin->text, g_.sequence({g_.call(content), g_.literal(end->text)})});
+      tags.push_back({begin->text, g_.sequence({g_.call(content), g_.literal(end->text)}), {}});
     }
     TRY(const auto triggers, strings(spec, "triggers", ""));
     return triggered(tags, triggers, false, false, "");
@@ -85,6 +87,7 @@ class Writer {
       return invalid(kField, "structural tag: more than {} levels at {}", kNestingMax, path);
     TRY(const Json* type, member(f, "type", Json::Kind::string, path));
     const std::string& name = type->text;
+    TRY_VOID(nothing_unknown(f, name, path));
     if (name == "const_string") {
       TRY(const Json* value, member(f, "value", Json::Kind::string, path));
       return g_.literal(value->text);
@@ -101,10 +104,17 @@ class Writer {
     }
     if (name == "grammar") {
       TRY(const Json* text, member(f, "grammar", Json::Kind::string, path));
-      TRY(const RuleId rule, add_ebnf(g_, text->text, kField));
+      TRY(const RuleId rule, add_ebnf_or_lark(g_, text->text, kField));
       return g_.call(rule);
     }
     if (name == "any_text") return free_text(end);
+    if (name == "token") return token(f, path);
+    if (name == "optional" || name == "star" || name == "plus") {
+      const Json* content = f.find("content");
+      if (!content) return invalid(kField, "structural tag: 'content' is missing at {}", path);
+      TRY(const ExprId body, format(*content, path + "/content", name == "optional" ? end : "", depth + 1));
+      return g_.repeat(body, name == "plus" ? 1 : 0, name == "optional" ? 1 : kUnbounded);
+    }
     if (name == "sequence" || name == "or") {
       TRY(const Json* elements, member(f, "elements", Json::Kind::array, path));
       std::vector<ExprId> parts;
@@ -118,7 +128,11 @@ class Writer {
     }
     if (name == "tag") {
       TRY(const Tag t, tag(f, path, depth));
-      return g_.sequence({g_.literal(t.begin), t.rest});
+      return whole(t);
+    }
+    if (name == "token_triggered_tags") {
+      TRY(const auto all, tags(f, path, depth));
+      return token_triggered(f, all, path);
     }
     if (name == "triggered_tags") {
       TRY(const auto all, tags(f, path, depth));
@@ -129,7 +143,7 @@ class Writer {
       TRY(const auto all, tags(f, path, depth));
       TRY(const Json* separator, member(f, "separator", Json::Kind::string, path));
       std::vector<ExprId> branches;
-      for (const Tag& t : all) branches.push_back(g_.sequence({g_.literal(t.begin), t.rest}));
+      for (const Tag& t : all) branches.push_back(whole(t));
       const ExprId one = g_.choice(std::move(branches));
       const std::uint32_t more = flag(f, "stop_after_first") ? 0 : kUnbounded;
       const ExprId list =
@@ -142,8 +156,83 @@ class Writer {
  private:
   struct Tag {
     std::string begin;
-    ExprId rest;  // content and end
+    ExprId rest = 0;                       // content and end
+    std::optional<TokenAtom> begin_token;  // instead of `begin`
   };
+  ExprId whole(const Tag& t) {
+    return g_.sequence({t.begin_token ? g_.token(*t.begin_token) : g_.literal(t.begin), t.rest});
+  }
+
+  // Members that are not read would be promises that are not kept. Those that say nothing are let through.
+  Result<void> nothing_unknown(const Json& f, std::string_view name, const std::string& path) const {
+    static const std::map<std::string_view, std::vector<std::string_view>> kMembers = {
+        {"const_string", {"value"}},
+        {"json_schema", {"json_schema"}},
+        {"regex", {"pattern"}},
+        {"grammar", {"grammar"}},
+        {"any_text", {}},
+        {"token", {"token"}},
+        {"optional", {"content"}},
+        {"star", {"content"}},
+        {"plus", {"content"}},
+        {"sequence", {"elements"}},
+        {"or", {"elements"}},
+        {"tag", {"begin", "content", "end"}},
+        {"triggered_tags", {"triggers", "tags", "at_least_one", "stop_after_first"}},
+        {"token_triggered_tags", {"trigger_tokens", "tags", "at_least_one", "stop_after_first"}},
+        {"tags_with_separator", {"tags", "separator", "at_least_one", "stop_after_first"}},
+    };
+    const auto known = kMembers.find(name);
+    if (known == kMembers.end()) return {};  // refused by its name
+    for (const auto& [key, value] : f.members) {
+      const bool silent =
+          value.is(Json::Kind::null) || (value.is(Json::Kind::array) && value.items.empty()) ||
+          (value.is(Json::Kind::boolean) && !value.boolean) || (key == "style" && value.text == "json");
+      if (key != "type" && !silent && std::ranges::find(known->second, key) == known->second.end())
+        return invalid(kField, "structural tag: '{}' of the format '{}' at {} is not supported", key, name,
+                       path);
+    }
+    return {};
+  }
+
+  static std::optional<TokenAtom> atom(const Json& value) {
+    if (value.is(Json::Kind::string)) return TokenAtom{value.text, -1};
+    std::int32_t id = -1;
+    const char* end = value.text.data() + value.text.size();
+    if (value.is(Json::Kind::number) && std::from_chars(value.text.data(), end, id).ptr == end && id >= 0)
+      return TokenAtom{"", id};
+    return std::nullopt;
+  }
+  Result<TokenAtom> token_atom(const Json& f, const std::string& path) const {
+    const Json* value = f.find("token");
+    const auto found = value ? atom(*value) : std::nullopt;
+    if (!found) return invalid(kField, "structural tag: 'token' at {} must be a text or a number", path);
+    return *found;
+  }
+  Result<ExprId> token(const Json& f, const std::string& path) {
+    TRY(const TokenAtom found, token_atom(f, path));
+    return g_.token(found);
+  }
+
+  // Free text in which a special token begins a tag.
+  Result<ExprId> token_triggered(const Json& f, const std::vector<Tag>& tags, const std::string& path) {
+    TRY(const Json* triggers, member(f, "trigger_tokens", Json::Kind::array, path));
+    std::vector<ExprId> branches;
+    for (const Tag& t : tags) {
+      const bool triggered = t.begin_token && std::ranges::any_of(triggers->items, [&](const Json& trigger) {
+                               return atom(trigger) == t.begin_token;
+                             });
+      if (!triggered)
+        return invalid(kField, "structural tag: a tag at {} does not begin with one of 'trigger_tokens'",
+                       path);
+      branches.push_back(whole(t));
+    }
+    const ExprId text = free_text("");
+    const ExprId one = g_.sequence({g_.call(g_.rule("tag", g_.choice(std::move(branches))))});
+    const std::uint32_t least = flag(f, "at_least_one") ? 1 : 0;
+    if (flag(f, "stop_after_first")) return g_.sequence({text, g_.repeat(one, least, 1)});
+    return g_.sequence({text, g_.repeat(g_.sequence({one, text}), least, kUnbounded)});
+  }
 
   Result<const Json*> member(const Json& object, std::string_view key, Json::Kind kind,
                              const std::string& path) const {
@@ -175,12 +264,29 @@ class Writer {
   }
 
   Result<Tag> tag(const Json& f, const std::string& path, int depth) {
-    TRY(const Json* begin, member(f, "begin", Json::Kind::string, path));
-    TRY(const Json* end, member(f, "end", Json::Kind::string, path));
-    const Json* content = f.find("content");
+    const Json *begin = f.find("begin"), *end = f.find("end"), *content = f.find("content");
     if (!content) return invalid(kField, "structural tag: 'content' is missing at {}", path);
-    TRY(const ExprId inner, format(*content, path + "/content", end->text, depth + 1));
-    return Tag{begin->text, g_.sequence({inner, g_.literal(end->text)})};
+    Tag out;
+    if (begin && begin->is(Json::Kind::object)) {
+      TRY(out.begin_token, token_atom(*begin, path + "/begin"));
+    } else {
+      TRY(begin, member(f, "begin", Json::Kind::string, path));
+      out.begin = begin->text;
+    }
+    // A special token ends free text without being part of it.
+    const bool end_token = end && end->is(Json::Kind::object);
+    if (!end_token) {
+      TRY(end, member(f, "end", Json::Kind::string, path));
+    }
+    TRY(const ExprId inner, format(*content, path + "/content", end_token ? "" : end->text, depth + 1));
+    ExprId closing = 0;
+    if (end_token) {
+      TRY(closing, token(*end, path + "/end"));
+    } else {
+      closing = g_.literal(end->text);
+    }
+    out.rest = g_.sequence({inner, closing});
+    return out;
   }
   Result<std::vector<Tag>> tags(const Json& f, const std::string& path, int depth) {
     TRY(const Json* list, member(f, "tags", Json::Kind::array, path));
@@ -244,7 +350,7 @@ class Writer {
       const std::string& trigger = triggers[static_cast<std::size_t>(finder.nodes[at].word)];
       std::vector<ExprId> branches;
       for (const Tag& t : tags)
-        if (t.begin.starts_with(trigger))
+        if (!t.begin_token && t.begin.starts_with(trigger))
           branches.push_back(g_.sequence({g_.literal(t.begin.substr(trigger.size())), t.rest}));
       if (branches.empty())
         return invalid(kField, "structural tag: no tag begins with the trigger '{}' at {}", trigger,
@@ -252,8 +358,9 @@ class Writer {
       graph.arcs.push_back({n, after, g_.call(g_.rule("tag", g_.choice(std::move(branches))))});
     }
     for (const Tag& t : tags)
-      if (std::ranges::none_of(triggers,
-                               [&](const std::string& trigger) { return t.begin.starts_with(trigger); }))
+      if (t.begin_token || std::ranges::none_of(triggers, [&](const std::string& trigger) {
+            return t.begin.starts_with(trigger);
+          }))
         return invalid(kField, "structural tag: no trigger begins the tag '{}' at {}", t.begin,
                        path.empty() ? "/" : path);
     return g_.graph(std::move(graph));

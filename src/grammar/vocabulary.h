@@ -53,6 +53,7 @@ class Vocabulary {
   bool is_eos(TokenId id) const;
   std::span<const TokenId> eos() const { return eos_; }
   std::size_t token_bytes_max() const { return token_bytes_max_; }
+  std::span<const TokenId> special() const { return special_ids_; }  // eos among them
   // The special token with this text, or -1.
   TokenId special_named(std::string_view text) const;
 

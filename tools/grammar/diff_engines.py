@@ -1,10 +1,10 @@
 """Compares token masks of Octavo's grammar engine with those of XGrammar and llguidance (test-only packages).
 
-    python diff_engines.py GRAMMAR_TOOL VOCABULARY.json [--cases N] [--steps N] [--kinds regex,ebnf,json] [--seed N]
+    python diff_engines.py GRAMMAR_TOOL VOCABULARY.json [--cases N] [--steps N] [--walks N] [--kinds regex,ebnf,json] [--seed N]
 
 Random regexes, EBNF grammars and JSON Schemas; along random walks every mask is compared with the masks of the others.
 A token that only one side allows is explained by finishing the text that it begins and asking an independent judge
-(Python's re, jsonschema) about the whole:
+(Python's re, jsonschema; for EBNF XGrammar's own parser, byte by byte) about the whole:
   - we allow, the other does not, the text is valid:    the other is narrower      (fine)
   - we allow, the other does not, the text is invalid:  WRONG: we accept what is invalid
   - the other allows, we do not, its text is invalid:   the other is looser        (fine)
@@ -50,6 +50,9 @@ class Octavo:
     def rollback(self, count):
         self.ask(op="rollback", count=count)
 
+    def restart(self):
+        self.rollback(1_000_000)
+
 
 class XGrammar:
     name = "xgrammar"
@@ -74,12 +77,24 @@ class XGrammar:
         except Exception as problem:  # the package raises many kinds
             return str(problem)[:80] or "error", None
         us = (time.perf_counter() - begin) * 1e6
-        self.matcher = self.x.GrammarMatcher(grammar)
+        self.grammar = grammar
+        self.restart()
         return None, us
+
+    def restart(self):
+        self.matcher = self.x.GrammarMatcher(self.grammar)
+
+    def reads(self, value, eos):
+        """Whether it reads a whole text byte by byte, where no mask is asked for."""
+        matcher = self.x.GrammarMatcher(self.grammar)
+        return matcher.accept_string(value) and matcher.accept_token(eos)
+
+    def fill(self):
+        self.matcher.fill_next_token_bitmask(self.buffer)
 
     def mask(self):
         begin = time.perf_counter()
-        self.matcher.fill_next_token_bitmask(self.buffer)
+        self.fill()
         return self.buffer[0].copy(), (time.perf_counter() - begin) * 1e6
 
     def accept(self, token):
@@ -119,16 +134,23 @@ class LLGuidance:
             else:
                 grammar = self.l.LLMatcher.grammar_from_json_schema(
                     text, defaults={"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"})
-            self.matcher = self.l.LLMatcher(self.tokenizer, grammar, log_level=0)
+            self.grammar = grammar
+            self.restart()
         except Exception as problem:
             return str(problem)[:80] or "error", None
         if self.matcher.is_error():
             return self.matcher.get_error()[:80], None
         return None, (time.perf_counter() - begin) * 1e6
 
+    def restart(self):
+        self.matcher = self.l.LLMatcher(self.tokenizer, self.grammar, log_level=0)
+
+    def fill(self):
+        self.bits.fill_next_token_bitmask(self.matcher, self.buffer, 0)
+
     def mask(self):
         begin = time.perf_counter()
-        self.bits.fill_next_token_bitmask(self.matcher, self.buffer, 0)
+        self.fill()
         return self.buffer[0].copy(), (time.perf_counter() - begin) * 1e6
 
     def accept(self, token):
@@ -203,6 +225,11 @@ def bits(mask, size):
     return np.unpackbits(mask.view(np.uint8), bitorder="little")[:size].astype(bool)
 
 
+def some(rng, ids, count):
+    """A few of the ids, without a walk over all of them."""
+    return [int(ids[rng.randrange(len(ids))]) for _ in range(min(count, len(ids)))]
+
+
 def finish(engine, rng, tokens, eos, budget=400):
     """Goes on with short tokens, closing ones preferred, until the text may end; the bytes, or None."""
     out, taken = b"", 0
@@ -226,7 +253,7 @@ def finish(engine, rng, tokens, eos, budget=400):
             ids = np.flatnonzero(allowed)
             if len(ids) == 0:
                 break
-            choice = min(rng.sample(list(ids), min(20, len(ids))), key=lambda i: len(tokens[i]))
+            choice = min(some(rng, ids, 20), key=lambda i: len(tokens[i]))
         if not engine.accept(choice):
             break
         out += tokens[choice]
@@ -254,26 +281,17 @@ def judge(kind, text, value):
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("tool")
-    parser.add_argument("vocabulary")
-    parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--kinds", default="regex,ebnf,json")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--stubs")
-    options = parser.parse_args()
-
-    data = json.load(open(options.vocabulary))
+def engines(tool, vocabulary, stubs=None):
+    """Octavo and the two others over one vocabulary; its tokens, the end token, and an encoder."""
+    data = json.load(open(vocabulary))
     tokens = [bytes.fromhex(t) for t in data["tokens"]] + [s.encode() for s in data["specials"]]
     eos = len(data["tokens"])
     specials = set(range(eos, len(tokens)))
-    ours = Octavo(options.tool, options.vocabulary)
+    ours = Octavo(tool, vocabulary)
     import tvm_ffi  # noqa: F401  looks for torch itself, and must not find the stand-in
 
-    if options.stubs:
-        sys.path.insert(0, options.stubs)
+    if stubs:
+        sys.path.insert(0, stubs)
     spelled = {t: i for i, t in enumerate(tokens) if i < eos}
 
     def encode(text):
@@ -289,11 +307,28 @@ def main():
     single = {t: i for i, t in enumerate(tokens) if len(t) == 1 and i < eos}
     for engine in [ours, *others]:
         engine.single = single
+    return ours, others, tokens, eos, encode
 
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tool")
+    parser.add_argument("vocabulary")
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--walks", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin no case after this")
+    parser.add_argument("--kinds", default="regex,ebnf,json")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stubs")
+    options = parser.parse_args()
+
+    ours, others, tokens, eos, _ = engines(options.tool, options.vocabulary, options.stubs)
     rng = random.Random(options.seed)
     count = collections.Counter()
     times = collections.defaultdict(list)
     wrong = []
+    end = time.monotonic() + options.minutes * 60
     for case in range(options.cases):
         kind = rng.choice(options.kinds.split(","))
         text = {"regex": random_regex, "ebnf": random_ebnf, "json": lambda r: json.dumps(random_schema(r), ensure_ascii=False)}[kind](rng)
@@ -312,63 +347,77 @@ def main():
             else:
                 live.append(other)
                 times[f"{other.name} compile"].append(us)
-        prefix = b""
-        for step in range(options.steps):
-            mask, us = ours.mask()
-            if mask is None:
-                wrong.append((kind, text, prefix, "no mask"))
-                break
-            times["octavo mask"].append(us)
-            mine = bits(mask, len(tokens))
-            for other in list(live):
-                mask, us = other.mask()
-                times[f"{other.name} mask"].append(us)
-                theirs = bits(mask, len(tokens))
-                count[f"{kind}: pairs with {other.name}"] += 1
-                only_mine, only_theirs = np.flatnonzero(mine & ~theirs), np.flatnonzero(theirs & ~mine)
-                if len(only_mine) == 0 and len(only_theirs) == 0:
-                    count[f"{kind}: equal to {other.name}"] += 1
-                    continue
-                for ids, engine, label in ((only_mine, ours, "more"), (only_theirs, other, "less")):
-                    if len(ids) == 0:
+        seen = set()
+        for walk in range(options.walks):
+            prefix, taken = b"", 0
+            for step in range(options.steps):
+                # A prefix is one pair however often a walk comes by.
+                new, _ = prefix not in seen, seen.add(prefix)
+                mask, us = ours.mask()
+                if mask is None:
+                    wrong.append((kind, text, prefix, "no mask"))
+                    break
+                times["octavo mask"].append(us)
+                mine = bits(mask, len(tokens))
+                count[f"{kind}: grammar and prefix"] += new and bool(live)
+                for other in list(live) if new else []:
+                    mask, us = other.mask()
+                    times[f"{other.name} mask"].append(us)
+                    theirs = bits(mask, len(tokens))
+                    count[f"{kind}: pairs with {other.name}"] += 1
+                    only_mine, only_theirs = np.flatnonzero(mine & ~theirs), np.flatnonzero(theirs & ~mine)
+                    if len(only_mine) == 0 and len(only_theirs) == 0:
+                        count[f"{kind}: equal to {other.name}"] += 1
                         continue
-                    token = int(rng.choice(list(ids)))
-                    if token == eos:
-                        value = prefix
-                    else:
-                        if not engine.accept(token):
-                            wrong.append((kind, text, prefix, f"{engine.name} rejects what its mask allows"))
+                    for ids, engine, label in ((only_mine, ours, "more"), (only_theirs, other, "less")):
+                        if len(ids) == 0:
                             continue
-                        rest = finish(engine, rng, tokens, eos)
-                        engine.rollback(1)
-                        if rest is None:
-                            count[f"{kind}: {label} than {other.name}, text without end"] += 1
-                            continue
-                        value = prefix + tokens[token] + rest
-                    verdict = judge(kind, text, value)
-                    if label == "more":
-                        name = {True: f"{other.name} is narrower", False: "WRONG: we accept invalid", None: f"more than {other.name}"}[verdict]
-                    else:
-                        name = {True: f"narrower than {other.name}", False: f"{other.name} accepts invalid", None: f"less than {other.name}"}[verdict]
-                    count[f"{kind}: {name}"] += 1
-                    if verdict is False and label == "less" and rng.random() < 0.05:
-                        wrong.append((kind, text, prefix, f"{name}: token {tokens[token]!r} as in {value!r}"))
-                    if (label == "more" and verdict is False) or verdict is None or (kind == "regex" and verdict is True) or (kind == "json" and label == "less" and verdict):
-                        wrong.append((kind, text, prefix, f"{name}: token {tokens[token]!r} as in {value!r}"))
-            allowed = [i for i in np.flatnonzero(mine) if i != eos]
-            if not allowed:
-                break
-            token = int(rng.choice(allowed))
-            if rng.random() < 0.5:
-                token = int(min(rng.sample(allowed, min(8, len(allowed))), key=lambda i: -len(tokens[i])))
-            if not ours.accept(token):
-                wrong.append((kind, text, prefix, f"we reject {tokens[token]!r} of our own mask"))
-                break
-            for other in list(live):
-                if not other.accept(token):
-                    live.remove(other)
-                    count[f"{kind}: {other.name} left the walk"] += 1
-            prefix += tokens[token]
+                        token = some(rng, ids, 1)[0]
+                        if token == eos:
+                            value = prefix
+                        else:
+                            if not engine.accept(token):
+                                wrong.append((kind, text, prefix, f"{engine.name} rejects what its mask allows"))
+                                continue
+                            rest = finish(engine, rng, tokens, eos)
+                            engine.rollback(1)
+                            if rest is None:
+                                count[f"{kind}: {label} than {other.name}, text without end"] += 1
+                                continue
+                            value = prefix + tokens[token] + rest
+                        verdict = others[0].reads(value, eos) if kind == "ebnf" else judge(kind, text, value)
+                        if label == "more":
+                            name = {True: f"{other.name} is narrower", False: "WRONG: we accept invalid", None: f"more than {other.name}"}[verdict]
+                        else:
+                            name = {True: f"narrower than {other.name}", False: f"{other.name} accepts invalid", None: f"less than {other.name}"}[verdict]
+                        count[f"{kind}: {name}"] += 1
+                        if verdict is False and label == "less" and rng.random() < 0.05:
+                            wrong.append((kind, text, prefix, f"{name}: token {tokens[token]!r} as in {value!r}"))
+                        if (label == "more" and verdict is False) or verdict is None or (kind == "regex" and verdict is True) or (kind == "ebnf" and label == "less" and verdict) or (kind == "json" and label == "less" and verdict):
+                            wrong.append((kind, text, prefix, f"{name}: token {tokens[token]!r} as in {value!r}"))
+                mine[eos] = False
+                allowed = np.flatnonzero(mine)
+                if len(allowed) == 0:
+                    break
+                token = some(rng, allowed, 1)[0]
+                if rng.random() < 0.5:
+                    token = max(some(rng, allowed, 8), key=lambda i: len(tokens[i]))
+                if not ours.accept(token):
+                    wrong.append((kind, text, prefix, f"we reject {tokens[token]!r} of our own mask"))
+                    break
+                for other in list(live):
+                    if not other.accept(token):
+                        live.remove(other)
+                        count[f"{kind}: {other.name} left the walk"] += 1
+                prefix += tokens[token]
+                taken += 1
+            for engine in [ours, *live]:
+                if taken:
+                    engine.rollback(taken)
+        if case % 50 == 49:
+            print(case + 1, "cases,", sum(n for name, n in count.items() if name.endswith("and prefix")), "pairs", file=sys.stderr)
+        if time.monotonic() > end:
+            break
 
     for name in sorted(count):
         print(f"{count[name]:8}  {name}")
@@ -379,4 +428,5 @@ def main():
         print("NOTE", *entry)
 
 
-main()
+if __name__ == "__main__":
+    main()

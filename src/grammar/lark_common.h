@@ -1,0 +1,12 @@
+// The terminals of Lark's library `common`.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace octavo::grammar {
+
+// The regular expression of a terminal by its name; nullopt for names that the library does not have.
+std::optional<std::string_view> lark_common(std::string_view name);
+
+}  // namespace octavo::grammar

@@ -1,0 +1,144 @@
+#include "grammar/lark.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/grammar_cache.h"
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+using testing::accepts;
+
+std::shared_ptr<const CompiledGrammar> compile(std::string_view text) {
+  auto grammar = make_grammar({GrammarKind::ebnf, std::string(text), {}});
+  EXPECT_TRUE(grammar) << text << ": " << grammar.error().message;
+  if (!grammar) return nullptr;
+  auto compiled = CompiledGrammar::compile(*std::move(grammar), testing::byte_vocabulary({}, {"<|x|>"}));
+  EXPECT_TRUE(compiled) << text << ": " << compiled.error().message;
+  return compiled ? *compiled : nullptr;
+}
+
+struct Case {
+  std::string_view grammar;
+  std::vector<std::string> yes, no;
+};
+
+TEST(Lark, Languages) {
+  const Case cases[] = {
+      {"start: \"a\" b? | c+ -> named\n  // a comment\n  | \"d\"~2..3 # another\nb: \"b\"\nc: (\"x\" | "
+       "\"y\")~2\n",
+       {"a", "ab", "xy", "xyyy", "dd", "ddd"},
+       {"", "b", "x", "xyx", "d", "dddd"}},
+      {"start: [\"-\"] \"1\"..\"3\"{1,2}", {"1", "-2", "33"}, {"4", "--1", "123", ""}},
+      {"?start.3: _list\n!_list: \"(\" _list* \")\"\n", {"()", "(()())"}, {"", "(", "())"}},
+      {"s: s \"+\" N | N\nN.-1: /[0-9]+/", {"1", "12+3+4"}, {"+1", "1+"}},  // left recursion, no `start`
+      {"start: \"select\"i /from/i /[^s]/i /./s",
+       {"SELECTfromx\n", "selectFROM1y"},
+       {"selectfromS\n", "from"}},
+      {"start: 'a\\n\\x41\\u00e9\\\"\\\\'", {"a\nA\xC3\xA9\"\\"}, {"a"}},
+      {"start: A B\nA: \"a\" B?\nB: C | \"b\"\nC: \"c\"+", {"ab", "acccb", "abc"}, {"a", "aba"}},
+      {"start: /a\\/b/ (\"x\"\n  | \"y\"\n)", {"a/bx", "a/by"}, {"a/b"}},
+      {"start: %json {\"enum\": [\"}\", 2]} \";\"", {"\"}\";", "2;"}, {"2", "3;"}},
+      {"start: a-b \"x\"\na-b: \"y\" ->z\n", {"yx"}, {"x"}},
+      {"start: \"::=\"\n", {"::="}, {":"}},
+  };
+  for (const Case& c : cases) {
+    const auto grammar = compile(c.grammar);
+    ASSERT_TRUE(grammar);
+    for (const std::string& text : c.yes) EXPECT_TRUE(accepts(grammar, text)) << c.grammar << " on " << text;
+    for (const std::string& text : c.no) EXPECT_FALSE(accepts(grammar, text)) << c.grammar << " on " << text;
+  }
+}
+
+TEST(Lark, IgnoredTerminalsStandBetweenTerminalsOnly) {
+  const auto g = compile(
+      "%import common (INT, CNAME)\n%import common.WS -> SPACE\n%ignore SPACE\n%ignore /;[^\\n]*/\n"
+      "start: pair*\npair: CNAME \"=\" INT\n");
+  for (const std::string_view yes : {"", "a=1", " a = 12\nb=2 ; tail", ";x\na=1"})
+    EXPECT_TRUE(accepts(g, yes)) << yes;
+  for (const std::string_view no : {"a=", "1=a", "a=;b"}) EXPECT_FALSE(accepts(g, no)) << no;
+  const auto call = compile("start: KEY\n%ignore \" \"\nKEY: \"a\" \"b\"");
+  EXPECT_TRUE(accepts(call, " ab "));
+  EXPECT_FALSE(accepts(call, "a b"));
+}
+
+TEST(Lark, CommonTerminals) {
+  const std::vector<std::tuple<std::string, std::vector<std::string>, std::vector<std::string>>> cases = {
+      {"SIGNED_NUMBER", {"1", "-1.5e+3", ".5", "+2."}, {"", "e1", "1.2.3", "-"}},
+      {"FLOAT", {"1.", ".5", "1e9", "1.5E-2"}, {"1", "."}},
+      {"SIGNED_FLOAT", {"-1."}, {"-1"}},
+      {"ESCAPED_STRING", {R"("")", R"("a\"b\\")"}, {R"(")", R"("a"b")", "\"\n\""}},
+      {"CNAME", {"_a1"}, {"1a", ""}},
+      {"C_COMMENT", {"/**/", "/* * / **/"}, {"/*/", "/**/ */"}},
+      {"NEWLINE", {"\n", "\r\n\n"}, {"\r"}},
+      {"HEXDIGIT", {"f", "A"}, {"g", "ff"}},
+      {"SQL_COMMENT", {"--x"}, {"-", "--\n"}}};
+  for (const auto& [name, yes, no] : cases) {
+    const auto g = compile("%import common." + name + "\nstart: " + name);
+    for (const std::string& text : yes) EXPECT_TRUE(accepts(g, text)) << name << " on " << text;
+    for (const std::string& text : no) EXPECT_FALSE(accepts(g, text)) << name << " on " << text;
+  }
+}
+
+TEST(Lark, SpecialTokens) {
+  const auto g = compile("start: \"a\" <|x|>");
+  Matcher matcher(g);
+  EXPECT_TRUE(matcher.accept('a'));
+  EXPECT_TRUE(matcher.accept(257));
+  EXPECT_TRUE(matcher.can_terminate());
+}
+
+TEST(Lark, RefusesWithItsPlace) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"start: a\n", "'a' is not defined at line 1, column 8"},
+      {"start: \"a\"\nstart: \"b\"", "'start' is defined twice at line 2, column 1"},
+      {"start: A\nA: \"(\" B\nB: A \")\"",
+       "uses itself, or one that does; only rules may at line 2, column 1"},
+      {"start: A\nA: b\nb: \"x\"", "a terminal cannot use the rule 'b' at line 2, column 4"},
+      {"start: (\"a\"", "')' was expected at line 1"},
+      {"start: \"a\"~3..2", "at least 3 and at most 2"},
+      {"start: \"a\"~9999999999", "a repetition beyond"},
+      {"start: *", "a quantifier with nothing before it at line 1, column 8"},
+      {"start: \"a\"+*", "a quantifier on a quantifier"},
+      {"start: \"a", "a literal without end"},
+      {"start: /a", "a regular expression without end"},
+      {"start: /(?=a)/", "lookaround is not supported"},
+      {"start: /a/x", "the flag 'x'"},
+      {"start: /\xC3\xA9/i", "without case"},
+      {"start: \"z\"..\"a\"", "a range must go"},
+      {"start: t{\"a\"}\nt{x}: x", "templates are not supported"},
+      {"start[lazy]: \"a\"", "attributes of rules are not supported"},
+      {"%import python.NAME\nstart: NAME", "only the library 'common'"},
+      {"%import common.NAME\nstart: NAME", "has no 'NAME' at line 1, column 16"},
+      {"%declare A\nstart: A", "the directive '%declare' is not supported at line 1, column 1"},
+      {"%ignore a\nstart: \"a\"\na: \"b\"", "a terminal cannot use the rule 'a'"},
+      {"start: %json {\"type\": \"nothing\"}", "at line 1, column 8"},
+      {"start: %json {\"", "a JSON Schema without end"},
+      {"start \"a\"", "':' was expected"},
+      {"%ignore \" \"", "there is no rule"},
+      {"A: \"a\"", "there is no rule"},
+      {"start: \xFF", "invalid UTF-8"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto grammar = make_grammar({GrammarKind::ebnf, std::string(text), {}});
+    ASSERT_FALSE(grammar) << text;
+    EXPECT_NE(grammar.error().message.find(message), std::string::npos)
+        << text << ": " << grammar.error().message;
+  }
+  // A rule that never ends matches nothing.
+  auto endless = ebnf_or_lark_grammar("start: \"a\" start");
+  ASSERT_TRUE(endless);
+  EXPECT_FALSE(CompiledGrammar::compile(*std::move(endless), testing::byte_vocabulary()));
+}
+
+TEST(Lark, IsToldFromEbnf) {
+  for (const std::string_view lark :
+       {"start: \"a\"", "// c\n\nx: y", "%ignore WS", "?a: \"::=\"", "a", "N: /::=/"})
+    EXPECT_TRUE(is_lark(lark)) << lark;
+  for (const std::string_view ebnf : {"root ::= \"a\"", "# c: d\n a-b ::= x", "", "root\n::= \"x\""})
+    EXPECT_FALSE(is_lark(ebnf)) << ebnf;
+}
+
+}  // namespace
+}  // namespace octavo::grammar

@@ -1,0 +1,128 @@
+// Masks of draft trees and of batches against those of one matcher at a time.
+#include "grammar/matcher.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/grammar_cache.h"
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+const std::shared_ptr<const Vocabulary>& vocabulary() {
+  static const auto made = testing::byte_vocabulary(
+      {"\"a\"", "\":", "{\"", "\",", "ab", "abc", "12", "}}", "[]", "true,", "a\":1", "{}", "\"b\"", "\":["},
+      {"<|x|>"});
+  return made;
+}
+
+std::shared_ptr<const CompiledGrammar> compile(const GrammarSource& source, std::size_t bytes = 32u << 20) {
+  auto grammar = make_grammar(source);
+  EXPECT_TRUE(grammar) << grammar.error().message;
+  auto compiled = CompiledGrammar::compile(*std::move(grammar), vocabulary(), bytes);
+  EXPECT_TRUE(compiled) << compiled.error().message;
+  return *compiled;
+}
+
+std::vector<GrammarSource> sources() {
+  return {{GrammarKind::json_object, "", {}},
+          {GrammarKind::regex, "(ab|abc|12){2,90}", {}},
+          {GrammarKind::ebnf, "root ::= root \"a\" | \"ab\" | <|x|> root root", {}},
+          {GrammarKind::json_schema,
+           R"({"type":"object","properties":{"a":{"$ref":"#"},"ab":{"type":"string","maxLength":70}}})",
+           {}}};
+}
+
+class Random {
+ public:
+  std::size_t below(std::size_t n) {
+    return static_cast<std::size_t>((state_ = state_ * 6364136223846793005ull + 1442695040888963407ull) >>
+                                    33) %
+           n;
+  }
+
+ private:
+  std::uint64_t state_ = 11;
+};
+
+// One of the tokens that the mask allows, or now and then any other.
+TokenId draw(const std::vector<bool>& mask, Random& random) {
+  if (random.below(5) == 0) return static_cast<TokenId>(random.below(mask.size()));
+  std::vector<TokenId> allowed;
+  for (std::size_t i = 0; i < mask.size(); ++i)
+    if (mask[i]) allowed.push_back(static_cast<TokenId>(i));
+  return allowed.empty() ? 0 : allowed[random.below(allowed.size())];
+}
+
+TEST(Matcher, TreeMasksAreThoseOfReplay) {
+  Random random;
+  const std::size_t words = vocabulary()->mask_words();
+  std::size_t taken = 0, refused = 0, ended = 0;
+  for (const GrammarSource& source : sources())
+    // With little memory the parser forgets between calls, and configurations change their numbers.
+    for (const std::size_t bytes : {std::size_t{32} << 20, std::size_t{256} << 10}) {
+      const auto grammar = compile(source, bytes);
+      for (int round = 0; round < 25; ++round) {
+        Matcher matcher(grammar);
+        for (std::size_t n = random.below(6); n > 0; --n)
+          matcher.accept(draw(testing::mask_of(matcher, *vocabulary()), random));
+        if (matcher.is_terminated()) matcher.rollback(1);
+        std::vector<TokenId> tokens;
+        std::vector<int> parents;
+        std::vector<Matcher> forks{matcher};  // what fill_tree must equal; a refused node has its parent's
+        std::vector<bool> alive{true};
+        for (int i = 0; i < 20; ++i) {
+          const auto before = random.below(forks.size());
+          parents.push_back(static_cast<int>(before) - 1);
+          forks.push_back(forks[before]);
+          tokens.push_back(draw(testing::mask_of(forks.back(), *vocabulary()), random));
+          alive.push_back(alive[before] && forks.back().accept(tokens.back()));
+          if (!alive.back())
+            ++refused;
+          else
+            ++(forks.back().is_terminated() ? ended : taken);
+        }
+        std::vector<std::int32_t> masks((tokens.size() + 1) * words, -1), one(words);
+        ASSERT_TRUE(matcher.fill_tree({tokens, parents}, masks));
+        for (std::size_t i = 0; i < forks.size(); ++i) {
+          std::ranges::fill(one, 0);
+          if (alive[i] && !forks[i].is_terminated()) {
+            ASSERT_TRUE(forks[i].fill_mask(one));
+          }
+          EXPECT_TRUE(std::ranges::equal(one, std::span(masks).subspan(i * words, words)))
+              << source.text << i;
+        }
+      }
+    }
+  EXPECT_GT(taken, 1000u);
+  EXPECT_GT(refused, 100u);
+  EXPECT_GT(ended, 10u);
+}
+
+TEST(Matcher, BatchMasksAreThoseOfOneAtATime) {
+  ThreadPool pool(4);
+  Random random;
+  const std::size_t words = vocabulary()->mask_words();
+  std::vector<std::shared_ptr<const CompiledGrammar>> grammars;
+  for (const GrammarSource& source : sources()) grammars.push_back(compile(source));
+  std::vector<Matcher> matchers;
+  for (std::size_t i = 0; i < 33; ++i) matchers.emplace_back(grammars[i % grammars.size()]);
+  std::vector<Matcher*> pointers;
+  for (Matcher& matcher : matchers) pointers.push_back(&matcher);
+  std::vector<std::int32_t> masks(matchers.size() * words), one(words);
+  for (int step = 0; step < 30; ++step) {
+    std::ranges::fill(masks, -1);
+    fill_masks(pointers, masks, pool);
+    for (std::size_t i = 0; i < matchers.size(); ++i) {
+      std::ranges::fill(one, 0);
+      if (!matchers[i].is_terminated()) {
+        ASSERT_TRUE(matchers[i].fill_mask(one));
+      }
+      ASSERT_TRUE(std::ranges::equal(one, std::span(masks).subspan(i * words, words))) << step << " " << i;
+      matchers[i].accept(draw(testing::mask_of(matchers[i], *vocabulary()), random));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octavo::grammar

@@ -1,0 +1,57 @@
+// What the readers of grammar notations (EBNF, Lark) share: the place in the text, errors that name it, and
+// the pieces that are spelled alike in both.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "grammar/grammar.h"
+
+namespace octavo::grammar {
+
+class NotationReader {
+ protected:
+  // notation: its name in errors.
+  NotationReader(Grammar& grammar, std::string_view text, std::string_view notation, std::string_view field)
+      : g_(grammar), text_(text), notation_(notation), field_(field) {}
+
+  // Whether the text is of a size and encoding that can be read.
+  Result<void> readable() const;
+
+  std::unexpected<Error> fail_at(std::size_t offset, const std::string& message) const;
+  template <class... Args>
+  std::unexpected<Error> error_at(std::size_t offset, fmt::format_string<Args...> text,
+                                  Args&&... args) const {
+    return fail_at(offset, fmt::format(text, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  std::unexpected<Error> error(fmt::format_string<Args...> text, Args&&... args) const {
+    return fail_at(at_, fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  bool done() const { return at_ >= text_.size(); }
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
+
+  std::optional<std::uint32_t> number();  // saturates
+  // One character of a literal or class, possibly escaped.
+  Result<std::uint32_t> character();
+  // A literal's content and its closing quote.
+  Result<std::string> quoted(char quote);
+  // A special token, behind its '<'.
+  Result<ExprId> special_token();
+  // A repetition of `part` within bounds that were read.
+  Result<ExprId> repeated(ExprId part, std::optional<std::uint32_t> min, std::optional<std::uint32_t> max);
+
+  Grammar& g_;
+  const std::string_view text_, notation_, field_;
+  std::size_t at_ = 0;
+
+ private:
+  Result<std::uint32_t> escape();
+};
+
+}  // namespace octavo::grammar

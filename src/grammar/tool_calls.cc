@@ -1,0 +1,352 @@
+#include "grammar/tool_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "grammar/json_value.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+constexpr std::string_view kField = "tools";
+
+constexpr ToolDialect kDialects[] = {
+    {.name = "hermes",
+     .call_begin = "<tool_call>\n{\"name\": \"",
+     .name_end = "\", \"arguments\": ",
+     .call_end = "}\n</tool_call>",
+     .separator = "\n",
+     .trigger = "<tool_call>"},
+    {.name = "llama3_json",
+     .call_begin = "{\"name\": \"",
+     .name_end = "\", \"parameters\": ",
+     .call_end = "}",
+     .separator = "; ",
+     .trigger = "{\"name\": "},
+    {.name = "mistral",
+     .begin = "[TOOL_CALLS][",
+     .end = "]",
+     .call_begin = "{\"name\": \"",
+     .name_end = "\", \"arguments\": ",
+     .call_end = "}",
+     .separator = ", ",
+     .trigger = "[TOOL_CALLS]"},
+    {.name = "mistral_v11", .call_begin = "[TOOL_CALLS]", .name_end = "[ARGS]", .trigger = "[TOOL_CALLS]"},
+    {.name = "deepseek_v3",
+     .begin = "<｜tool▁calls▁begin｜>",
+     .end = "<｜tool▁calls▁end｜>",
+     .call_begin = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+     .name_end = "\n```json\n",
+     .call_end = "\n```<｜tool▁call▁end｜>",
+     .separator = "\n",
+     .trigger = "<｜tool▁calls▁begin｜>"},
+    {.name = "deepseek_v31",
+     .begin = "<｜tool▁calls▁begin｜>",
+     .end = "<｜tool▁calls▁end｜>",
+     .call_begin = "<｜tool▁call▁begin｜>",
+     .name_end = "<｜tool▁sep｜>",
+     .call_end = "<｜tool▁call▁end｜>",
+     .trigger = "<｜tool▁calls▁begin｜>"},
+    {.name = "qwen3_coder",
+     .call_begin = "<tool_call>\n<function=",
+     .name_end = ">\n",
+     .call_end = "</function>\n</tool_call>",
+     .separator = "\n",
+     .trigger = "<tool_call>",
+     .json_arguments = false,
+     .parameter_begin = "<parameter=",
+     .parameter_name_end = ">\n",
+     .parameter_end = "\n</parameter>\n"},
+};
+
+std::string quoted(std::string_view text) { return fmt::format("\"{}\"", json_escape(text)); }
+std::string const_string(std::string_view text) {
+  return fmt::format(R"({{"type":"const_string","value":{}}})", quoted(text));
+}
+std::string token(std::string_view text) {
+  return fmt::format(R"({{"type":"token","token":{}}})", quoted(text));
+}
+std::string json_schema(std::string_view schema) {
+  return fmt::format(R"({{"type":"json_schema","json_schema":{}}})", schema);
+}
+std::string sequence(const std::vector<std::string>& elements) {
+  return fmt::format(R"({{"type":"sequence","elements":[{}]}})", fmt::join(elements, ","));
+}
+
+// The parameters of a tool, checked as far as every form needs it.
+Result<Json> parameters_of(const Tool& tool, std::size_t index) {
+  const auto named = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  if (tool.name.empty() || !std::ranges::all_of(tool.name, named))
+    return invalid(kField, "tools[{}]: the name '{}' must be letters, digits, '_', '-' and '.'", index,
+                   tool.name);
+  TRY(Json schema, parse_json(tool.parameters.empty() ? R"({"type":"object"})" : tool.parameters, kField));
+  if (!schema.is(Json::Kind::object))
+    return invalid(kField, "tools[{}]: the parameters of '{}' must be a JSON Schema object", index,
+                   tool.name);
+  if (const Json* type = schema.find("type"); type && type->text != "object")
+    return invalid(kField, "tools[{}]: the parameters of '{}' must be of type object", index, tool.name);
+  return schema;
+}
+
+class TagWriter {
+ public:
+  TagWriter(bool parallel, const ToolDialect& dialect, const Vocabulary& vocabulary)
+      : parallel_(parallel), dialect_(dialect), vocabulary_(vocabulary) {}
+
+  Result<std::string> write(std::span<const Tool> tools, ToolChoice choice) {
+    const bool free = choice == ToolChoice::free;
+    std::vector<std::string> parts;
+    if (dialect_.begin.empty() && free) {
+      // Each call is found in the text for itself.
+      TRY(parts.emplace_back(), one_of(tools, free, dialect_.trigger.size()));
+      return in_text(parts, !parallel_);
+    }
+    append(parts, dialect_.begin.substr(free ? dialect_.trigger.size() : 0));
+    TRY(const std::string one, one_of(tools, free, 0));
+    parts.push_back(one);
+    if (parallel_) {
+      std::vector<std::string> next;
+      append(next, dialect_.separator);
+      next.push_back(one);
+      parts.push_back(fmt::format(R"({{"type":"star","content":{}}})", sequence(next)));
+    }
+    append(parts, dialect_.end);
+    return free ? in_text(parts, true) : document(sequence(parts));
+  }
+
+ private:
+  static std::string document(std::string_view format) {
+    return fmt::format(R"({{"type":"structural_tag","format":{}}})", format);
+  }
+
+  // Free text in which the trigger begins these parts.
+  std::string in_text(const std::vector<std::string>& parts, bool once) const {
+    const bool special = vocabulary_.special_named(dialect_.trigger) >= 0;
+    const std::string trigger = quoted(dialect_.trigger);
+    return document(fmt::format(
+        R"({{"type":"{0}triggered_tags","trigger{1}s":[{2}],"stop_after_first":{3},"tags":[{{"type":"tag","begin":{4},"content":{5},"end":""}}]}})",
+        special ? "token_" : "", special ? "_token" : "", trigger, once,
+        special ? token(dialect_.trigger) : trigger, sequence(parts)));
+  }
+
+  // A call of any of the tools, without the first `skip` bytes of call_begin.
+  Result<std::string> one_of(std::span<const Tool> tools, bool free, std::size_t skip) const {
+    std::vector<std::string> calls;
+    for (std::size_t i = 0; i < tools.size(); ++i) {
+      TRY(const Json schema, parameters_of(tools[i], i));
+      const bool bound = !free || tools[i].strict;
+      std::vector<std::string> parts;
+      append(parts,
+             fmt::format("{}{}{}", dialect_.call_begin.substr(skip), tools[i].name, dialect_.name_end));
+      std::string_view end = dialect_.call_end;
+      if (dialect_.json_arguments) {
+        parts.push_back(json_schema(bound ? to_text(schema) : R"({"type":"object"})"));
+      } else if (bound) {
+        TRY_VOID(append_parameters(parts, schema, i));
+      } else {
+        const std::string_view stop = end.substr(0, end.find('\n'));
+        parts.push_back(text_until(stop));
+        end.remove_prefix(stop.size());
+      }
+      append(parts, end);
+      calls.push_back(sequence(parts));
+    }
+    return fmt::format(R"({{"type":"or","elements":[{}]}})", fmt::join(calls, ","));
+  }
+
+  static std::string text_until(std::string_view end) {
+    return fmt::format(R"({{"type":"tag","begin":"","content":{{"type":"any_text"}},"end":{}}})",
+                       quoted(end));
+  }
+
+  // Literal text, with the special tokens in it as tokens.
+  void append(std::vector<std::string>& parts, std::string_view text) const {
+    while (!text.empty()) {
+      std::size_t first = text.size(), size = 0;
+      for (const TokenId id : vocabulary_.special()) {
+        const std::string_view name = vocabulary_.bytes(id);
+        const std::size_t at = name.empty() ? std::string_view::npos : text.find(name);
+        if (at < first || (at == first && name.size() > size)) {
+          first = at;
+          size = name.size();
+        }
+      }
+      if (first > 0) parts.push_back(const_string(text.substr(0, first)));
+      if (size > 0) parts.push_back(token(text.substr(first, size)));
+      text.remove_prefix(first + size);
+    }
+  }
+
+  // Arguments as blocks, in the order of `properties`.
+  Result<void> append_parameters(std::vector<std::string>& parts, const Json& schema,
+                                 std::size_t tool) const {
+    static constexpr std::string_view kKnown[] = {
+        "type",        "properties",  "required", "additionalProperties",
+        "$defs",       "definitions", "$schema",  "title",
+        "description", "default",     "examples"};
+    for (const auto& [key, value] : schema.members)
+      if (std::ranges::find(kKnown, key) == std::end(kKnown))
+        return invalid(kField,
+                       "tools[{}]: '{}' of the parameters is not supported with the tool dialect '{}'", tool,
+                       key, dialect_.name);
+    std::vector<std::string_view> required;
+    if (const Json* names = schema.find("required"))
+      for (const Json& name : names->items) required.push_back(name.text);
+    std::size_t found = 0;
+    const Json* properties = schema.find("properties");
+    for (const auto& [name, property] : (properties ? *properties : Json()).members) {
+      std::vector<std::string> block;
+      append(block, fmt::format("{}{}{}", dialect_.parameter_begin, name, dialect_.parameter_name_end));
+      TRY_VOID(append_value(block, schema, name, property, tool));
+      const bool must = std::ranges::find(required, name) != required.end();
+      found += must;
+      parts.push_back(must ? sequence(block)
+                           : fmt::format(R"({{"type":"optional","content":{}}})", sequence(block)));
+    }
+    if (found < required.size())
+      return invalid(kField, "tools[{}]: 'required' of the parameters names what 'properties' does not",
+                     tool);
+    return {};
+  }
+
+  Result<void> append_value(std::vector<std::string>& block, const Json& root, const std::string& name,
+                            const Json& property, std::size_t tool) const {
+    const auto refuse = [&](std::string_view why) {
+      return invalid(kField, "tools[{}]: the parameter '{}' {} with the tool dialect '{}'", tool, name, why,
+                     dialect_.name);
+    };
+    if (!refs_are_definitions(property))
+      return refuse("has a $ref to elsewhere than $defs, which is not supported");
+    const Json* value = &property;
+    for (int hops = 0; value->find("$ref"); ++hops) {
+      value = definition(root, value->find("$ref")->text);
+      if (!value || hops > 20) return refuse("has a $ref that leads nowhere");
+    }
+    const Json *type = value->find("type"), *choices = value->find("enum"), *constant = value->find("const");
+    const bool text = type ? type->is(Json::Kind::string) && type->text == "string"
+                           : choices && std::ranges::all_of(choices->items, [](const Json& item) {
+                               return item.is(Json::Kind::string);
+                             });
+    if (!text && !(constant && constant->is(Json::Kind::string))) {
+      Json with_definitions = property;
+      for (const std::string_view key : {"$defs", "definitions"})
+        if (const Json* definitions = root.find(key);
+            definitions && property.is(Json::Kind::object) && !property.find(key))
+          with_definitions.members.emplace_back(key, *definitions);
+      block.push_back(json_schema(to_text(with_definitions)));
+      append(block, dialect_.parameter_end);
+      return {};
+    }
+    // A string stands as it is.
+    static constexpr std::string_view kLoose[] = {"type",    "enum",     "const",      "title",
+                                                  "default", "examples", "deprecated", "description"};
+    for (const auto& [key, ignored] : value->members)
+      if (std::ranges::find(kLoose, key) == std::end(kLoose))
+        return refuse(fmt::format("is a string with '{}', which cannot be enforced", key));
+    std::vector<std::string> texts;
+    if (choices)
+      for (const Json& item : choices->items)
+        if (item.is(Json::Kind::string) && (!constant || item.text == constant->text))
+          texts.push_back(const_string(item.text));
+    if (!choices && constant) texts.push_back(const_string(constant->text));
+    if (!choices && !constant) {
+      block.push_back(text_until(dialect_.parameter_end));
+      return {};
+    }
+    if (texts.empty()) return refuse("has no value");
+    block.push_back(fmt::format(R"({{"type":"or","elements":[{}]}})", fmt::join(texts, ",")));
+    append(block, dialect_.parameter_end);
+    return {};
+  }
+
+  // A definition of the root by its reference.
+  static const Json* definition(const Json& root, std::string_view ref) {
+    for (const std::string_view key : {"$defs", "definitions"}) {
+      const std::string prefix = fmt::format("#/{}/", key);
+      const Json* all = root.find(key);
+      if (all && ref.starts_with(prefix)) return all->find(ref.substr(prefix.size()));
+    }
+    return nullptr;
+  }
+  static bool refs_are_definitions(const Json& schema) {
+    if (const Json* ref = schema.find("$ref");
+        ref && !ref->text.starts_with("#/$defs/") && !ref->text.starts_with("#/definitions/"))
+      return false;
+    const auto fine = [](const Json& child) { return refs_are_definitions(child); };
+    return std::ranges::all_of(schema.items, fine) &&
+           std::ranges::all_of(schema.members, [&](const auto& member) { return fine(member.second); });
+  }
+
+  const bool parallel_;
+  const ToolDialect& dialect_;
+  const Vocabulary& vocabulary_;
+};
+
+Result<void> not_empty(std::span<const Tool> tools) {
+  if (tools.empty()) return invalid(kField, "the list of tools is empty");
+  return {};
+}
+
+}  // namespace
+
+std::span<const ToolDialect> tool_dialects() { return kDialects; }
+
+const ToolDialect* tool_dialect(std::string_view name) {
+  const auto found = std::ranges::find(kDialects, name, &ToolDialect::name);
+  return found == std::end(kDialects) ? nullptr : found;
+}
+
+Result<std::string> tool_call_tag(std::span<const Tool> tools, ToolChoice choice, bool parallel,
+                                  const ToolDialect& dialect, const Vocabulary& vocabulary) {
+  TRY_VOID(not_empty(tools));
+  return TagWriter(parallel, dialect, vocabulary).write(tools, choice);
+}
+
+Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel) {
+  TRY_VOID(not_empty(tools));
+  std::vector<std::string> calls;
+  std::vector<std::pair<std::string, Json>> definitions[2];
+  constexpr std::string_view kKeys[] = {"$defs", "definitions"};
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    TRY(Json schema, parameters_of(tools[i], i));
+    // References are read from the root of the list, where the definitions of all tools go.
+    for (int k = 0; k < 2; ++k) {
+      const auto at = std::ranges::find(schema.members, kKeys[k], &std::pair<std::string, Json>::first);
+      if (at == schema.members.end()) continue;
+      for (auto& [name, definition] : at->second.members) {
+        const auto same = std::ranges::find(definitions[k], name, &std::pair<std::string, Json>::first);
+        if (same == definitions[k].end())
+          definitions[k].emplace_back(name, std::move(definition));
+        else if (to_text(same->second) != to_text(definition))
+          return invalid(kField, "tools[{}]: the definition '{}' differs from that of another tool", i, name);
+      }
+      schema.members.erase(at);
+    }
+    calls.push_back(fmt::format(
+        R"({{"type":"object","properties":{{"name":{{"enum":[{}]}},"parameters":{}}},"required":["name","parameters"],"additionalProperties":false}})",
+        quoted(tools[i].name), to_text(schema)));
+  }
+  std::string out = fmt::format(R"({{"type":"array","minItems":1{},"items":{{"anyOf":[{}]}})",
+                                parallel ? "" : R"(,"maxItems":1)", fmt::join(calls, ","));
+  for (int k = 0; k < 2; ++k) {
+    if (definitions[k].empty()) continue;
+    Json all;
+    all.kind = Json::Kind::object;
+    all.members = std::move(definitions[k]);
+    out += fmt::format(",{}:{}", quoted(kKeys[k]), to_text(all));
+  }
+  return out + "}";
+}
+
+Result<std::string> tool_arguments_schema(const Tool& tool) {
+  TRY(const Json schema, parameters_of(tool, 0));
+  return to_text(schema);
+}
+
+}  // namespace octavo::grammar

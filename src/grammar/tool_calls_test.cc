@@ -1,0 +1,195 @@
+#include "grammar/tool_calls.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/grammar_cache.h"
+#include "grammar/testing.h"
+
+namespace octavo::grammar {
+namespace {
+
+const std::vector<Tool>& tools() {
+  static const std::vector<Tool> all = {
+      {"get_weather",
+       R"({"type":"object","properties":{"city":{"type":"string"},"unit":{"$ref":"#/$defs/unit"},"days":{"type":"integer"}},
+           "required":["city"],"$defs":{"unit":{"enum":["C","F"]}}})",
+       true},
+      {"stop", "", false}};
+  return all;
+}
+
+// Matches texts in which special tokens are spelled out.
+class Calls {
+ public:
+  Calls(std::string_view dialect, ToolChoice choice, bool parallel, std::vector<std::string> special = {})
+      : vocabulary_(testing::byte_vocabulary({}, special)) {
+    const ToolDialect* found = tool_dialect(dialect);
+    EXPECT_TRUE(found) << dialect;
+    const auto tag = tool_call_tag(tools(), choice, parallel, *found, *vocabulary_);
+    EXPECT_TRUE(tag) << tag.error().message;
+    JsonOptions options;
+    auto grammar = make_grammar({GrammarKind::structural_tag, *tag, options});
+    EXPECT_TRUE(grammar) << grammar.error().message << *tag;
+    auto compiled = CompiledGrammar::compile(*std::move(grammar), vocabulary_);
+    EXPECT_TRUE(compiled) << compiled.error().message << *tag;
+    grammar_ = *compiled;
+  }
+  bool takes(std::string_view text) const {
+    Matcher matcher(grammar_);
+    while (!text.empty()) {
+      TokenId token = static_cast<std::uint8_t>(text[0]);
+      for (const TokenId id : vocabulary_->special())
+        if (text.starts_with(vocabulary_->bytes(id))) token = id;
+      text.remove_prefix(vocabulary_->bytes(token).size());
+      if (!matcher.accept(token)) return false;
+    }
+    return matcher.can_terminate();
+  }
+
+ private:
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::shared_ptr<const CompiledGrammar> grammar_;
+};
+
+TEST(ToolCalls, RequiredInEveryDialect) {
+  struct Form {
+    std::string dialect, one, two, wrong;
+    std::vector<std::string> special;
+  };
+  const Form forms[] = {
+      {"hermes",
+       "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"x\", \"unit\": "
+       "\"C\"}}\n</tool_call>",
+       "\n<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>",
+       "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"unit\": \"C\"}}\n</tool_call>",
+       {"<tool_call>", "</tool_call>"}},
+      {"llama3_json",
+       "{\"name\": \"get_weather\", \"parameters\": {\"city\":\"x\"}}",
+       "; {\"name\": \"stop\", \"parameters\": {\"a\": 1}}",
+       "{\"name\": \"other\", \"parameters\": {}}",
+       {}},
+      {"mistral",
+       "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\":\"x\"}}]",
+       "",
+       "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\":1}}]",
+       {"[TOOL_CALLS]"}},
+      {"mistral_v11",
+       "[TOOL_CALLS]get_weather[ARGS]{\"city\":\"x\"}",
+       "[TOOL_CALLS]stop[ARGS]{}",
+       "[TOOL_CALLS]weather[ARGS]{}",
+       {"[TOOL_CALLS]", "[ARGS]"}},
+      {"deepseek_v3",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>stop\n```json\n{}\n```"
+       "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       "",
+       "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>",
+       {"<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>"}},
+      {"deepseek_v31",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>stop<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+       "<｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{\"city\":\"\",\"days\":3}<｜tool▁call▁end｜><"
+       "｜tool▁calls▁end｜>",
+       "",
+       "stop",
+       {}},
+      {"qwen3_coder",
+       "<tool_call>\n<function=get_weather>\n<parameter=city>\nNew \"York\" "
+       "<x>\n</parameter>\n<parameter=unit>\nF\n"
+       "</parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>",
+       "\n<tool_call>\n<function=stop>\n</function>\n</tool_call>",
+       "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n<parameter=unit>\nK\n</"
+       "parameter>\n"
+       "</function>\n</tool_call>",
+       {"<tool_call>", "</tool_call>"}}};
+  ASSERT_EQ(std::size(forms), tool_dialects().size());
+  for (const Form& form : forms)
+    // Whether the marks are special tokens or plain text, the same texts match.
+    for (const auto& special : {std::vector<std::string>(), form.special}) {
+      const Calls many(form.dialect, ToolChoice::required, true, special),
+          once(form.dialect, ToolChoice::required, false, special);
+      const bool list = form.dialect == "deepseek_v31";
+      EXPECT_TRUE(many.takes(form.one)) << form.dialect;
+      EXPECT_EQ(once.takes(form.one), !list) << form.dialect;
+      if (!form.two.empty()) {
+        EXPECT_TRUE(many.takes(form.one + form.two)) << form.dialect;
+        EXPECT_FALSE(once.takes(form.one + form.two)) << form.dialect;
+      }
+      for (const std::string& no : {std::string(), std::string("text"), form.wrong, form.one + "x"}) {
+        EXPECT_FALSE(many.takes(no)) << form.dialect << ": " << no;
+        EXPECT_FALSE(once.takes(no)) << form.dialect << ": " << no;
+      }
+    }
+}
+
+TEST(ToolCalls, StrictToolsInFreeText) {
+  for (const auto& special :
+       {std::vector<std::string>(), std::vector<std::string>{"<tool_call>", "</tool_call>"}}) {
+    const std::string good =
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\":\"x\"}}\n</tool_call>";
+    const std::string loose = "<tool_call>\n{\"name\": \"stop\", \"arguments\": {\"any\":[1]}}\n</tool_call>";
+    const Calls many("hermes", ToolChoice::free, true, special),
+        once("hermes", ToolChoice::free, false, special);
+    for (const std::string& yes : {std::string(), std::string("hello <tool"), "a " + good, loose}) {
+      EXPECT_TRUE(many.takes(yes)) << yes;
+      EXPECT_TRUE(once.takes(yes)) << yes;
+    }
+    EXPECT_TRUE(many.takes(good + " and " + loose + " end"));
+    EXPECT_FALSE(once.takes(good + loose));
+    for (const std::string_view no :
+         {"<tool_call>\n", "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>",
+          "<tool_call>\n{\"name\": \"nothing\""})
+      EXPECT_FALSE(many.takes(no)) << no;
+  }
+  const Calls xml("qwen3_coder", ToolChoice::free, true);
+  EXPECT_TRUE(xml.takes("x<tool_call>\n<function=stop>\nanything\n</function>\n</tool_call>"));
+  EXPECT_FALSE(xml.takes("x<tool_call>\n<function=get_weather>\nanything\n</function>\n</tool_call>"));
+  const Calls mistral("mistral", ToolChoice::free, true, {"[TOOL_CALLS]"});
+  EXPECT_TRUE(mistral.takes("text"));
+  EXPECT_TRUE(mistral.takes("text[TOOL_CALLS][{\"name\": \"stop\", \"arguments\": {}}]"));
+  EXPECT_FALSE(mistral.takes("[TOOL_CALLS][]"));
+}
+
+TEST(ToolCalls, ListsAndArguments) {
+  const auto takes = [](const Result<std::string>& schema, std::string_view text) {
+    EXPECT_TRUE(schema) << schema.error().message;
+    auto grammar = make_grammar({GrammarKind::json_schema, *schema, {}});
+    EXPECT_TRUE(grammar) << grammar.error().message;
+    return testing::accepts(*CompiledGrammar::compile(*std::move(grammar), testing::byte_vocabulary()), text);
+  };
+  const std::string one = R"({"name": "get_weather", "parameters": {"city": "x", "unit": "F"}})";
+  EXPECT_TRUE(takes(tool_list_schema(tools(), true), "[" + one + R"(,{"name":"stop","parameters":{}}])"));
+  EXPECT_TRUE(takes(tool_list_schema(tools(), false), "[" + one + "]"));
+  EXPECT_FALSE(takes(tool_list_schema(tools(), false), "[" + one + "," + one + "]"));
+  EXPECT_FALSE(takes(tool_list_schema(tools(), true), "[]"));
+  EXPECT_FALSE(takes(tool_list_schema(tools(), true), R"([{"name":"stop","parameters":1}])"));
+  EXPECT_TRUE(takes(tool_arguments_schema(tools()[0]), R"({"city":"x","unit":"C"})"));
+  EXPECT_FALSE(takes(tool_arguments_schema(tools()[0]), R"({"city":"x","unit":"K"})"));
+}
+
+TEST(ToolCalls, Refuses) {
+  const auto vocabulary = testing::byte_vocabulary();
+  const auto error = [&](std::vector<Tool> list, std::string_view dialect) {
+    const auto tag = tool_call_tag(list, ToolChoice::required, true, *tool_dialect(dialect), *vocabulary);
+    return tag ? "" : tag.error().message;
+  };
+  EXPECT_NE(error({}, "hermes").find("empty"), std::string::npos);
+  EXPECT_NE(error({{"a\"b", "", false}}, "hermes").find("tools[0]: the name"), std::string::npos);
+  EXPECT_NE(error({{"a", "[]", false}}, "hermes").find("must be a JSON Schema object"), std::string::npos);
+  EXPECT_NE(error({{"a", R"({"type":"array"})", false}}, "hermes").find("must be of type object"),
+            std::string::npos);
+  EXPECT_NE(error({{"a", R"({"properties":{"p":{"type":"string","pattern":"a"}}})", false}}, "qwen3_coder")
+                .find("the parameter 'p' is a string with 'pattern'"),
+            std::string::npos);
+  EXPECT_NE(error({{"a", R"({"properties":{"p":{"$ref":"#"}}})", false}}, "qwen3_coder").find("$ref"),
+            std::string::npos);
+  EXPECT_NE(error({{"a", R"({"minProperties":1})", false}}, "qwen3_coder").find("'minProperties'"),
+            std::string::npos);
+  EXPECT_NE(error({{"a", R"({"required":["x"]})", false}}, "qwen3_coder").find("'required'"),
+            std::string::npos);
+  const std::vector<Tool> clash = {{"a", R"({"$defs":{"d":{"type":"null"}}})", false},
+                                   {"b", R"({"$defs":{"d":{"type":"string"}}})", false}};
+  EXPECT_FALSE(tool_list_schema(clash, true));
+  EXPECT_FALSE(tool_dialect("nothing"));
+}
+
+}  // namespace
+}  // namespace octavo::grammar
