@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "grammar/tool_calls.h"
 
 namespace octavo::openai {
 
@@ -138,8 +139,7 @@ Result<std::optional<StructuredOutput>> read_structured_outputs(Fields& fields) 
   if (compact) output.source.options.whitespace = grammar::JsonOptions::Whitespace::none;
   f.accept({"disable_additional_properties"});  // listed properties admit no others in any case
   TRY_VOID(f.refuse("whitespace_pattern", "use disable_any_whitespace"));
-  for (const std::string& name : f.unread())
-    return invalid(name, "is no field of structured_outputs");
+  for (const std::string& name : f.unread()) return invalid(name, "is no field of structured_outputs");
   return output;
 }
 
@@ -147,24 +147,9 @@ const json::object& function_of(const json::value& tool) { return tool.at("funct
 
 std::string_view name_of(const json::value& tool) { return function_of(tool).at("name").as_string(); }
 
-json::value parameters_of(const json::object& function) {
+std::string parameters_of(const json::object& function) {
   const json::value* parameters = function.if_contains("parameters");
-  if (!parameters || parameters->is_null()) return json::object{{"type", "object"}};
-  return *parameters;
-}
-
-// References of a tool's parameters point from the root: their definitions are put there, too.
-Result<> hoist_definitions(const json::value& parameters, json::object& root) {
-  if (!parameters.is_object()) return {};
-  for (const std::string_view key : {"$defs", "definitions"}) {
-    const json::value* own = parameters.get_object().if_contains(key);
-    if (!own || !own->is_object()) continue;
-    json::object& all = root.emplace(key, json::object()).first->value().get_object();
-    for (const auto& [name, schema] : own->get_object())
-      if (const auto [place, added] = all.emplace(name, schema); !added && place->value() != schema)
-        return invalid("tools", "two tools define {}/{} in different ways", key, std::string_view(name));
-  }
-  return {};
+  return !parameters || parameters->is_null() ? "" : text_of(*parameters);
 }
 
 }  // namespace
@@ -200,27 +185,14 @@ Result<std::optional<ForcedTool>> read_tool_choice(Fields& fields, const json::a
 }
 
 Result<StructuredOutput> tool_call_output(const json::array& tools, const ForcedTool& forced, bool parallel) {
-  json::value schema;
-  if (!forced.function.empty()) {
-    for (const json::value& tool : tools)
-      if (name_of(tool) == forced.function) schema = parameters_of(function_of(tool));
-  } else {
-    json::array calls;
-    json::object list{{"type", "array"}, {"minItems", 1}};
-    if (!parallel) list["maxItems"] = 1;
-    for (const json::value& tool : tools) {
-      const json::object& function = function_of(tool);
-      json::value parameters = parameters_of(function);
-      TRY_VOID(hoist_definitions(parameters, list));
-      calls.push_back({{"type", "object"},
-                       {"properties",
-                        {{"name", {{"const", function.at("name")}}}, {"parameters", std::move(parameters)}}},
-                       {"required", {"name", "parameters"}}});
-    }
-    list["items"] = json::object{{"anyOf", std::move(calls)}};
-    schema = std::move(list);
-  }
-  StructuredOutput output = make_output(GrammarKind::json_schema, text_of(schema), "tools");
+  std::vector<grammar::Tool> allowed;
+  for (const json::value& tool : tools)
+    if (forced.function.empty() || name_of(tool) == forced.function)
+      allowed.push_back({.name = std::string(name_of(tool)), .parameters = parameters_of(function_of(tool))});
+  auto schema = forced.function.empty() ? grammar::tool_list_schema(allowed, parallel)
+                                        : grammar::tool_arguments_schema(allowed.front());
+  if (!schema) return invalid("tools", "{}", schema.error().message);
+  StructuredOutput output = make_output(GrammarKind::json_schema, *std::move(schema), "tools");
   output.source.options.whitespace = grammar::JsonOptions::Whitespace::none;
   return output;
 }
