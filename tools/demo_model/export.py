@@ -105,7 +105,7 @@ def main() -> None:
     model = LanguageModel(CONFIGS[args.model])
     state = torch.load(args.checkpoints / f"{args.model}.pt")
     model.load_state_dict(state["model"])
-    write_json(args.out / "training.json", {"steps": state["step"], "tokens": state["step"] * BATCH_TOKENS})
+    write_json(args.out / "training.json", {"tokens": state["tokens_before"] + state["step"] * BATCH_TOKENS})
     weights = {name: weight.to(torch.bfloat16).contiguous() for name, weight in model.state_dict().items()}
     save_file(weights, args.out / "model.safetensors", metadata={"format": "pt"})
     write_json(args.out / "config.json", hf_config(model.config, end_of_text, turn_end))

@@ -13,6 +13,7 @@ the token budget, so the budget may be changed when resuming before that.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import signal
 import sys
@@ -23,6 +24,7 @@ from threading import Barrier
 import numpy as np
 import torch
 import torch.multiprocessing as mp
+from safetensors.torch import load_file
 from torch import Tensor
 
 from corpus import LONG_ROW, SHORT_ROW
@@ -128,7 +130,7 @@ class Muon:
 class Trainer:
     """Model, optimisers and position in the data of one worker."""
 
-    def __init__(self, name: str, rows: Path, checkpoints: Path, exchange: Exchange) -> None:
+    def __init__(self, name: str, rows: Path, checkpoints: Path, start: Path | None, exchange: Exchange) -> None:
         torch.manual_seed(0)
         self.exchange = exchange
         self.file = checkpoints / f"{name}.pt"
@@ -141,12 +143,17 @@ class Trainer:
         self.held_out = {length: Rows(rows, "heldout", length) for length in (SHORT_ROW, LONG_ROW)}
         self.step = 0
         self.served = {SHORT_ROW: 0, LONG_ROW: 0}
+        self.tokens_before = 0  # that the weights it starts from have seen
+        if start and not self.file.exists():
+            self.model.load_state_dict(load_file(start / "model.safetensors"))
+            self.tokens_before = json.loads((start / "training.json").read_text())["tokens"]
         if self.file.exists():
             state = torch.load(self.file)
             self.model.load_state_dict(state["model"])
             self.muon.momenta = state["momenta"]
             self.adam.load_state_dict(state["adam"])
             self.step, self.served = state["step"], state["served"]
+            self.tokens_before = state["tokens_before"]
 
     def save(self) -> None:
         """Write the checkpoint beside the old one, then swap it in."""
@@ -158,6 +165,7 @@ class Trainer:
             "adam": self.adam.state_dict(),
             "step": self.step,
             "served": self.served,
+            "tokens_before": self.tokens_before,
         }
         torch.save(state, fresh)
         fresh.replace(self.file)
@@ -193,7 +201,7 @@ class Trainer:
 def run(rank: int, args: argparse.Namespace, shared: Tensor, barrier: Barrier) -> None:
     """One worker's training loop; the first one also reports and saves."""
     torch.set_num_threads(1)
-    trainer = Trainer(args.model, args.rows, args.checkpoints, Exchange(rank, shared, barrier))
+    trainer = Trainer(args.model, args.rows, args.checkpoints, args.start, Exchange(rank, shared, barrier))
     steps = math.ceil(args.tokens / BATCH_TOKENS)
     leads = rank == 0
     if leads:
@@ -220,6 +228,7 @@ def main() -> None:
     parser.add_argument("model", choices=CONFIGS)
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument("--start", type=Path, help="exported model whose weights to go on from, instead of random ones")
     parser.add_argument("--tokens", type=float, default=20e6, help="token budget of the whole run")
     parser.add_argument("--workers", type=int, default=2, choices=[1, 2, 4])
     args = parser.parse_args()
