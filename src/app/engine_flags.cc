@@ -41,6 +41,12 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       },
       "");
   command.add_option("model,--model", o.model_dir, "Folder of the checkpoint; the demo model when left out");
+  command
+      .add_option("--quantization", o.quantization,
+                  "Quantise the weights while loading: int8 (a scale a row) or int4 (groups of 128)")
+      ->check(CLI::IsMember({"none", "int8", "int4"}))
+      ->capture_default_str()
+      ->group("Model");
   command.add_option("--dtype", o.dtype, "auto, bfloat16, float16 or float32")
       ->check(CLI::IsMember({"auto", "bfloat16", "float16", "float32", "half", "float"}))
       ->group("Model");

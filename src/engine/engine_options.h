@@ -13,11 +13,12 @@ namespace octavo {
 
 struct EngineOptions {
   std::string model_dir;
-  std::string device = "cpu";        // cpu or reference
-  std::string dtype = "auto";        // of the weights
-  int threads = 0;                   // CPU compute threads; 0: as many as this process may use
-  std::optional<int> max_model_len;  // nullopt: what the model was made for
-  std::uint64_t seed = 0;            // for requests that bring none
+  std::string device = "cpu";         // cpu or reference
+  std::string dtype = "auto";         // of the weights
+  std::string quantization = "none";  // of the weights, when they are loaded: none, int8 or int4
+  int threads = 0;                    // CPU compute threads; 0: as many as this process may use
+  std::optional<int> max_model_len;   // nullopt: what the model was made for
+  std::uint64_t seed = 0;             // for requests that bring none
 
   std::string kv_cache_dtype = "auto";  // auto: as the activations
   // The number of KV blocks follows from the bytes, unless it is given.

@@ -36,6 +36,13 @@ Result<DType> kv_cache_dtype(const std::string& text, DType activation) {
                  "must be auto, float16, bfloat16, fp8, fp8_e4m3 or int8_per_token_head, got {}", text);
 }
 
+Result<Encoding> quantization(const std::string& text) {
+  if (text == "none") return Encoding::plain;
+  if (text == "int8") return Encoding::int8;
+  if (text == "int4") return Encoding::int4;
+  return invalid("quantization", "must be none, int8 or int4, got {}", text);
+}
+
 // What the system says could be had without swapping; 0 when it does not say.
 std::int64_t available_bytes() {
   std::ifstream file("/proc/meminfo");
@@ -117,8 +124,10 @@ Result<LoadedEngine> load_engine(const EngineOptions& options,
                                  std::function<void(std::size_t, std::size_t)> progress) {
   TRY(Backend backend, make_backend(options));
   TRY(const ModelDType dtype, model_dtype(options.dtype));
-  TRY(auto model, Model::load(options.model_dir, backend,
-                              {dtype, options.max_model_len, options.threads, std::move(progress)}));
+  TRY(const Encoding encoding, quantization(options.quantization));
+  TRY(auto model,
+      Model::load(options.model_dir, backend,
+                  {dtype, encoding, options.max_model_len, options.threads, std::move(progress)}));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const CacheLayout layout =
       cache_layout(model->spec, {options.block_size, cache_dtype, options.sliding_window_groups});

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_weight.h"
-#include "kernels/test_tensors.h"
+#include "kernels/test_quant.h"
 
 namespace octavo {
 namespace {
@@ -44,6 +44,28 @@ TEST_P(CpuRows, MatmulIsTheSameForEveryBatch) {
             << m << " rows, " << name(format) << " " << name(activation);
       }
     }
+}
+
+TEST_P(CpuRows, QuantisedMatmulIsTheSameForEveryBatch) {
+  Backend one = make(1);
+  Backend four = make(4);
+  TestRandom random(23);
+  constexpr std::int64_t kMost = 410;
+  for (const Encoding encoding : kQuantisedEncodings) {
+    const TestPart part = random_part(random, encoding, random.integer(1, 300), random.integer(1030, 2300));
+    const std::vector<MatrixPart> parts{part.part()};
+    const WeightPtr w1 = one.ops.prepare(*one.device, {parts, DType::bf16}).value();
+    const WeightPtr w4 = four.ops.prepare(*four.device, {parts, DType::bf16}).value();
+    const TestTensor x = random.tensor(DType::bf16, {kMost, part.cols});
+    TestTensor alone(DType::f32, {kMost, part.rows});
+    for (std::int64_t i = 0; i < kMost; ++i)
+      one.ops.matmul(*one.stream, {.x = x.view().rows(i, 1), .w = *w1, .y = alone.view().rows(i, 1)});
+    for (const std::int64_t m : {2, 5, 6, 7, 13, 64, 191, 385, 410}) {
+      TestTensor together(DType::f32, {m, part.rows});
+      four.ops.matmul(*four.stream, {.x = x.view().rows(0, m), .w = *w4, .y = together.view()});
+      ASSERT_TRUE(together == alone.rows(0, m)) << m << " rows, " << name(encoding);
+    }
+  }
 }
 
 TEST_P(CpuRows, RowOperatorsAreTheSameForEveryBatch) {

@@ -1,7 +1,8 @@
 // Operators of the CPU backend at the shapes of Llama-3.2-1B, each against the machine's limits measured
-// between its own runs: bytes over read bandwidth, operations over peak.
+// between its own runs: bytes over read bandwidth, operations over peak (GFLOP/s of quantised products count
+// integers).
 //
-//   ops_bench [threads [avx2|avx512|avx512_bf16 [matmul|attention|rows]]]
+//   ops_bench [threads [avx2|avx512|avx512_vnni|avx512_bf16 [quantised|matmul|attention|rows]]]
 #include <fmt/format.h>
 #include <immintrin.h>
 
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/backends.h"
+#include "kernels/test_quant.h"
 
 namespace octavo {
 namespace {
@@ -75,9 +76,20 @@ __attribute__((target("avx2,fma"))) double fma256_peak(std::int64_t rounds) {
   return static_cast<double>(rounds) * 12 * 16;
 }
 
-double peak_of(CpuIsa isa, std::int64_t rounds) {
+__attribute__((target("avx512f,avx512vnni"))) double quads_peak(std::int64_t rounds) {
+  __m512i c[24] = {};
+  const __m512i a = _mm512_set1_epi8(1);
+  OCTAVO_CHAINS(24, _mm512_dpbusd_epi32(c[j], a, a))
+  return static_cast<double>(rounds) * 24 * 128;
+}
+
+bool has_quads(CpuIsa isa) { return isa == CpuIsa::avx512_vnni || isa == CpuIsa::avx512_bf16; }
+
+// In the instruction set's best product for bf16 weights, or for bytes.
+double peak_of(CpuIsa isa, bool bytes, std::int64_t rounds) {
+  if (bytes && has_quads(isa)) return quads_peak(rounds);
   if (isa == CpuIsa::avx2) return fma256_peak(rounds);
-  return isa == CpuIsa::avx512 ? fma512_peak(rounds) : dot_peak(rounds);
+  return isa == CpuIsa::avx512_bf16 ? dot_peak(rounds) : fma512_peak(rounds);
 }
 
 class Machine {
@@ -95,11 +107,11 @@ class Machine {
     });
     return static_cast<double>(share * pool_.size()) / seconds;
   }
-  // Operations per second of all threads, in the instruction set's best product for bf16 weights.
-  double peak(CpuIsa isa) {
+  // Operations per second of all threads.
+  double peak(CpuIsa isa, bool bytes = false) {
     std::atomic<double> operations{0};
     const double seconds =
-        seconds_of([&] { pool_.run([&](int) { operations += peak_of(isa, 1'000'000); }); });
+        seconds_of([&] { pool_.run([&](int) { operations += peak_of(isa, bytes, 1'000'000); }); });
     return operations / seconds;
   }
 
@@ -114,6 +126,7 @@ struct Bench {
   Backend& backend;
   Machine& machine;
   CpuIsa isa;
+  bool on_bytes = false;  // operations
 
   // Medians of 9 runs, each between a reading of the bandwidth and one of the peak.
   void report(std::string_view what, double bytes, double operations,
@@ -122,7 +135,7 @@ struct Bench {
     std::vector<double> seconds, bandwidth_share, peak_share;
     for (int i = 0; i < 9; ++i) {
       const double bandwidth = machine.bandwidth();
-      const double peak = machine.peak(isa);
+      const double peak = machine.peak(isa, on_bytes);
       seconds.push_back(seconds_of(work));
       bandwidth_share.push_back(bytes / seconds.back() / bandwidth);
       peak_share.push_back(operations / seconds.back() / peak);
@@ -174,6 +187,39 @@ void bench_matmul(const Bench& bench) {
                    [&] {
                      for (std::size_t i = 0; i < count; ++i)
                        ops.matmul(*bench.backend.stream, {.x = xv, .w = *weights[i], .y = yv});
+                   });
+    }
+  }
+}
+
+// One shape in every quantised format; the peak is that of products of bytes.
+void bench_quantised(Bench bench) {
+  bench.on_bytes = true;
+  const Backend& backend = bench.backend;
+  const Ops& ops = backend.ops;
+  constexpr std::int64_t kRows = 16384, kCols = 2048, kDistinct = 64;
+  constexpr int kCopies = 8;
+  TestRandom random(1);
+  for (const Encoding encoding : kQuantisedEncodings) {
+    const TestPart part =
+        block_shape(encoding).elements > 1
+            ? random_blocks(random, encoding, kDistinct, kCols)
+            : random_codes(random, encoding, kDistinct, kCols, encoding == Encoding::int8 ? 1 : 16, false);
+    const std::vector<MatrixPart> parts(kRows / kDistinct, part.part());
+    std::vector<WeightPtr> weights;
+    for (int i = 0; i < kCopies; ++i)
+      weights.push_back(ops.prepare(*backend.device, {parts, DType::bf16}).value());
+    for (const std::int64_t m : {1, 4, 16, 64, 512}) {
+      const Buffer x = allocate_host(static_cast<std::size_t>(m * kCols) * 2).value();
+      const Buffer y = allocate_host(static_cast<std::size_t>(m * kRows) * 4).value();
+      const std::size_t count = m > 64 ? 2 : weights.size();
+      bench.report(fmt::format("matmul {} gate_up m={}", name(encoding), m),
+                   static_cast<double>(weights[0]->bytes() * count),
+                   2.0 * static_cast<double>(m * kRows * kCols) * static_cast<double>(count), [&] {
+                     for (std::size_t i = 0; i < count; ++i)
+                       ops.matmul(*backend.stream, {.x = x.view(DType::bf16, {m, kCols}),
+                                                    .w = *weights[i],
+                                                    .y = y.view(DType::f32, {m, kRows})});
                    });
     }
   }
@@ -302,8 +348,9 @@ int main(int argc, char** argv) {
   Machine machine(threads == 0 ? usable_processors() : threads);
   fmt::print("{}: reads {:.1f} GB/s, peak {:.0f} GFLOP/s\n", backend->device->name(),
              machine.bandwidth() / 1e9, machine.peak(isa) / 1e9);
-  const Bench bench{*backend, machine, isa};
+  const Bench bench{.backend = *backend, .machine = machine, .isa = isa};
   const std::string_view part = argc > 3 ? argv[3] : "";
+  if (part.empty() || part == "quantised") bench_quantised(bench);
   if (part.empty() || part == "matmul") bench_matmul(bench);
   if (part.empty() || part == "attention") bench_attention(bench);
   if (part.empty() || part == "rows") bench_rows(bench);

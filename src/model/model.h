@@ -24,6 +24,9 @@ enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
+  // int8 or int4: matrices are quantised while they are loaded (weights/quantize.h), embedding and output
+  // matrix in int8 in both cases. plain: they stay as they are.
+  Encoding quantization = Encoding::plain;
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
   int threads = 0;                        // that read and check; 0: as many as this process may use
   // Called after each matrix.

@@ -5,6 +5,7 @@
 #include "base/thread_pool.h"
 #include "model/cache_layout.h"
 #include "model/rope.h"
+#include "weights/quantize.h"
 
 namespace octavo {
 namespace {
@@ -49,7 +50,8 @@ StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::
 
 // Checks and prepares one matrix, then lets go of its pages.
 Result<WeightPtr> prepare_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
-                                 DType storage, DType activation, Backend& backend, ThreadPool& pool) {
+                                 DType storage, Encoding quantization, DType activation, Backend& backend,
+                                 ThreadPool& pool) {
   std::vector<std::vector<std::byte>> copies(parameter.parts.size());
   std::vector<MatrixPart> matrix;
   for (std::size_t i = 0; i < parameter.parts.size(); ++i) {
@@ -68,6 +70,12 @@ Result<WeightPtr> prepare_matrix(const Checkpoint& checkpoint, const MatrixParam
     for (const RowRange& range : parameter.order)
       matrix.push_back({.values = whole.rows(range.begin, range.count)});
   }
+  std::vector<QuantizedMatrix> quantized;
+  if (quantization != Encoding::plain)
+    for (MatrixPart& part : matrix) {
+      TRY(QuantizedMatrix made, quantize(part.values, quantization, pool));
+      part = quantized.emplace_back(std::move(made)).part;  // the codes stay where they are
+    }
   TRY(WeightPtr weight, backend.ops.prepare(*backend.device, {.parts = matrix, .activation = activation}));
   for (const Slot& slot : parameter.parts) checkpoint.release(*checkpoint.find(slot.name));
   return weight;
@@ -205,22 +213,25 @@ class Loader {
   }
 
   Result<> load_matrices() {
-    TRY_VOID(load_matrix(parameters_.embedding, model_.embedding));
-    TRY_VOID(load_matrix(parameters_.positions, model_.positions));
+    const Encoding layers = options_.quantization;
+    const Encoding ends = layers == Encoding::plain ? Encoding::plain : Encoding::int8;
+    TRY_VOID(load_matrix(parameters_.embedding, ends, model_.embedding));
+    TRY_VOID(load_matrix(parameters_.positions, Encoding::plain, model_.positions));
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       const LayerParameters& p = parameters_.layers[i];
       LayerWeights& w = model_.layers[i];
-      TRY_VOID(load_matrix(p.qkv.weight, w.qkv.weight));
-      TRY_VOID(load_matrix(p.out.weight, w.out.weight));
-      TRY_VOID(load_matrix(p.up.weight, w.up.weight));
-      TRY_VOID(load_matrix(p.down.weight, w.down.weight));
+      TRY_VOID(load_matrix(p.qkv.weight, layers, w.qkv.weight));
+      TRY_VOID(load_matrix(p.out.weight, layers, w.out.weight));
+      TRY_VOID(load_matrix(p.up.weight, layers, w.up.weight));
+      TRY_VOID(load_matrix(p.down.weight, layers, w.down.weight));
     }
-    return load_matrix(parameters_.lm_head, model_.own_lm_head);
+    return load_matrix(parameters_.lm_head, ends, model_.own_lm_head);
   }
 
-  Result<> load_matrix(const MatrixParameter& parameter, WeightPtr& weight) {
+  Result<> load_matrix(const MatrixParameter& parameter, Encoding quantization, WeightPtr& weight) {
     if (parameter.parts.empty()) return {};
-    TRY(weight, prepare_matrix(checkpoint_, parameter, storage_, model_.activation, backend_, pool_));
+    TRY(weight,
+        prepare_matrix(checkpoint_, parameter, storage_, quantization, model_.activation, backend_, pool_));
     CHECK(weight->activation() == model_.activation, "{} made of {}", name(weight->activation()),
           name(storage_));
     for (const Slot& slot : parameter.parts) bytes_done_ += checkpoint_.find(slot.name)->bytes.size();

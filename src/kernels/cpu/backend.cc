@@ -36,7 +36,7 @@ struct IsaChoice {
 std::vector<IsaChoice> isa_choices() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  std::string_view avx2, avx512, avx512_bf16;
+  std::string_view avx2, avx512;
   if (!__builtin_cpu_supports("f16c")) avx2 = "F16C";
   if (!__builtin_cpu_supports("fma")) avx2 = "FMA";
   if (!__builtin_cpu_supports("avx2")) avx2 = "AVX2";
@@ -45,10 +45,13 @@ std::vector<IsaChoice> isa_choices() {
   if (!__builtin_cpu_supports("avx512vl")) avx512 = "AVX512VL";
   if (!__builtin_cpu_supports("avx512bw")) avx512 = "AVX512BW";
   if (!__builtin_cpu_supports("avx512f")) avx512 = "AVX512F";
-  avx512_bf16 = avx512;
-  if (avx512.empty() && !__builtin_cpu_supports("avx512bf16")) avx512_bf16 = "AVX512_BF16";
+  std::string_view avx512_vnni = avx512;
+  if (avx512.empty() && !__builtin_cpu_supports("avx512vnni")) avx512_vnni = "AVX512_VNNI";
+  std::string_view avx512_bf16 = avx512_vnni;
+  if (avx512_vnni.empty() && !__builtin_cpu_supports("avx512bf16")) avx512_bf16 = "AVX512_BF16";
   return {{CpuIsa::avx2, &cpu::kAvx2Kernels, avx2},
           {CpuIsa::avx512, &cpu::kAvx512Kernels, avx512},
+          {CpuIsa::avx512_vnni, &cpu::kAvx512VnniKernels, avx512_vnni},
           {CpuIsa::avx512_bf16, &cpu::kAvx512Bf16Kernels, avx512_bf16}};
 #elif defined(__aarch64__)
   // Every ARMv8 processor has NEON.
@@ -80,7 +83,7 @@ Result<const cpu::IsaKernels*> choose(std::optional<CpuIsa> wanted) {
 }  // namespace
 
 std::string_view name(CpuIsa isa) {
-  constexpr std::string_view kNames[] = {"avx2", "avx512", "avx512_bf16", "neon", "neon_bf16"};
+  constexpr std::string_view kNames[] = {"avx2", "avx512", "avx512_vnni", "avx512_bf16", "neon", "neon_bf16"};
   return kNames[static_cast<int>(isa)];
 }
 

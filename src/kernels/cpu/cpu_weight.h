@@ -1,15 +1,25 @@
-// How the CPU backend lays out a matrix.
-//
-// Panels of `width` rows (two vectors of lanes) follow each other; in a panel, step after step, each step
-// holding one number (or a pair k, k + 1 of bf16) of every row of the panel. A product streams it from front
-// to back. Rows and columns that do not fill a panel or pair are zeros.
+// Matrices of the CPU backend, and how those of plain numbers lie in memory.
 #pragma once
 
+#include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/ops.h"
 
 namespace octavo::cpu {
 
+class CpuWeight : public Weight {
+ public:
+  using Weight::Weight;
+  virtual void multiply(CpuStream& stream, const MatmulArgs& args) const = 0;
+  // Columns [column, column + count) of one row as f32; at most kReadColumns, from an even column on.
+  virtual void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
+                    float* out) const = 0;
+};
+constexpr std::int64_t kReadColumns = 512;
+
+// Panels of `width` rows (two vectors of lanes) follow each other; in a panel, step after step, each step
+// holding one number (or a pair k, k + 1 of bf16) of every row of the panel. A product streams it from front
+// to back. Rows and columns that do not fill a panel or pair are zeros.
 struct PanelLayout {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -29,13 +39,16 @@ struct PanelLayout {
   }
 };
 
-class CpuWeight final : public Weight {
+class PanelWeight final : public CpuWeight {
  public:
-  CpuWeight(const PanelLayout& layout, Format format, DType activation, Buffer data)
-      : Weight(layout.rows, layout.cols, activation, data.bytes()),
+  PanelWeight(const PanelLayout& layout, Format format, DType activation, Buffer data)
+      : CpuWeight(layout.rows, layout.cols, activation, data.bytes()),
         layout_(layout),
         format_(format),
         data_(std::move(data)) {}
+  void multiply(CpuStream& stream, const MatmulArgs& args) const override;
+  void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
+            float* out) const override;
   const PanelLayout& layout() const { return layout_; }
   Format format() const { return format_; }
   const std::byte* data() const { return static_cast<const std::byte*>(data_.data()); }

@@ -1,7 +1,7 @@
 // What the CPU backend needs from one instruction set: a table of plain functions on plain memory.
 //
 // The table is filled once per instruction set, in a translation unit of its own (isa_avx2.cc ..) that is
-// compiled for it. Such a unit includes this header, kinds.h and intrinsics only: an inline function of a
+// compiled for it. Such a unit includes this header, its like and intrinsics only: an inline function of a
 // shared header, compiled there, could be the copy that the linker keeps for everybody, and then crash on a
 // lesser processor.
 #pragma once
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/quant_format.h"
 #include "kernels/kinds.h"
 
 namespace octavo::cpu {
@@ -48,6 +49,23 @@ struct TileArgs {
   std::int64_t ahead_vector_stride = 0;
 };
 using TileFunction = void (*)(const TileArgs&);
+
+// c[r][0 .. 2 lanes) (+)= the product of row r of x with the panel's rows, over `groups` groups of each
+// block.
+struct QuantTileArgs {
+  const std::byte* x;         // QuantX of the first row and group
+  std::int64_t x_row_stride;  // bytes
+  const std::byte* w;         // the first block
+  std::int64_t blocks;
+  std::int64_t block_bytes;
+  std::int64_t first_group;  // of each block
+  std::int64_t groups;
+  float* c;
+  std::int64_t c_stride;  // floats
+  bool accumulate;        // go on from what c holds
+};
+using QuantTileFunction = void (*)(const QuantTileArgs&);
+constexpr int kQuantRows = 6;  // most rows of x that one call takes
 
 struct NormRow {
   NormKind kind;
@@ -117,6 +135,7 @@ struct IsaKernels {
   int lanes;                             // f32 in a vector
   int tile_rows;                         // most rows of x that one tile call takes
   const TileFunction* tiles[kOperands];  // [operand][rows - 1]; nullptr without the instructions
+  const QuantTileFunction (*quant_tiles)[kQuantRows];  // [QuantKind][rows - 1]
 
   // x -> f32 and back; bias may be nullptr.
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
@@ -135,6 +154,7 @@ struct IsaKernels {
 
 extern const IsaKernels kAvx2Kernels;
 extern const IsaKernels kAvx512Kernels;
+extern const IsaKernels kAvx512VnniKernels;
 extern const IsaKernels kAvx512Bf16Kernels;
 extern const IsaKernels kNeonKernels;
 extern const IsaKernels kNeonBf16Kernels;

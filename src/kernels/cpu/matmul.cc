@@ -35,7 +35,7 @@ struct TiledX {
 
 struct Product {
   const MatmulArgs& args;
-  const CpuWeight& w;
+  const PanelWeight& w;
   const IsaKernels& kernels;
   bool dot;
   std::int64_t units;  // 4-byte units of a row of x: f32, or pairs of bf16
@@ -109,8 +109,8 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
 }
 
 // Tiles [first_tile, last_tile) times panels [first_panel, last_panel).
-void multiply(const Product& product, const TiledX& x, std::int64_t first_row, std::int64_t first_tile,
-              std::int64_t last_tile, std::int64_t first_panel, std::int64_t last_panel) {
+void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_row, std::int64_t first_tile,
+                   std::int64_t last_tile, std::int64_t first_panel, std::int64_t last_panel) {
   alignas(64) float c[kUnitRows * kUnitColumns];
   const PanelLayout& layout = product.w.layout();
   const std::int64_t width = layout.width;
@@ -159,14 +159,16 @@ void multiply(const Product& product, const TiledX& x, std::int64_t first_row, s
 }  // namespace
 
 void matmul(Stream& stream, const MatmulArgs& args) {
-  CpuStream& cpu = cpu_stream(stream);
+  static_cast<const CpuWeight&>(args.w).multiply(cpu_stream(stream), args);
+}
+
+void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args) const {
   ThreadPool& pool = cpu.pool();
-  const auto& w = static_cast<const CpuWeight&>(args.w);
-  const bool dot = w.format() == Format::bf16 && w.activation() == DType::bf16 &&
+  const bool dot = format() == Format::bf16 && activation() == DType::bf16 &&
                    cpu.kernels().tiles[static_cast<int>(Operand::bf16_dot)] != nullptr;
-  const PanelLayout& layout = w.layout();
-  const Product product{args, w, cpu.kernels(), dot, dot ? layout.steps() : layout.steps() * layout.unit};
-  std::byte* scratch = cpu.shared(matmul_scratch_bytes(layout.cols));
+  const Product product{args, *this, cpu.kernels(), dot,
+                        dot ? layout_.steps() : layout_.steps() * layout_.unit};
+  std::byte* scratch = cpu.shared(matmul_scratch_bytes(layout_.cols));
 
   const std::int64_t m = args.y.size(0);
   for (std::int64_t first_row = 0; first_row < m; first_row += kMatmulRows) {
@@ -175,16 +177,16 @@ void matmul(Stream& stream, const MatmulArgs& args) {
     const std::int64_t row_blocks = (x.tiles() + tiles_per_unit - 1) / tiles_per_unit;
     const std::int64_t wanted = kUnitsPerThread * pool.size();
     const std::int64_t panels_per_unit =
-        std::clamp<std::int64_t>(layout.panels() * row_blocks / wanted, 1, kUnitColumns / layout.width);
-    const std::int64_t panel_blocks = (layout.panels() + panels_per_unit - 1) / panels_per_unit;
+        std::clamp<std::int64_t>(layout_.panels() * row_blocks / wanted, 1, kUnitColumns / layout_.width);
+    const std::int64_t panel_blocks = (layout_.panels() + panels_per_unit - 1) / panels_per_unit;
     const std::int64_t units = row_blocks * panel_blocks;
-    const std::int64_t grain = x.rows * layout.rows * layout.cols < kWorthSharing ? units : 1;
+    const std::int64_t grain = x.rows * layout_.rows * layout_.cols < kWorthSharing ? units : 1;
     pool.for_ranges(units, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t unit = begin; unit < end; ++unit) {
         const std::int64_t tile = unit % row_blocks * tiles_per_unit;
         const std::int64_t panel = unit / row_blocks * panels_per_unit;
-        multiply(product, x, first_row, tile, std::min(tile + tiles_per_unit, x.tiles()), panel,
-                 std::min(panel + panels_per_unit, layout.panels()));
+        multiply_unit(product, x, first_row, tile, std::min(tile + tiles_per_unit, x.tiles()), panel,
+                      std::min(panel + panels_per_unit, layout_.panels()));
       }
     });
   }

@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/quant_weight.h"
 
 namespace octavo::cpu {
 namespace {
@@ -56,8 +57,29 @@ Format format_of(DType type) {
   }
 }
 
+void PanelWeight::read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
+                       float* out) const {
+  const std::int64_t step_part = layout_.unit * layout_.element_bytes;
+  alignas(64) std::byte part[kReadColumns * 4];
+  const std::byte* from = data() + layout_.offset(row, column);
+  for (std::int64_t i = 0; i * layout_.unit < count; ++i)
+    std::memcpy(part + i * step_part, from + i * layout_.step_bytes(), static_cast<std::size_t>(step_part));
+  kernels.widen(part, format_, out, count);
+}
+
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   CHECK(!source.parts.empty());
+  std::size_t plain = 0;
+  for (const MatrixPart& part : source.parts) {
+    CHECK(part.values.rank == 2 && part.cols() == source.parts[0].cols(),
+          "parts of a matrix must have as many columns");
+    if (part.encoding == Encoding::fp8)
+      return failure(ErrorCode::unsupported, "a matrix in {}", name(part.encoding));
+    plain += part.encoding == Encoding::plain ? 1 : 0;
+  }
+  if (plain == 0) return prepare_quantised(static_cast<CpuDevice&>(device), source);
+  if (plain < source.parts.size())
+    return failure(ErrorCode::unsupported, "a fused matrix of both quantised and plain parts");
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
   const DType dtype = source.parts[0].values.dtype;
   PanelLayout layout{.cols = source.parts[0].cols(),
@@ -65,9 +87,6 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
                      .unit = dtype == DType::bf16 ? 2 : 1,
                      .element_bytes = static_cast<std::int64_t>(size_of(dtype))};
   for (const MatrixPart& part : source.parts) {
-    CHECK(part.values.rank == 2 && part.cols() == layout.cols, "parts of a matrix must have as many columns");
-    if (part.encoding != Encoding::plain)
-      return failure(ErrorCode::unsupported, "a matrix in {}", name(part.encoding));
     if (part.values.dtype != dtype)
       return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(dtype),
                      name(part.values.dtype));
@@ -86,8 +105,8 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
     }
   });
   const bool in_bf16 = dtype == DType::bf16 && source.activation == DType::bf16;
-  return std::make_unique<const CpuWeight>(layout, format_of(dtype), in_bf16 ? DType::bf16 : DType::f32,
-                                           std::move(data));
+  return std::make_unique<const PanelWeight>(layout, format_of(dtype), in_bf16 ? DType::bf16 : DType::f32,
+                                             std::move(data));
 }
 
 }  // namespace octavo::cpu

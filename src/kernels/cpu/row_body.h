@@ -28,7 +28,8 @@ void widen_packed(const void* x, Packed format, void* bf16, std::int64_t n) {
   if (format == Packed::e4m3) {
     for (std::int64_t i = 0; i < n; i += S::kLanes) S::store_bf16(to + 2 * i, S::load_e4m3(from + i));
   } else {
-    for (std::int64_t i = 0; i < n; i += S::kLanes) S::store_bf16(to + 2 * i, S::load_i8(from + i));
+    for (std::int64_t i = 0; i < n; i += S::kLanes)
+      S::store_bf16(to + 2 * i, S::floats(S::load_i8(from + i)));
   }
 }
 

@@ -25,21 +25,6 @@ std::byte* row_address(const View& view, std::int64_t row) {
          row * view.stride[0] * static_cast<std::int64_t>(size_of(view.dtype));
 }
 
-constexpr std::int64_t kUnpackColumns = 512;
-
-// Columns [column, column + count) of one row of a matrix, out of its panel; at most kUnpackColumns, from an
-// even column on.
-void unpack(const CpuWeight& table, std::int64_t row, std::int64_t column, std::int64_t count,
-            const IsaKernels& kernels, float* out) {
-  const PanelLayout& layout = table.layout();
-  const std::int64_t step_part = layout.unit * layout.element_bytes;
-  alignas(64) std::byte part[kUnpackColumns * 4];
-  const std::byte* from = table.data() + layout.offset(row, column);
-  for (std::int64_t i = 0; i * layout.unit < count; ++i)
-    std::memcpy(part + i * step_part, from + i * layout.step_bytes(), static_cast<std::size_t>(step_part));
-  kernels.widen(part, table.format(), out, count);
-}
-
 NormRow norm_row(const Norm& norm) {
   if (norm.kind == NormKind::none) return {NormKind::none, 0, nullptr, nullptr};
   return {norm.kind, norm.eps, norm.weight.as<float>(), norm.bias ? norm.bias.as<float>() : nullptr};
@@ -55,14 +40,14 @@ void embed(Stream& stream, const EmbedArgs& args) {
   const auto& table = static_cast<const CpuWeight&>(args.table);
   const auto* positions = static_cast<const CpuWeight*>(args.position_table);
   for_rows(stream, args.out.size(0), dim, [&](std::int64_t i) {
-    for (std::int64_t column = 0; column < dim; column += kUnpackColumns) {
-      const std::int64_t count = std::min(kUnpackColumns, dim - column);
+    for (std::int64_t column = 0; column < dim; column += kReadColumns) {
+      const std::int64_t count = std::min(kReadColumns, dim - column);
       float* out = args.out.row<float>(i) + column;
-      unpack(table, args.ids.as<std::int32_t>()[i], column, count, kernels, out);
+      table.read(args.ids.as<std::int32_t>()[i], column, count, kernels, out);
       if (args.scale != 1) kernels.scale_logits(out, args.scale, 0, count);
       if (positions == nullptr) continue;
-      alignas(64) float learned[kUnpackColumns];
-      unpack(*positions, args.positions.as<std::int32_t>()[i], column, count, kernels, learned);
+      alignas(64) float learned[kReadColumns];
+      positions->read(args.positions.as<std::int32_t>()[i], column, count, kernels, learned);
       kernels.narrow(out, learned, Format::f32, out, count);
     }
   });

@@ -15,6 +15,7 @@ struct Avx2 {
   static constexpr bool kDot = false;
   using F = __m256;
   using Pairs = __m256i;  // pairs of bf16
+  using Ints = __m256i;   // 32 bits, or four bytes, a lane
   using Mask = __m256;
 
   static F zero() { return _mm256_setzero_ps(); }
@@ -24,7 +25,6 @@ struct Avx2 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half_of(p)), 16));
   }
   static F load_f16(const void* p) { return _mm256_cvtph_ps(half_of(p)); }
-  static F load_i8(const void* p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(quarter_of(p))); }
   static F load_e4m3(const void* p) {
     const __m256i bits = _mm256_cvtepu8_epi32(quarter_of(p));
     const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
@@ -82,6 +82,33 @@ struct Avx2 {
     return _mm256_castsi256_ps(_mm256_and_si256(from, to));
   }
   static F select(Mask mask, F yes, F no) { return _mm256_blendv_ps(no, yes, mask); }
+
+  static Ints set_int(int x) { return _mm256_set1_epi32(x); }
+  static Ints load_ints(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+  static Ints load_u8(const void* p) { return _mm256_cvtepu8_epi32(quarter_of(p)); }
+  static Ints load_i8(const void* p) { return _mm256_cvtepi8_epi32(quarter_of(p)); }
+  static F floats(Ints x) { return _mm256_cvtepi32_ps(x); }
+  // (byte >> kShift) & kMask of every byte; a negative shift goes left. No bit of a neighbour may meet the
+  // mask.
+  template <int kShift, int kMask>
+  static Ints bits(Ints x) {
+    if constexpr (kShift > 0) x = _mm256_srli_epi16(x, kShift);
+    if constexpr (kShift < 0) x = _mm256_slli_epi16(x, -kShift);
+    return _mm256_and_si256(x, _mm256_set1_epi8(kMask));
+  }
+  static Ints join(Ints a, Ints b) { return _mm256_or_si256(a, b); }
+  // table[byte] of every byte below 16.
+  static Ints lookup(Ints x, const void* table) {
+    return _mm256_shuffle_epi8(
+        _mm256_broadcastsi128_si256(_mm_load_si128(static_cast<const __m128i*>(table))), x);
+  }
+  // sum + the products of four unsigned with four signed bytes, exactly.
+  static Ints dot_quads(Ints sum, Ints a, Ints b) {
+    const Ints even = _mm256_madd_epi16(_mm256_and_si256(a, _mm256_set1_epi16(0xff)),
+                                        _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
+    const Ints odd = _mm256_madd_epi16(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8));
+    return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+  }
 
   static float sum(F x) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));

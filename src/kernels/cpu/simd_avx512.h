@@ -15,6 +15,7 @@ struct Avx512 {
   static constexpr bool kDot = false;
   using F = __m512;
   using Pairs = __m512i;  // pairs of bf16
+  using Ints = __m512i;   // 32 bits, or four bytes, a lane
   using Mask = __mmask16;
 
   static F zero() { return _mm512_setzero_ps(); }
@@ -24,7 +25,6 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half_of(p)), 16));
   }
   static F load_f16(const void* p) { return _mm512_cvtph_ps(half_of(p)); }
-  static F load_i8(const void* p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(quarter_of(p))); }
   static F load_e4m3(const void* p) {
     const __m512i bits = _mm512_cvtepu8_epi32(quarter_of(p));
     const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7f));
@@ -76,6 +76,32 @@ struct Avx512 {
     return static_cast<Mask>(lanes_below(end) & ~lanes_below(begin));
   }
   static F select(Mask mask, F yes, F no) { return _mm512_mask_mov_ps(no, mask, yes); }
+
+  static Ints set_int(int x) { return _mm512_set1_epi32(x); }
+  static Ints load_ints(const void* p) { return _mm512_loadu_si512(p); }
+  static Ints load_u8(const void* p) { return _mm512_cvtepu8_epi32(quarter_of(p)); }
+  static Ints load_i8(const void* p) { return _mm512_cvtepi8_epi32(quarter_of(p)); }
+  static F floats(Ints x) { return _mm512_cvtepi32_ps(x); }
+  // (byte >> kShift) & kMask of every byte; a negative shift goes left. No bit of a neighbour may meet the
+  // mask.
+  template <int kShift, int kMask>
+  static Ints bits(Ints x) {
+    if constexpr (kShift > 0) x = _mm512_srli_epi16(x, kShift);
+    if constexpr (kShift < 0) x = _mm512_slli_epi16(x, -kShift);
+    return _mm512_and_si512(x, _mm512_set1_epi8(kMask));
+  }
+  static Ints join(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+  // table[byte] of every byte below 16.
+  static Ints lookup(Ints x, const void* table) {
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_load_si128(static_cast<const __m128i*>(table))), x);
+  }
+  // sum + the products of four unsigned with four signed bytes, exactly.
+  static Ints dot_quads(Ints sum, Ints a, Ints b) {
+    const Ints even = _mm512_madd_epi16(_mm512_and_si512(a, _mm512_set1_epi16(0xff)),
+                                        _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8));
+    const Ints odd = _mm512_madd_epi16(_mm512_srli_epi16(a, 8), _mm512_srai_epi16(b, 8));
+    return _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
+  }
 
   static float sum(F x) { return _mm512_reduce_add_ps(x); }
   static float maximum(F x) { return _mm512_reduce_max_ps(x); }

@@ -1,12 +1,12 @@
-// AVX-512 with dot products of bf16 pairs.
+// AVX-512 with dot products of bytes and of bf16 pairs.
 #pragma once
 
-#include "kernels/cpu/simd_avx512.h"
+#include "kernels/cpu/simd_avx512_vnni.h"
 
 namespace octavo::cpu {
 namespace {  // each translation unit has its own, compiled for its own instruction set
 
-struct Avx512Bf16 : Avx512 {
+struct Avx512Bf16 : Avx512Vnni {
   static constexpr bool kDot = true;
 
   static void store_bf16(void* p, F x) {

@@ -15,6 +15,7 @@ struct Neon {
   static constexpr bool kDot = false;
   using F = float32x4x2_t;
   using Pairs = uint32x4x2_t;  // pairs of bf16
+  using Ints = uint32x4x2_t;   // 32 bits, or four bytes, a lane
   using Mask = uint32x4x2_t;
 
   static F zero() { return set(0); }
@@ -25,15 +26,11 @@ struct Neon {
   }
   static F load_bf16(const void* p) {
     const uint16x8_t halves = vld1q_u16(static_cast<const std::uint16_t*>(p));
-    return floats({{vshll_n_u16(vget_low_u16(halves), 16), vshll_n_u16(vget_high_u16(halves), 16)}});
+    return as_floats({{vshll_n_u16(vget_low_u16(halves), 16), vshll_n_u16(vget_high_u16(halves), 16)}});
   }
   static F load_f16(const void* p) {
     const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(static_cast<const std::uint16_t*>(p)));
     return {{vcvt_f32_f16(vget_low_f16(halves)), vcvt_f32_f16(vget_high_f16(halves))}};
-  }
-  static F load_i8(const void* p) {
-    const int16x8_t wide = vmovl_s8(vld1_s8(static_cast<const std::int8_t*>(p)));
-    return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(wide)))}};
   }
   static F load_e4m3(const void* p) {
     const uint16x8_t wide = vmovl_u8(vld1_u8(static_cast<const std::uint8_t*>(p)));
@@ -56,10 +53,10 @@ struct Neon {
     const auto* from = static_cast<const std::uint32_t*>(p);
     return {{vld1q_u32(from), vld1q_u32(from + 4)}};
   }
-  static F low(Pairs x) { return floats({{vshlq_n_u32(x.val[0], 16), vshlq_n_u32(x.val[1], 16)}}); }
+  static F low(Pairs x) { return as_floats({{vshlq_n_u32(x.val[0], 16), vshlq_n_u32(x.val[1], 16)}}); }
   static F high(Pairs x) {
     const uint32x4_t upper = vdupq_n_u32(0xffff0000);
-    return floats({{vandq_u32(x.val[0], upper), vandq_u32(x.val[1], upper)}});
+    return as_floats({{vandq_u32(x.val[0], upper), vandq_u32(x.val[1], upper)}});
   }
 
   static F add(F a, F b) { return {{vaddq_f32(a.val[0], b.val[0]), vaddq_f32(a.val[1], b.val[1])}}; }
@@ -94,6 +91,50 @@ struct Neon {
     return {{vbslq_f32(mask.val[0], yes.val[0], no.val[0]), vbslq_f32(mask.val[1], yes.val[1], no.val[1])}};
   }
 
+  static Ints set_int(int x) {
+    const uint32x4_t all = vreinterpretq_u32_s32(vdupq_n_s32(x));
+    return {{all, all}};
+  }
+  static Ints load_ints(const void* p) { return load_pairs(p); }
+  static Ints load_u8(const void* p) {
+    const uint16x8_t x = vmovl_u8(vld1_u8(static_cast<const std::uint8_t*>(p)));
+    return {{vmovl_u16(vget_low_u16(x)), vmovl_u16(vget_high_u16(x))}};
+  }
+  static Ints load_i8(const void* p) {
+    const int16x8_t x = vmovl_s8(vld1_s8(static_cast<const std::int8_t*>(p)));
+    return {{vreinterpretq_u32_s32(vmovl_s16(vget_low_s16(x))),
+             vreinterpretq_u32_s32(vmovl_s16(vget_high_s16(x)))}};
+  }
+  static F floats(Ints x) {
+    return {{vcvtq_f32_s32(vreinterpretq_s32_u32(x.val[0])), vcvtq_f32_s32(vreinterpretq_s32_u32(x.val[1]))}};
+  }
+  // (byte >> kShift) & kMask of every byte; a negative shift goes left. No bit of a neighbour may meet the
+  // mask.
+  template <int kShift, int kMask>
+  static Ints bits(Ints x) {
+    const uint32x4_t mask = vreinterpretq_u32_u8(vdupq_n_u8(kMask));
+    for (uint32x4_t& half : x.val) {
+      if constexpr (kShift > 0) half = vshrq_n_u32(half, kShift);
+      if constexpr (kShift < 0) half = vshlq_n_u32(half, -kShift);
+      half = vandq_u32(half, mask);
+    }
+    return x;
+  }
+  static Ints join(Ints a, Ints b) {
+    return {{vorrq_u32(a.val[0], b.val[0]), vorrq_u32(a.val[1], b.val[1])}};
+  }
+  // table[byte] of every byte below 16.
+  static Ints lookup(Ints x, const void* table) {
+    const uint8x16_t values = vld1q_u8(static_cast<const std::uint8_t*>(table));
+    for (uint32x4_t& half : x.val)
+      half = vreinterpretq_u32_u8(vqtbl1q_u8(values, vreinterpretq_u8_u32(half)));
+    return x;
+  }
+  // sum + the products of four unsigned with four signed bytes, exactly.
+  static Ints dot_quads(Ints sum, Ints a, Ints b) {
+    return {{dot_quads(sum.val[0], a.val[0], b.val[0]), dot_quads(sum.val[1], a.val[1], b.val[1])}};
+  }
+
   static float sum(F x) { return vaddvq_f32(vaddq_f32(x.val[0], x.val[1])); }
   static float maximum(F x) { return vmaxvq_f32(vmaxq_f32(x.val[0], x.val[1])); }
 
@@ -106,7 +147,20 @@ struct Neon {
     const uint32x4_t nan = vceqq_u32(magnitude, vdupq_n_u32(0x7f));
     return vreinterpretq_f32_u32(vorrq_u32(vorrq_u32(vreinterpretq_u32_f32(value), nan), sign));
   }
-  static F floats(uint32x4x2_t bits) {
+  static uint32x4_t dot_quads(uint32x4_t sum, uint32x4_t a, uint32x4_t b) {
+    const uint8x16_t u = vreinterpretq_u8_u32(a);
+    const int8x16_t s = vreinterpretq_s8_u32(b);
+    const auto products = [](uint8x8_t x, int8x8_t y) {
+      const int16x8_t wide = vreinterpretq_s16_u16(vmovl_u8(x));
+      const int16x8_t other = vmovl_s8(y);
+      return vpaddq_s32(vmull_s16(vget_low_s16(wide), vget_low_s16(other)),
+                        vmull_s16(vget_high_s16(wide), vget_high_s16(other)));
+    };
+    const int32x4_t quads =
+        vpaddq_s32(products(vget_low_u8(u), vget_low_s8(s)), products(vget_high_u8(u), vget_high_s8(s)));
+    return vaddq_u32(sum, vreinterpretq_u32_s32(quads));
+  }
+  static F as_floats(uint32x4x2_t bits) {
     return {{vreinterpretq_f32_u32(bits.val[0]), vreinterpretq_f32_u32(bits.val[1])}};
   }
   // To bf16: to nearest, ties to even; NaN stays NaN.

@@ -7,15 +7,14 @@
 
 namespace octavo::reference {
 
-// Row-major, in the format of the source.
+// Row-major f32, which holds the numbers of every encoding exactly.
 class ReferenceWeight final : public Weight {
  public:
-  ReferenceWeight(std::int64_t rows, std::int64_t cols, DType activation, DType format, Buffer data)
-      : Weight(rows, cols, activation, data.bytes()), format_(format), data_(std::move(data)) {}
-  View view() const { return data_.view(format_, {rows(), cols()}); }
+  ReferenceWeight(std::int64_t rows, std::int64_t cols, DType activation, Buffer data)
+      : Weight(rows, cols, activation, data.bytes()), data_(std::move(data)) {}
+  View view() const { return data_.view(DType::f32, {rows(), cols()}); }
 
  private:
-  DType format_;
   Buffer data_;
 };
 

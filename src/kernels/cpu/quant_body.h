@@ -1,0 +1,186 @@
+// The integer product micro-kernel, for any instruction set S and quantised format.
+//
+// For each group of 32 columns (or each half, where the weights' scales change) codes meet in exact integer
+// sums, and these join the f32 sums in the order of the columns: the result is the same for any batch and
+// instruction set.
+#pragma once
+
+#include <utility>
+
+#include "kernels/cpu/vector_math.h"
+
+namespace octavo::cpu {
+namespace {
+
+// kIq4Values of tensor/dequantize.h.
+alignas(16) constexpr std::uint8_t kIq4Table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                    129, 141, 153, 166, 181, 197, 217, 241};
+
+template <class S>
+using Ints = typename S::Ints;
+
+template <class S>
+struct GroupScales {
+  F<S> scale[2];
+  F<S> min[2];
+};
+
+template <class S, int kKind>
+struct Quant {
+  static constexpr QuantFormat kFormat = kQuantFormats[kKind];
+  static constexpr QuantScales kScales = kFormat.scales;
+  static constexpr int kWidth = 2 * S::kLanes;
+  static constexpr bool kTwoLevels = kScales == QuantScales::bytes || kScales == QuantScales::bytes_min ||
+                                     kScales == QuantScales::nibbles_min;
+  static constexpr bool kHasMin =
+      kScales != QuantScales::f16 && kScales != QuantScales::bytes && kScales != QuantScales::f32;
+  static constexpr bool kWide = kScales == QuantScales::f32 || kScales == QuantScales::f32_zero;
+  static constexpr int kPlane = 4 * kWidth;  // bytes for each bit
+  static constexpr int kSubBytes =
+      kTwoLevels ? kWidth * kFormat.subs * (kScales == QuantScales::bytes_min ? 2 : 1) : 0;
+  static constexpr int kHeaderBytes = kWidth * ((kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
+                                                                   : kHasMin                        ? 2
+                                                                                                    : 0));
+  static constexpr int kGroupBytes = kSubBytes + kPlane * (kFormat.low_bits + kFormat.high_bits);
+
+  static GroupScales<S> header(const std::byte* p) {
+    GroupScales<S> h{};
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) {
+      const int lane = v * S::kLanes;
+      h.scale[v] = kWide ? S::load_f32(p + lane * 4) : S::load_f16(p + lane * 2);
+      if constexpr (kScales == QuantScales::f32_zero)
+        h.min[v] = S::mul(h.scale[v], S::floats(S::load_u8(p + kWidth * 4 + lane)));
+      else if constexpr (kHasMin)
+        h.min[v] = S::load_f16(p + kWidth * 2 + lane * 2);
+    }
+    return h;
+  }
+
+  // Scales of one part of a group.
+  static GroupScales<S> scales(const GroupScales<S>& header, const std::byte* group, int sub) {
+    if constexpr (!kTwoLevels) return header;
+    GroupScales<S> s{};
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) {
+      const std::byte* p = group + sub * kWidth + v * S::kLanes;
+      if constexpr (kScales == QuantScales::bytes) {
+        s.scale[v] = S::mul(header.scale[v], S::floats(S::load_i8(p)));
+      } else if constexpr (kScales == QuantScales::bytes_min) {
+        s.scale[v] = S::mul(header.scale[v], S::floats(S::load_u8(p)));
+        s.min[v] = S::mul(header.min[v], S::floats(S::load_u8(p + kFormat.subs * kWidth)));
+      } else {
+        const Ints<S> both = S::load_u8(p);
+        s.scale[v] = S::mul(header.scale[v], S::floats(S::template bits<0, 15>(both)));
+        s.min[v] = S::mul(header.min[v], S::floats(S::template bits<4, 15>(both)));
+      }
+    }
+    return s;
+  }
+
+  // Four codes a lane: columns 4 step .. 4 step + 3 of one vector of rows.
+  template <int kStep>
+  static Ints<S> codes(const std::byte* planes) {
+    constexpr int kLow = kFormat.low_bits, kHigh = kFormat.high_bits;
+    Ints<S> low = S::load_ints(planes + kStep * kLow / 8 * kPlane);
+    if constexpr (kLow < 8) low = S::template bits<kStep * kLow % 8, (1 << kLow) - 1>(low);
+    if constexpr (kHigh > 0) {
+      const Ints<S> high = S::load_ints(planes + (kLow + kStep * kHigh / 8) * kPlane);
+      low = S::join(low, S::template bits<kStep * kHigh % 8 - kLow, ((1 << kHigh) - 1) << kLow>(high));
+    }
+    if constexpr (kFormat.table) low = S::lookup(low, kIq4Table);
+    return low;
+  }
+
+  template <int kRows, int kStep>
+  static void step(const std::byte* planes, const std::byte* const* x, std::int64_t row_stride,
+                   Ints<S> (&sums)[kRows][2]) {
+    const Ints<S> w0 = codes<kStep>(planes);
+    const Ints<S> w1 = codes<kStep>(planes + kPlane / 2);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      int quad;
+      __builtin_memcpy(&quad, x[r / 3] + (r % 3) * row_stride + 4 * kStep, sizeof quad);
+      const Ints<S> b = S::set_int(quad);
+      sums[r][0] = S::dot_quads(sums[r][0], w0, b);
+      sums[r][1] = S::dot_quads(sums[r][1], w1, b);
+    }
+  }
+
+  // Part kSub of the group's columns.
+  template <int kRows, int kSub, int... kSteps>
+  static void part(const GroupScales<S>& header, const std::byte* group, const std::byte* const* x,
+                   std::int64_t row_stride, F<S> (&c)[kRows][2], std::integer_sequence<int, kSteps...>) {
+    constexpr int kSum = kFormat.subs == 1 ? 2 : kSub;
+    const auto at = [&](int r) { return reinterpret_cast<const QuantX*>(x[r / 3] + (r % 3) * row_stride); };
+    Ints<S> sums[kRows][2];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r)
+      sums[r][0] = sums[r][1] = S::set_int(kFormat.zero == 0 ? 0 : -kFormat.zero * at(r)->sums[kSum]);
+    (step<kRows, kSub* static_cast<int>(sizeof...(kSteps)) + kSteps>(group + kSubBytes, x, row_stride, sums),
+     ...);
+    const GroupScales<S> w = scales(header, group, kSub);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const F<S> scale = S::set(at(r)->scale);
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v) {
+        c[r][v] = S::fma(S::floats(sums[r][v]), S::mul(w.scale[v], scale), c[r][v]);
+        if constexpr (kHasMin) c[r][v] = S::fma(w.min[v], S::set(at(r)->minus_sums[kSum]), c[r][v]);
+      }
+    }
+  }
+
+  template <int kRows>
+  static void tile(const QuantTileArgs& args) {
+    F<S> c[kRows][2];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
+      c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
+    }
+    constexpr int kPointers = (kRows + 2) / 3;
+    const std::byte* x[kPointers];
+#pragma GCC unroll 4
+    for (int i = 0; i < kPointers; ++i) x[i] = args.x + 3 * i * args.x_row_stride;
+    const std::byte* block = args.w;
+    for (std::int64_t b = 0; b < args.blocks; ++b, block += args.block_bytes) {
+      const GroupScales<S> h = header(block);
+      const std::byte* group = block + kHeaderBytes + args.first_group * kGroupBytes;
+      for (std::int64_t g = 0; g < args.groups; ++g, group += kGroupBytes) {
+        if constexpr (kFormat.subs == 1) {
+          part<kRows, 0>(h, group, x, args.x_row_stride, c, std::make_integer_sequence<int, 8>{});
+        } else {
+          part<kRows, 0>(h, group, x, args.x_row_stride, c, std::make_integer_sequence<int, 4>{});
+          part<kRows, 1>(h, group, x, args.x_row_stride, c, std::make_integer_sequence<int, 4>{});
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < kPointers; ++i) x[i] += sizeof(QuantX);
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      S::store_f32(args.c + r * args.c_stride, c[r][0]);
+      S::store_f32(args.c + r * args.c_stride + S::kLanes, c[r][1]);
+    }
+  }
+};
+
+struct QuantTiles {
+  QuantTileFunction functions[kQuantKinds][kQuantRows];
+};
+
+template <class S, int kKind, int... r>
+constexpr void fill_quant_rows(QuantTiles& tiles, std::integer_sequence<int, r...>) {
+  ((tiles.functions[kKind][r] = Quant<S, kKind>::template tile<r + 1>), ...);
+}
+
+template <class S, int... kind>
+constexpr QuantTiles quant_tiles(std::integer_sequence<int, kind...>) {
+  QuantTiles tiles{};
+  (fill_quant_rows<S, kind>(tiles, std::make_integer_sequence<int, kQuantRows>{}), ...);
+  return tiles;
+}
+
+}  // namespace
+}  // namespace octavo::cpu

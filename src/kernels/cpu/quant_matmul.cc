@@ -1,0 +1,168 @@
+// y = x W^T + bias with W quantised: x is quantised too, once, and the sums are those of integers.
+//
+// A row of x becomes codes of 8 bits, a scale for each 32 columns. Blocking is as in matmul.cc, and changes
+// nothing but speed here too.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/cpu/quant_weight.h"
+
+namespace octavo::cpu {
+namespace {
+
+constexpr std::int64_t kRows = 384;          // rows of x quantised and multiplied at a time
+constexpr std::int64_t kUnitRows = 192;      // rows of x of a unit of work
+constexpr std::int64_t kUnitColumns = 256;   // outputs of a unit
+constexpr std::int64_t kStretchGroups = 32;  // of one row: what passes through the first-level cache
+constexpr std::int64_t kUnitsPerThread = 16;
+constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
+
+// Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
+// cache.
+std::int64_t x_stride(std::int64_t cols) {
+  return ((cols + kQuantGroup - 1) / kQuantGroup + 1) * static_cast<std::int64_t>(sizeof(QuantX));
+}
+
+// Codes are x / scale rounded to nearest, scale the largest magnitude / 127; a group without a number of at
+// least 2^-100 is all zeros, one with a NaN or infinity all NaN.
+void quantise(const float* x, QuantX& out) {
+  std::int32_t largest_bits = 0;
+  for (int i = 0; i < kQuantGroup; ++i)
+    largest_bits = std::max(largest_bits, std::bit_cast<std::int32_t>(x[i]) & 0x7fffffff);
+  const auto largest = std::bit_cast<float>(largest_bits);
+  out = {};
+  if (largest_bits >= 0x7f800000) {
+    out.scale = std::numeric_limits<float>::quiet_NaN();
+    return;
+  }
+  if (largest < 0x1p-100f) return;
+  out.scale = largest / 127;
+  const float inverse = 127 / largest;
+  constexpr float kRounder = 0x1.8p23f;  // its last place is 1
+  std::int32_t codes[kQuantGroup];
+  for (int i = 0; i < kQuantGroup; ++i)
+    codes[i] = std::bit_cast<std::int32_t>(x[i] * inverse + kRounder) - std::bit_cast<std::int32_t>(kRounder);
+  for (int i = 0; i < kQuantGroup; ++i) out.codes[i] = static_cast<std::int8_t>(codes[i]);
+  for (int i = 0; i < kQuantGroup; ++i) out.sums[i / (kQuantGroup / 2)] += codes[i];
+  out.sums[2] = out.sums[0] + out.sums[1];
+  for (int i = 0; i < 3; ++i) out.minus_sums[i] = -out.scale * static_cast<float>(out.sums[i]);
+}
+
+void quantise_row(const IsaKernels& kernels, const View& x, std::int64_t row, std::byte* out) {
+  const std::int64_t cols = x.size(1);
+  const auto element = static_cast<std::int64_t>(size_of(x.dtype));
+  const std::byte* from = static_cast<const std::byte*>(x.data) + row * x.stride[0] * element;
+  constexpr std::int64_t kAtOnce = 8 * kQuantGroup;
+  auto* group = reinterpret_cast<QuantX*>(out);
+  for (std::int64_t column = 0; column < cols; column += kAtOnce) {
+    alignas(64) float numbers[kAtOnce];
+    const std::int64_t count = std::min(kAtOnce, cols - column);
+    kernels.widen(from + column * element, format_of(x.dtype), numbers, count);
+    const std::int64_t whole = (count + kQuantGroup - 1) / kQuantGroup * kQuantGroup;
+    std::fill(numbers + count, numbers + whole, 0.0f);
+    for (std::int64_t i = 0; i < whole; i += kQuantGroup) quantise(numbers + i, *group++);
+  }
+}
+
+struct QuantisedRows {
+  const std::byte* data;
+  std::int64_t stride;
+  std::int64_t first;  // row of the product
+  std::int64_t rows;
+  std::int64_t tile_rows;
+};
+
+// Rows [begin, end) of x times panels [first_panel, last_panel) of a band.
+void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
+                   const QuantisedRows& x, std::int64_t begin, std::int64_t end, std::int64_t first_panel,
+                   std::int64_t last_panel) {
+  alignas(64) float c[kUnitRows * kUnitColumns];
+  const QuantLayout& layout = band.layout;
+  const std::int64_t columns = (last_panel - first_panel) * layout.width;
+  const QuantTileFunction* tiles = kernels.quant_tiles[static_cast<int>(layout.kind)];
+  const std::int64_t block_groups = layout.block_groups;
+  // A stretch is whole blocks, or a piece of one.
+  const std::int64_t blocks_at_once = std::max<std::int64_t>(1, kStretchGroups / block_groups);
+  const std::int64_t groups_at_once = std::min(kStretchGroups, block_groups);
+  for (std::int64_t block = 0; block < layout.blocks(); block += blocks_at_once) {
+    for (std::int64_t group = 0; group < block_groups; group += groups_at_once) {
+      for (std::int64_t panel = first_panel; panel < last_panel; ++panel) {
+        for (std::int64_t row = begin; row < end; row += x.tile_rows) {
+          const std::int64_t rows = std::min(x.tile_rows, end - row);
+          tiles[rows - 1]({
+              .x = x.data + row * x.stride +
+                   (block * block_groups + group) * static_cast<std::int64_t>(sizeof(QuantX)),
+              .x_row_stride = x.stride,
+              .w = band.panel(panel) + block * layout.block_bytes(),
+              .blocks = std::min(blocks_at_once, layout.blocks() - block),
+              .block_bytes = layout.block_bytes(),
+              .first_group = group,
+              .groups = std::min(groups_at_once, block_groups - group),
+              .c = c + (row - begin) * columns + (panel - first_panel) * layout.width,
+              .c_stride = columns,
+              .accumulate = block + group > 0,
+          });
+        }
+      }
+    }
+  }
+  const View& y = args.y;
+  const std::int64_t in_band = first_panel * layout.width;
+  const std::int64_t output = band.first_row + in_band;
+  const float* bias = args.bias ? args.bias.as<float>() + output : nullptr;
+  for (std::int64_t row = begin; row < end; ++row) {
+    std::byte* to = static_cast<std::byte*>(y.data) +
+                    ((x.first + row) * y.stride[0] + output) * static_cast<std::int64_t>(size_of(y.dtype));
+    kernels.narrow(c + (row - begin) * columns, bias, format_of(y.dtype), to,
+                   std::min(columns, layout.rows - in_band));
+  }
+}
+
+}  // namespace
+
+std::size_t quant_scratch_bytes(std::int64_t cols) {
+  return static_cast<std::size_t>(kRows * x_stride(cols));
+}
+
+void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
+  ThreadPool& pool = stream.pool();
+  const IsaKernels& kernels = stream.kernels();
+  std::byte* scratch = stream.shared(quant_scratch_bytes(cols()));
+  const std::int64_t m = args.y.size(0);
+  for (std::int64_t first = 0; first < m; first += kRows) {
+    QuantisedRows x{.data = scratch,
+                    .stride = x_stride(cols()),
+                    .first = first,
+                    .rows = std::min(kRows, m - first),
+                    .tile_rows = 0};
+    const std::int64_t tiles = (x.rows + kQuantRows - 1) / kQuantRows;
+    x.tile_rows = (x.rows + tiles - 1) / tiles;
+    pool.for_ranges(x.rows, std::max<std::int64_t>(1, kWorthSharing / 16 / cols()),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t row = begin; row < end; ++row)
+                        quantise_row(kernels, args.x, first + row, scratch + row * x.stride);
+                    });
+    const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / x.tile_rows) * x.tile_rows;
+    const std::int64_t row_blocks = (x.rows + unit_rows - 1) / unit_rows;
+    for (const QuantBand& band : bands_) {
+      const QuantLayout& layout = band.layout;
+      const std::int64_t wanted = kUnitsPerThread * pool.size();
+      const std::int64_t panels_per_unit =
+          std::clamp<std::int64_t>(layout.panels() * row_blocks / wanted, 1, kUnitColumns / layout.width);
+      const std::int64_t panel_blocks = (layout.panels() + panels_per_unit - 1) / panels_per_unit;
+      const std::int64_t units = row_blocks * panel_blocks;
+      const std::int64_t grain = x.rows * layout.rows * layout.cols < kWorthSharing ? units : 1;
+      pool.for_ranges(units, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t unit = begin; unit < end; ++unit) {
+          const std::int64_t row = unit % row_blocks * unit_rows;
+          const std::int64_t panel = unit / row_blocks * panels_per_unit;
+          multiply_unit(kernels, args, band, x, row, std::min(row + unit_rows, x.rows), panel,
+                        std::min(panel + panels_per_unit, layout.panels()));
+        }
+      });
+    }
+  }
+}
+
+}  // namespace octavo::cpu

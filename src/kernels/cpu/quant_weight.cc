@@ -1,0 +1,265 @@
+// Quantised weights from the checkpoint's blocks into panels, and back.
+#include "kernels/cpu/quant_weight.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tensor/dequantize.h"
+
+namespace octavo::cpu {
+namespace {
+
+QuantKind kind_of(const MatrixPart& part) {
+  switch (part.encoding) {
+    case Encoding::q8_0:
+      return QuantKind::q8_0;
+    case Encoding::q4_0:
+      return QuantKind::q4_0;
+    case Encoding::q4_1:
+      return QuantKind::q4_1;
+    case Encoding::q5_0:
+      return QuantKind::q5_0;
+    case Encoding::q5_1:
+      return QuantKind::q5_1;
+    case Encoding::q2_k:
+      return QuantKind::q2_k;
+    case Encoding::q3_k:
+      return QuantKind::q3_k;
+    case Encoding::q4_k:
+      return QuantKind::q4_k;
+    case Encoding::q5_k:
+      return QuantKind::q5_k;
+    case Encoding::q6_k:
+      return QuantKind::q6_k;
+    case Encoding::iq4_nl:
+      return QuantKind::iq4_nl;
+    case Encoding::int4:
+      return part.zeros ? QuantKind::int4_zero : QuantKind::int4;
+    case Encoding::int8:
+      return part.zeros ? QuantKind::int8_zero : QuantKind::int8;
+    default:
+      CHECK(false, "{} is not multiplied in integers", name(part.encoding));
+  }
+}
+
+template <class T>
+void put(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+template <class T>
+T get(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// Addresses of one row's items in a panel's block or group: fields follow each other, an item for each row in
+// each.
+struct RowOf {
+  const QuantLayout& layout;
+  std::int64_t row;  // in the panel
+
+  std::int64_t scale() const { return row * layout.scale_bytes(); }
+  std::int64_t min() const { return layout.width * layout.scale_bytes() + row * layout.min_bytes(); }
+  std::int64_t sub(std::int64_t i) const { return i * layout.width + row; }
+  // Four bytes of codes: unit `unit` of the plane that begins after `bits` bits.
+  std::int64_t plane(std::int64_t bits, std::int64_t unit) const {
+    return layout.width * (layout.sub_bytes() + 4 * (bits + unit)) + 4 * row;
+  }
+};
+
+void put_codes(const RowOf& at, const std::uint8_t* codes, std::int64_t count, std::byte* group) {
+  alignas(4) std::uint8_t padded[kQuantGroup] = {};
+  std::copy_n(codes, count, padded);
+  const int low = at.layout.format().low_bits;
+  const int high = at.layout.format().high_bits;
+  std::uint32_t units[8] = {};
+  for (int step = 0; step < 8; ++step) {
+    std::uint32_t quad;
+    std::memcpy(&quad, padded + 4 * step, sizeof quad);
+    units[step * low / 8] |= (quad & 0x01010101u * ((1u << low) - 1)) << step * low % 8;
+    if (high > 0)
+      units[low + step * high / 8] |= (quad >> low & 0x01010101u * ((1u << high) - 1)) << step * high % 8;
+  }
+  for (int unit = 0; unit < low + high; ++unit) put(group + at.plane(0, unit), units[unit]);
+}
+
+void get_codes(const RowOf& at, const std::byte* group, std::uint8_t* codes) {
+  const int low = at.layout.format().low_bits;
+  const int high = at.layout.format().high_bits;
+  for (int step = 0; step < 8; ++step) {
+    std::uint32_t quad = get<std::uint32_t>(group + at.plane(0, step * low / 8)) >> step * low % 8 &
+                         0x01010101u * ((1u << low) - 1);
+    if (high > 0)
+      quad |= (get<std::uint32_t>(group + at.plane(low, step * high / 8)) >> step * high % 8 &
+               0x01010101u * ((1u << high) - 1))
+              << low;
+    std::memcpy(codes + 4 * step, &quad, sizeof quad);
+  }
+}
+
+// A block of GGUF; elements in it.
+void put_block(const QuantLayout& layout, const RowOf& at, const QuantBlock& from, std::byte* block) {
+  put(block + at.scale(), from.scale);
+  if (layout.has_min()) put(block + at.min(), from.min);
+  const int subs = layout.format().subs;
+  for (std::int64_t g = 0; g < layout.block_groups; ++g) {
+    std::byte* group = block + layout.header_bytes() + g * layout.group_bytes();
+    for (int s = 0; s < subs && layout.two_levels(); ++s) {
+      const auto i = static_cast<std::size_t>(g * subs + s);
+      if (layout.format().scales == QuantScales::nibbles_min) {
+        put(group + at.sub(s), static_cast<std::uint8_t>(from.scales[i] | from.mins[i] << 4));
+      } else {
+        put(group + at.sub(s), from.scales[i]);
+        if (layout.has_min()) put(group + at.sub(subs + s), from.mins[i]);
+      }
+    }
+    put_codes(at, from.codes.data() + g * kQuantGroup, kQuantGroup, group);
+  }
+}
+
+void put_row(const MatrixPart& part, std::int64_t row, const QuantLayout& layout, const RowOf& at,
+             std::byte* panel) {
+  const auto* bytes = part.values.row<std::uint8_t>(row);
+  QuantBlock taken;
+  for (std::int64_t b = 0; b < layout.blocks(); ++b, panel += layout.block_bytes()) {
+    if (!part.scales) {
+      take_apart(part.encoding, bytes + b * block_shape(part.encoding).bytes, taken);
+      put_block(layout, at, taken, panel);
+      continue;
+    }
+    put(panel + at.scale(), part.scales.row<float>(row)[b * part.scales.stride[1]]);
+    if (part.zeros) put(panel + at.min(), part.zeros.row<std::uint8_t>(row)[b * part.zeros.stride[1]]);
+    for (std::int64_t g = 0; g < layout.block_groups; ++g) {
+      const std::int64_t column = (b * layout.block_groups + g) * kQuantGroup;
+      put_codes(at, bytes + column, std::min<std::int64_t>(kQuantGroup, layout.cols - column),
+                panel + layout.header_bytes() + g * layout.group_bytes());
+    }
+  }
+}
+
+// The numbers of one group of one row, as dequantize() makes them.
+void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* block, std::int64_t g,
+                float* out) {
+  const QuantFormat& format = layout.format();
+  const std::byte* group = block + layout.header_bytes() + g * layout.group_bytes();
+  std::uint8_t codes[kQuantGroup];
+  get_codes(at, group, codes);
+  const bool wide = layout.scale_bytes() == 4;
+  const float block_scale = wide ? get<float>(block + at.scale()) : to_f32(get<Float16>(block + at.scale()));
+  const float block_min = layout.has_min() && !wide ? to_f32(get<Float16>(block + at.min())) : 0;
+  const int zero = format.scales == QuantScales::f32_zero ? get<std::uint8_t>(block + at.min()) : format.zero;
+  const int in_part = kQuantGroup / format.subs;
+  for (int i = 0; i < kQuantGroup; ++i) {
+    const int s = i / in_part;
+    int scale = 1, min = 1;
+    if (format.scales == QuantScales::nibbles_min) {
+      const auto both = get<std::uint8_t>(group + at.sub(s));
+      scale = both & 15;
+      min = both >> 4;
+    } else if (layout.two_levels()) {
+      scale = get<std::int8_t>(group + at.sub(s));
+      if (layout.has_min()) min = get<std::int8_t>(group + at.sub(format.subs + s));
+    }
+    const int v = format.table ? kIq4Values[codes[i]] : codes[i];
+    const float product = block_scale * static_cast<float>(scale) * static_cast<float>(v - zero);
+    out[i] = layout.has_min() && !wide ? product - block_min * static_cast<float>(min) : product;
+  }
+}
+
+}  // namespace
+
+bool QuantLayout::two_levels() const {
+  const QuantScales s = format().scales;
+  return s == QuantScales::bytes || s == QuantScales::bytes_min || s == QuantScales::nibbles_min;
+}
+
+bool QuantLayout::has_min() const {
+  const QuantScales s = format().scales;
+  return s != QuantScales::f16 && s != QuantScales::bytes && s != QuantScales::f32;
+}
+
+std::int64_t QuantLayout::scale_bytes() const {
+  return format().scales == QuantScales::f32 || format().scales == QuantScales::f32_zero ? 4 : 2;
+}
+
+std::int64_t QuantLayout::min_bytes() const {
+  return format().scales == QuantScales::f32_zero ? 1 : has_min() ? 2 : 0;
+}
+
+std::int64_t QuantLayout::sub_bytes() const {
+  if (!two_levels()) return 0;
+  return format().scales == QuantScales::bytes_min ? 2 * format().subs : format().subs;
+}
+
+void QuantWeight::read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels&,
+                       float* out) const {
+  const QuantBand* band = &bands_.back();
+  while (row < band->first_row) --band;
+  const QuantLayout& layout = band->layout;
+  row -= band->first_row;
+  const RowOf at{layout, row % layout.width};
+  for (std::int64_t first = column / kQuantGroup * kQuantGroup; first < column + count;
+       first += kQuantGroup) {
+    const std::int64_t group = first / kQuantGroup;
+    float numbers[kQuantGroup];
+    read_group(layout, at,
+               band->panel(row / layout.width) + group / layout.block_groups * layout.block_bytes(),
+               group % layout.block_groups, numbers);
+    const std::int64_t begin = std::max(first, column);
+    const std::int64_t end = std::min(first + kQuantGroup, column + count);
+    std::copy(numbers + (begin - first), numbers + (end - first), out + (begin - column));
+  }
+}
+
+Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source) {
+  CpuStream& stream = device.stream();
+  const std::int64_t cols = source.parts[0].cols();
+  std::vector<QuantBand> bands;
+  std::vector<std::vector<const MatrixPart*>> parts;  // of each band
+  std::int64_t rows = 0;
+  for (const MatrixPart& part : source.parts) {
+    QuantLayout layout{
+        .kind = kind_of(part), .rows = part.rows(), .cols = cols, .width = 2 * stream.kernels().lanes};
+    layout.block_groups = layout.format().block_groups;
+    if (layout.block_groups == 0) {
+      const std::int64_t blocks = part.scales.size(1);
+      if (blocks > 1 && cols / blocks % kQuantGroup != 0)
+        return failure(ErrorCode::unsupported, "{} in groups of {} columns (not a multiple of {})",
+                       name(part.encoding), cols / blocks, kQuantGroup);
+      layout.block_groups = layout.groups() / blocks;
+    }
+    const bool goes_on = !bands.empty() && bands.back().layout.kind == layout.kind &&
+                         bands.back().layout.block_groups == layout.block_groups;
+    if (goes_on) {
+      bands.back().layout.rows += layout.rows;
+      parts.back().push_back(&part);
+    } else {
+      bands.push_back({layout, rows, {}});
+      parts.push_back({&part});
+    }
+    rows += part.rows();
+  }
+  std::size_t bytes = 0;
+  TRY_VOID(stream.reserve_shared(quant_scratch_bytes(cols)));
+  for (std::size_t b = 0; b < bands.size(); ++b) {
+    const QuantLayout& layout = bands[b].layout;
+    TRY(bands[b].data, device.allocate(static_cast<std::size_t>(layout.bytes())));
+    bytes += bands[b].data.bytes();
+    auto* data = static_cast<std::byte*>(bands[b].data.data());
+    stream.pool().for_ranges(layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
+      std::int64_t first = 0;
+      for (const MatrixPart* part : parts[b]) {
+        const std::int64_t last = std::min(first + part->rows(), end * layout.width);
+        for (std::int64_t row = std::max(first, begin * layout.width); row < last; ++row)
+          put_row(*part, row - first, layout, {layout, row % layout.width},
+                  data + row / layout.width * layout.panel_bytes());
+        first += part->rows();
+      }
+    });
+  }
+  return std::make_unique<const QuantWeight>(rows, cols, source.activation, bytes, std::move(bands));
+}
+
+}  // namespace octavo::cpu

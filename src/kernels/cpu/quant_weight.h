@@ -1,0 +1,65 @@
+// A matrix whose numbers stay quantised: it is multiplied as it is, in integers.
+#pragma once
+
+#include <vector>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_weight.h"
+#include "kernels/cpu/quant_format.h"
+
+namespace octavo::cpu {
+
+// Where things lie in a band, in bytes (quant_format.h).
+struct QuantLayout {
+  QuantKind kind = QuantKind::q8_0;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t width = 0;         // rows of a panel
+  std::int64_t block_groups = 1;  // groups of a block
+
+  const QuantFormat& format() const { return kQuantFormats[static_cast<int>(kind)]; }
+  bool two_levels() const;
+  bool has_min() const;  // or a zero
+  std::int64_t scale_bytes() const;
+  std::int64_t min_bytes() const;
+  std::int64_t sub_bytes() const;  // of a row: the scales and mins of a group
+  std::int64_t groups() const { return (cols + kQuantGroup - 1) / kQuantGroup; }
+  std::int64_t blocks() const { return groups() / block_groups; }
+  std::int64_t panels() const { return (rows + width - 1) / width; }
+  std::int64_t header_bytes() const { return width * (scale_bytes() + min_bytes()); }
+  std::int64_t group_bytes() const {
+    return width * (sub_bytes() + 4 * (format().low_bits + format().high_bits));
+  }
+  std::int64_t block_bytes() const { return header_bytes() + block_groups * group_bytes(); }
+  std::int64_t panel_bytes() const { return blocks() * block_bytes(); }
+  std::int64_t bytes() const { return panels() * panel_bytes(); }
+};
+
+// Consecutive rows of one format.
+struct QuantBand {
+  QuantLayout layout;
+  std::int64_t first_row;
+  Buffer data;
+  const std::byte* panel(std::int64_t i) const {
+    return static_cast<const std::byte*>(data.data()) + i * layout.panel_bytes();
+  }
+};
+
+class QuantWeight final : public CpuWeight {
+ public:
+  QuantWeight(std::int64_t rows, std::int64_t cols, DType activation, std::size_t bytes,
+              std::vector<QuantBand> bands)
+      : CpuWeight(rows, cols, activation, bytes), bands_(std::move(bands)) {}
+  void multiply(CpuStream& stream, const MatmulArgs& args) const override;
+  void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
+            float* out) const override;
+
+ private:
+  std::vector<QuantBand> bands_;
+};
+
+Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source);
+// Working memory of a product with this many columns.
+std::size_t quant_scratch_bytes(std::int64_t cols);
+
+}  // namespace octavo::cpu

@@ -1,0 +1,14 @@
+// AVX-512 with dot products of bytes.
+#pragma once
+
+#include "kernels/cpu/simd_avx512.h"
+
+namespace octavo::cpu {
+namespace {  // each translation unit has its own, compiled for its own instruction set
+
+struct Avx512Vnni : Avx512 {
+  static Ints dot_quads(Ints sum, Ints a, Ints b) { return _mm512_dpbusd_epi32(sum, a, b); }
+};
+
+}  // namespace
+}  // namespace octavo::cpu

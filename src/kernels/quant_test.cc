@@ -1,0 +1,208 @@
+// Products with quantised weights, at every instruction set of this processor, against the specification.
+#include <gtest/gtest.h>
+
+#include "kernels/test_quant.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::int64_t kBatches[] = {1, 2, 5, 6, 7, 13, 64, 200};
+
+class CpuQuant : public testing::TestWithParam<CpuIsa> {
+ protected:
+  void SetUp() override {
+    auto made = make_cpu_backend({.threads = 3, .isa = GetParam()});
+    if (!made) GTEST_SKIP() << made.error().message;
+    cpu.emplace(*std::move(made));
+  }
+
+  std::optional<Backend> cpu;
+  Backend reference = make_reference_backend();
+};
+
+INSTANTIATE_TEST_SUITE_P(Isa, CpuQuant, testing::ValuesIn(kCpuIsas),
+                         [](const auto& test) { return std::string(name(test.param)); });
+
+std::vector<float> numbers_of(const TestPart& part) {
+  std::vector<float> all(static_cast<std::size_t>(part.rows * part.cols));
+  for (std::int64_t r = 0; r < part.rows; ++r) dequantize(part.part(), r, all.data() + r * part.cols);
+  return all;
+}
+
+// Columns of one group that x gives one scale.
+constexpr std::int64_t kGroup = 32;
+
+// x whose codes are exact: integers up to 127, one of which is there in every group, times a power of two.
+TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols) {
+  TestTensor x(DType::f32, {m, cols});
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t first = 0; first < cols; first += kGroup) {
+      const float scale = random.pick({0.25f, 0.5f, 1.0f}) / 64;
+      const std::int64_t last = std::min(first + kGroup, cols);
+      for (std::int64_t k = first; k < last; ++k)
+        x.set(i * cols + k, scale * static_cast<float>(random.integer(-127, 127)));
+      x.set(i * cols + random.integer(static_cast<int>(first), static_cast<int>(last) - 1), 127 * scale);
+    }
+  return x;
+}
+
+// What int8 codes for x may change at most: half a step of each x times its weight.
+double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int64_t i, std::int64_t r,
+                      std::int64_t cols) {
+  double bound = 0;
+  for (std::int64_t first = 0; first < cols; first += kGroup) {
+    double largest = 0, weights = 0;
+    for (std::int64_t k = first; k < std::min(first + kGroup, cols); ++k) {
+      largest = std::max(largest, std::abs(double{x[i * cols + k]}));
+      weights += std::abs(double{w[static_cast<std::size_t>(r * cols + k)]});
+    }
+    bound += weights * largest / 127 / 2;
+  }
+  return bound;
+}
+
+// Errors of f32 sums: relative to the sum of the magnitudes of all that is added, which for formats with a
+// minimum is more than the weights show.
+constexpr double kF32Error = 3e-4;
+
+TEST_P(CpuQuant, IntegerSumsAreExact) {
+  TestRandom random(41);
+  for (const Encoding encoding : kQuantisedEncodings)
+    for (const std::int64_t m : kBatches) {
+      const TestPart part = random_part(random, encoding, random.integer(1, 110), random.integer(1, 2400));
+      const std::vector<MatrixPart> parts{part.part()};
+      const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, DType::f32}).value();
+      const WeightPtr expected_w = reference.ops.prepare(*reference.device, {parts, DType::f32}).value();
+      const TestTensor x = exact_x(random, m, part.cols);
+      TestTensor y(DType::f32, {m, part.rows}), expected = y;
+      cpu->ops.matmul(*cpu->stream, {.x = x.view(), .w = *w, .y = y.view()});
+      reference.ops.matmul(*reference.stream, {.x = x.view(), .w = *expected_w, .y = expected.view()});
+      ASSERT_LE(difference(y, expected, kF32Error, 1e-5), 1)
+          << name(encoding) << " " << m << " x " << part.rows << " x " << part.cols << " / " << part.groups;
+    }
+}
+
+TEST_P(CpuQuant, ActivationsLoseAtMostHalfAStep) {
+  TestRandom random(42);
+  for (const Encoding encoding : kQuantisedEncodings)
+    for (const std::int64_t m : {1, 7, 13}) {
+      const TestPart part = random_part(random, encoding, random.integer(1, 90), random.integer(1, 1500));
+      const std::vector<MatrixPart> parts{part.part()};
+      const DType activation = random.pick({DType::f32, DType::bf16, DType::f16});
+      const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, activation}).value();
+      ASSERT_EQ(w->activation(), activation);
+      const WeightPtr expected_w = reference.ops.prepare(*reference.device, {parts, activation}).value();
+      const TestTensor x = random.tensor(activation, {m, part.cols}, -2, 2);
+      const TestTensor bias = random.tensor(DType::f32, {part.rows});
+      TestTensor y(DType::f32, {m, part.rows}), expected = y;
+      cpu->ops.matmul(*cpu->stream, {x.view(), *w, bias.view(), y.view()});
+      reference.ops.matmul(*reference.stream, {x.view(), *expected_w, bias.view(), expected.view()});
+      const std::vector<float> numbers = numbers_of(part);
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t r = 0; r < part.rows; ++r)
+          ASSERT_NEAR(y[i * part.rows + r], expected[i * part.rows + r],
+                      1.01 * rounding_bound(x, numbers, i, r, part.cols) + kF32Error)
+              << name(encoding) << " row " << i << ", output " << r;
+    }
+}
+
+// Two encodings in one matrix, as the fused projections of a Q4_K_M file.
+TEST_P(CpuQuant, PartsMayDiffer) {
+  TestRandom random(43);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<TestPart> owned;
+    for (int i = 0; i < 3; ++i)
+      owned.push_back(
+          random_blocks(random, kBlockEncodings[random.integer(0, 10)], random.integer(1, 70), 512));
+    std::vector<MatrixPart> parts;
+    std::int64_t rows = 0;
+    for (const TestPart& part : owned) {
+      parts.push_back(part.part());
+      rows += part.rows;
+    }
+    const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, DType::f32}).value();
+    const WeightPtr expected_w = reference.ops.prepare(*reference.device, {parts, DType::f32}).value();
+    ASSERT_EQ(w->rows(), rows);
+    const TestTensor x = exact_x(random, 9, 512);
+    const TestTensor bias = random.tensor(DType::f32, {rows});
+    TestTensor y(DType::f32, {9, rows}), expected = y;
+    cpu->ops.matmul(*cpu->stream, {x.view(), *w, bias.view(), y.view()});
+    reference.ops.matmul(*reference.stream, {x.view(), *expected_w, bias.view(), expected.view()});
+    ASSERT_LE(difference(y, expected, kF32Error, 1e-5), 1);
+  }
+}
+
+TEST_P(CpuQuant, EmbedReadsTheNumbersAsTheyAre) {
+  TestRandom random(44);
+  for (const Encoding encoding : kQuantisedEncodings) {
+    const TestPart part = random_part(random, encoding, random.integer(3, 90), random.integer(1, 1500));
+    const std::vector<MatrixPart> parts{part.part()};
+    const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, DType::f32}).value();
+    std::vector<std::int32_t> ids{0, static_cast<std::int32_t>(part.rows) - 1, 1};
+    TestTensor out(DType::f32, {3, part.cols});
+    cpu->ops.embed(*cpu->stream, {.ids = View::of(std::span(ids)), .table = *w, .out = out.view()});
+    const std::vector<float> numbers = numbers_of(part);
+    for (std::int64_t i = 0; i < 3; ++i)
+      for (std::int64_t k = 0; k < part.cols; ++k)
+        ASSERT_EQ(out[i * part.cols + k],
+                  numbers[static_cast<std::size_t>(ids[static_cast<std::size_t>(i)] * part.cols + k)])
+            << name(encoding);
+  }
+}
+
+TEST_P(CpuQuant, EveryInstructionSetGivesTheSameBits) {
+  Backend least = make_cpu_backend({.threads = 1, .isa = kCpuIsas[0]}).value();
+  TestRandom random(45);
+  for (const Encoding encoding : kQuantisedEncodings) {
+    const TestPart part = random_part(random, encoding, 70, 1300);
+    const std::vector<MatrixPart> parts{part.part()};
+    const TestTensor x = random.tensor(DType::bf16, {8, part.cols});
+    const auto run = [&](Backend& backend) {
+      const WeightPtr w = backend.ops.prepare(*backend.device, {parts, DType::bf16}).value();
+      TestTensor y(DType::f32, {8, part.rows});
+      backend.ops.matmul(*backend.stream, {.x = x.view(), .w = *w, .y = y.view()});
+      return y;
+    };
+    ASSERT_TRUE(run(*cpu) == run(least)) << name(encoding);
+  }
+}
+
+TEST_P(CpuQuant, WhatIsNotFiniteStaysSo) {
+  TestRandom random(46);
+  const TestPart part = random_blocks(random, Encoding::q4_k, 40, 512);
+  const std::vector<MatrixPart> parts{part.part()};
+  const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, DType::f32}).value();
+  TestTensor x = random.tensor(DType::f32, {3, 512});
+  x.set(5, std::nanf(""));
+  x.set(512 + 7, std::numeric_limits<float>::infinity());
+  TestTensor y(DType::f32, {3, 40});
+  cpu->ops.matmul(*cpu->stream, {.x = x.view(), .w = *w, .y = y.view()});
+  for (std::int64_t r = 0; r < 40; ++r) {
+    EXPECT_TRUE(std::isnan(y[r]) && std::isnan(y[40 + r]));
+    EXPECT_TRUE(std::isfinite(y[80 + r]));
+  }
+}
+
+TEST_P(CpuQuant, IsAsLargeAsTheFile) {
+  TestRandom random(47);
+  for (const Encoding encoding : kBlockEncodings) {
+    const TestPart part = random_blocks(random, encoding, 64, 1024);
+    const std::vector<MatrixPart> parts{part.part()};
+    const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, DType::f32}).value();
+    EXPECT_LE(static_cast<double>(w->bytes()), 1.05 * static_cast<double>(part.bytes.size()))
+        << name(encoding);
+  }
+}
+
+TEST_P(CpuQuant, SaysWhatItCannotDo) {
+  TestRandom random(48);
+  const TestPart narrow = random_codes(random, Encoding::int4, 4, 64, 4, false);
+  const std::vector<MatrixPart> parts{narrow.part()};
+  EXPECT_EQ(cpu->ops.prepare(*cpu->device, {parts, DType::f32}).error().code, ErrorCode::unsupported);
+  const TestPart fp8 = random_codes(random, Encoding::fp8, 4, 64, 1, false);
+  const std::vector<MatrixPart> others{fp8.part()};
+  EXPECT_EQ(cpu->ops.prepare(*cpu->device, {others, DType::f32}).error().code, ErrorCode::unsupported);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,187 @@
+#include "tensor/dequantize.h"
+
+#include <cstring>
+
+namespace octavo {
+namespace {
+
+Float16 f16_at(const std::uint8_t* bytes) { return {static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8)}; }
+
+Float16 negated(Float16 x) { return {static_cast<std::uint16_t>(x.bits ^ 0x8000)}; }
+
+// `count` numbers of kBits bits: the first `run` bytes hold the lowest bits of numbers 0 .. run - 1, then the
+// next bits those of the `run` numbers that follow, and so on; then the next `run` bytes. Adds them at bit
+// `shift`.
+template <int kBits>
+void spread(const std::uint8_t* bytes, int run, int count, int shift, std::uint8_t* codes) {
+  constexpr int kPerByte = 8 / kBits;
+  for (int i = 0; i < count; ++i) {
+    const int byte = i / (run * kPerByte) * run + i % run;
+    const int part = i / run % kPerByte * kBits;
+    codes[i] = static_cast<std::uint8_t>(codes[i] | (bytes[byte] >> part & ((1 << kBits) - 1)) << shift);
+  }
+}
+
+// Bit i of 32, little end first, goes to bit 4 of number i.
+void spread_fifth_bits(const std::uint8_t* bytes, std::uint8_t* codes) {
+  for (int i = 0; i < 32; ++i)
+    codes[i] = static_cast<std::uint8_t>(codes[i] | (bytes[i / 8] >> i % 8 & 1) << 4);
+}
+
+// The eight scales and minimums of Q4_K and Q5_K, 6 bits each in 12 bytes.
+void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    block.scales[i] = static_cast<std::int8_t>(bytes[i] & 63);
+    block.mins[i] = static_cast<std::int8_t>(bytes[i + 4] & 63);
+    block.scales[i + 4] = static_cast<std::int8_t>((bytes[i + 8] & 15) | (bytes[i] >> 6 << 4));
+    block.mins[i + 4] = static_cast<std::int8_t>((bytes[i + 8] >> 4) | (bytes[i + 4] >> 6 << 4));
+  }
+}
+
+// The sixteen scales of Q3_K, 6 bits each in 12 bytes, less 32.
+void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
+  std::uint8_t scales[16] = {};
+  spread<4>(bytes, 8, 16, 0, scales);
+  spread<2>(bytes + 8, 4, 16, 4, scales);
+  for (std::size_t i = 0; i < 16; ++i) block.scales[i] = static_cast<std::int8_t>(scales[i] - 32);
+}
+
+void dequantize_block(Encoding encoding, const QuantBlock& block, int elements, float* out) {
+  const BlockTraits traits = block_traits(encoding);
+  for (int i = 0; i < elements; ++i) {
+    const auto group = static_cast<std::size_t>(i / traits.group);
+    const std::uint8_t code = block.codes[static_cast<std::size_t>(i)];
+    const int v = encoding == Encoding::iq4_nl ? kIq4Values[code] : code;
+    const float scale = to_f32(block.scale) * block.scales[group];
+    const float product = scale * static_cast<float>(v - traits.zero);
+    out[i] = traits.has_min ? product - to_f32(block.min) * block.mins[group] : product;
+  }
+}
+
+}  // namespace
+
+BlockTraits block_traits(Encoding encoding) {
+  switch (encoding) {
+    case Encoding::q8_0:
+      return {.bits = 8, .group = 32, .zero = 128, .has_min = false};
+    case Encoding::q4_0:
+      return {.bits = 4, .group = 32, .zero = 8, .has_min = false};
+    case Encoding::q4_1:
+      return {.bits = 4, .group = 32, .zero = 0, .has_min = true};
+    case Encoding::q5_0:
+      return {.bits = 5, .group = 32, .zero = 16, .has_min = false};
+    case Encoding::q5_1:
+      return {.bits = 5, .group = 32, .zero = 0, .has_min = true};
+    case Encoding::q2_k:
+      return {.bits = 2, .group = 16, .zero = 0, .has_min = true};
+    case Encoding::q3_k:
+      return {.bits = 3, .group = 16, .zero = 4, .has_min = false};
+    case Encoding::q4_k:
+      return {.bits = 4, .group = 32, .zero = 0, .has_min = true};
+    case Encoding::q5_k:
+      return {.bits = 5, .group = 32, .zero = 0, .has_min = true};
+    case Encoding::q6_k:
+      return {.bits = 6, .group = 16, .zero = 32, .has_min = false};
+    case Encoding::iq4_nl:
+      return {.bits = 4, .group = 32, .zero = 128, .has_min = false};
+    default:
+      CHECK(false, "{} has no blocks", name(encoding));
+  }
+}
+
+void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block) {
+  block.codes.fill(0);
+  block.scales.fill(1);
+  block.mins.fill(1);
+  block.min = {};
+  std::uint8_t* codes = block.codes.data();
+  switch (encoding) {
+    case Encoding::q8_0:
+      block.scale = f16_at(bytes);
+      for (int i = 0; i < 32; ++i) codes[i] = bytes[2 + i] ^ 0x80;
+      return;
+    case Encoding::q4_0:
+    case Encoding::iq4_nl:
+      block.scale = f16_at(bytes);
+      return spread<4>(bytes + 2, 16, 32, 0, codes);
+    case Encoding::q4_1:
+      block.scale = f16_at(bytes);
+      block.min = negated(f16_at(bytes + 2));
+      return spread<4>(bytes + 4, 16, 32, 0, codes);
+    case Encoding::q5_0:
+      block.scale = f16_at(bytes);
+      spread_fifth_bits(bytes + 2, codes);
+      return spread<4>(bytes + 6, 16, 32, 0, codes);
+    case Encoding::q5_1:
+      block.scale = f16_at(bytes);
+      block.min = negated(f16_at(bytes + 2));
+      spread_fifth_bits(bytes + 4, codes);
+      return spread<4>(bytes + 8, 16, 32, 0, codes);
+    case Encoding::q2_k:
+      for (std::size_t i = 0; i < 16; ++i) {
+        block.scales[i] = static_cast<std::int8_t>(bytes[i] & 15);
+        block.mins[i] = static_cast<std::int8_t>(bytes[i] >> 4);
+      }
+      block.scale = f16_at(bytes + 80);
+      block.min = f16_at(bytes + 82);
+      return spread<2>(bytes + 16, 32, 256, 0, codes);
+    case Encoding::q3_k:
+      signed_six_bit_scales(bytes + 96, block);
+      block.scale = f16_at(bytes + 108);
+      spread<2>(bytes + 32, 32, 256, 0, codes);
+      return spread<1>(bytes, 32, 256, 2, codes);
+    case Encoding::q4_k:
+      block.scale = f16_at(bytes);
+      block.min = f16_at(bytes + 2);
+      six_bit_scales(bytes + 4, block);
+      return spread<4>(bytes + 16, 32, 256, 0, codes);
+    case Encoding::q5_k:
+      block.scale = f16_at(bytes);
+      block.min = f16_at(bytes + 2);
+      six_bit_scales(bytes + 4, block);
+      spread<4>(bytes + 48, 32, 256, 0, codes);
+      return spread<1>(bytes + 16, 32, 256, 4, codes);
+    case Encoding::q6_k:
+      std::memcpy(block.scales.data(), bytes + 192, 16);
+      block.scale = f16_at(bytes + 208);
+      spread<4>(bytes, 64, 256, 0, codes);
+      return spread<2>(bytes + 128, 32, 256, 4, codes);
+    default:
+      CHECK(false, "{} has no blocks", name(encoding));
+  }
+}
+
+void dequantize(const MatrixPart& part, std::int64_t row, float* out) {
+  const std::int64_t cols = part.cols();
+  if (part.encoding == Encoding::plain) {
+    const View& values = part.values;
+    for (std::int64_t k = 0; k < cols; ++k) {
+      const std::int64_t i = k * values.stride[1];
+      out[k] = values.dtype == DType::f32    ? values.row<float>(row)[i]
+               : values.dtype == DType::bf16 ? to_f32(values.row<BFloat16>(row)[i])
+                                             : to_f32(values.row<Float16>(row)[i]);
+    }
+    return;
+  }
+  const auto* bytes = part.values.row<std::uint8_t>(row);
+  if (!part.scales) {
+    const BlockShape shape = block_shape(part.encoding);
+    QuantBlock block;
+    for (std::int64_t k = 0; k < cols; k += shape.elements, bytes += shape.bytes) {
+      take_apart(part.encoding, bytes, block);
+      dequantize_block(part.encoding, block, shape.elements, out + k);
+    }
+    return;
+  }
+  const std::int64_t group = cols / part.scales.size(1);
+  const int middle = part.encoding == Encoding::int4 ? 8 : 128;
+  for (std::int64_t k = 0; k < cols; ++k) {
+    const std::int64_t g = k / group;
+    const float scale = part.scales.row<float>(row)[g * part.scales.stride[1]];
+    const int zero = part.zeros ? part.zeros.row<std::uint8_t>(row)[g * part.zeros.stride[1]] : middle;
+    out[k] = scale * (part.encoding == Encoding::fp8 ? to_f32(Float8E4M3{bytes[k]})
+                                                     : static_cast<float>(bytes[k] - zero));
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,30 @@
+// Plain matrices as integer codes, made when a checkpoint is loaded.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "tensor/encoding.h"
+
+namespace octavo {
+
+// Columns of int4 that share a scale.
+inline constexpr std::int64_t kInt4Group = 128;
+
+// A quantised matrix and its memory.
+struct QuantizedMatrix {
+  std::vector<std::uint8_t> codes;
+  std::vector<float> scales;
+  std::vector<std::uint8_t> zeros;
+  MatrixPart part;
+};
+
+// int8: one scale a row, the largest magnitude becomes 127. int4: a scale and a zero for each kInt4Group
+// columns (a whole row, where that is shorter), the range being the one of several with the least squared
+// error. `matrix` is f32, f16 or bf16 [rows, cols], any strides. Errors: the columns are no multiple of the
+// group, or of 32.
+Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPool& pool);
+
+}  // namespace octavo
