@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/log.h"
 #include "serve/prepare.h"
 
 namespace octavo {
@@ -68,6 +69,7 @@ openai::AnswerPart LocalGeneration::take(Output&& output) {
   openai::Answer& answer = answers_[static_cast<std::size_t>(output.index)];
   if (answer.finished()) return {};  // a stop string ended it before the engine knew
   cached_tokens_ = output.cached_tokens;
+  if (output.finished == FinishReason::error) log_error("an answer broke off: {}", output.error);
   openai::AnswerPart part = answer.take(std::move(output));
   if (answer.finished() && --unfinished_ == 0) abort();  // nothing more is wanted, whatever the engine thinks
   return part;

@@ -46,7 +46,7 @@ bool AnswerTable::deliver(AnswerIndex index, const SampledToken& token, std::spa
   std::optional<Finish> finish = answer.finish.after(output);
   if (answer.matcher && !finish) {
     if (!answer.matcher->accept(token.id)) {
-      fail(index, "a token was chosen that the grammar does not allow", now_us);
+      fail(index, "the grammar cannot follow the text beyond this token", now_us);
       return true;
     }
     if (answer.matcher->is_terminated()) finish.emplace();  // also under ignore_eos: nothing may follow

@@ -26,7 +26,7 @@ inline constexpr std::size_t kDfaSlackStates = 400;
 inline constexpr std::size_t kMinimizeVisitsMax = 100'000;  // cyclic automata that need more stay as they are
 
 inline constexpr std::size_t kTokenBytesMax = 4096;       // one vocabulary entry
-inline constexpr std::size_t kItemsMax = 20'000;          // parallel readings of one text
+inline constexpr std::size_t kItemsMax = 4'000;          // parallel readings of one text
 inline constexpr std::size_t kStackWorkMax = 20'000'000;  // calls and returns followed for one byte of text
 inline constexpr std::size_t kShareStatesMax = 4000;  // size of a rule whose masks are shared across grammars
 
