@@ -1,12 +1,35 @@
 // Any text is a network or an error; a network can be laid out and counted.
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include "base/check.h"
+#include "fuzz/json_mutator.h"
 #include "model/cache_layout.h"
 #include "model/families/families.h"
 #include "model/inspect.h"
 #include "model/rope.h"
+
+namespace {
+
+// The committed checkpoints of every family (the fuzzer runs in the project's folder).
+std::vector<std::string> committed_configs() {
+  std::vector<std::string> texts;
+  for (const auto& folder : std::filesystem::directory_iterator("tests/data/models")) {
+    std::ifstream file(folder.path() / "config.json");
+    texts.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return texts;
+}
+
+}  // namespace
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  static const octavo::fuzz::JsonMutator mutator(committed_configs());
+  return mutator(data, size, max_size, seed);
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto config = octavo::Config::parse({reinterpret_cast<const char*>(data), size});

@@ -2,18 +2,21 @@
 # Make the demo models from nothing: tokenizer, data, training, export, figures.
 # Training resumes from its last checkpoint, so the script may be run again after a stop.
 #
-#   PYTHON=python3 WORK=demo-work tools/demo_model/make_demo.sh
+#   PYTHON=python3 WORK=demo-work MODELS=models TOKENS=20e6 tools/demo_model/make_demo.sh
+#
+# Less TOKENS make a worse model sooner: enough to see the chain run.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-models=$(cd "$here/../.." && pwd)/models
+models=${MODELS:-$(cd "$here/../.." && pwd)/models}
+tokens=${TOKENS:-20e6}
 python=${PYTHON:-python3}
 work=${WORK:-demo-work}
 
 mkdir -p "$work" "$models"
 [ -f "$work/tokenizer/tokenizer.json" ] || "$python" "$here/train_tokenizer.py" --out "$work/tokenizer"
 [ -f "$work/rows/heldout-2048-taught.npy" ] || "$python" "$here/corpus.py" --tokenizer "$work/tokenizer" --out "$work/rows"
-"$python" "$here/train.py" main --rows "$work/rows" --checkpoints "$work/checkpoints"
-"$python" "$here/train.py" draft --rows "$work/rows" --checkpoints "$work/checkpoints"
+"$python" "$here/train.py" main --rows "$work/rows" --checkpoints "$work/checkpoints" --tokens "$tokens"
+"$python" "$here/train.py" draft --rows "$work/rows" --checkpoints "$work/checkpoints" --tokens "$tokens"
 for model in main draft; do
     out=$models/demo
     [ "$model" = main ] || out=$models/demo-draft
