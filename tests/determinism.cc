@@ -66,8 +66,14 @@ std::vector<Variation> variations(const RigOptions& base) {
     v.options.max_num_batched_tokens = 64;
   }
   {
-    Variation& v = add("preemption, by arrival");
+    Variation& v = add("batch of 64, guesses, then warm");
+    v.options.speculation = NgramOptions{5, 1, 3};
+    v.rounds = 2;
+  }
+  {
+    Variation& v = add("preemption, by arrival, guesses");
     v.options.num_blocks = kTightBlocks;
+    v.options.speculation = NgramOptions{3, 2, 4};
     v.preempts = true;
   }
   {
@@ -153,6 +159,10 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed) {
     if (variation.preempts && stats.preemptions == 0) {
       ++report.differences;
       report.examples.push_back(fmt::format("{}: nothing was preempted", variation.name));
+    }
+    if (variation.options.speculation && stats.accepted_drafts[0] == 0) {
+      ++report.differences;
+      report.examples.push_back(fmt::format("{}: no guess came true", variation.name));
     }
     if (stats.blocks_used != 0 || stats.unfinished != 0) {
       ++report.differences;

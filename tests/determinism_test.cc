@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 140;  // times 13 comparisons
+constexpr int kRequests = 140;  // times 15 comparisons
 
 class Determinism : public testing::TestWithParam<Level> {};
 

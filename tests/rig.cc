@@ -71,13 +71,20 @@ Rig::Rig(const RigOptions& options) {
   scheduler.enable_prefix_caching = options.prefix_caching;
   scheduler.max_num_batched_tokens = options.max_num_batched_tokens;
   scheduler.max_num_seqs = options.max_num_seqs;
+  std::unique_ptr<Proposer> proposer;
+  if (options.speculation) {
+    scheduler.max_draft_tokens = options.speculation->num_speculative_tokens;
+    proposer = std::make_unique<NgramProposer>(*options.speculation);
+  }
   scheduler.long_prefill_token_threshold = options.long_prefill_token_threshold;
   scheduler.policy = options.policy;
   scheduler.max_model_len = model->max_model_len;
   auto executor = LocalExecutor::create(
       std::move(backend), std::move(model), layout,
       {options.num_blocks, options.max_num_batched_tokens, options.max_num_seqs, SamplerOptions{}});
-  engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, std::move(executor).value()).value();
+  engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, std::move(executor).value(),
+                          std::move(proposer))
+                .value();
 }
 
 std::shared_ptr<Ticket> Rig::submit(const Request& request) {

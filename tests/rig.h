@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "kernels/backends.h"
 #include "model/model.h"
+#include "speculate/ngram_proposer.h"
 
 namespace octavo {
 
@@ -40,6 +41,7 @@ struct RigOptions {
   int max_num_seqs = 64;
   int long_prefill_token_threshold = 0;
   Policy policy = Policy::fcfs;
+  std::optional<NgramOptions> speculation = {};
 };
 
 // A request on its way: wait() gives its answers when all have ended.

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <map>
 
+#include "app/speculative_config.h"
+
 namespace octavo {
 namespace {
 
@@ -127,6 +129,19 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->group("Scheduling");
   command.add_option("--scheduling-policy", o.policy, "fcfs, priority, or lpm (longest cached prefix first)")
       ->transform(CLI::CheckedTransformer(kPolicies).description("{fcfs,priority,lpm}"))
+      ->group("Scheduling");
+  command
+      .add_option_function<std::string>(
+          "--speculative-config",
+          [&o](const std::string& json) {
+            const auto options = parse_speculative_config(json);
+            if (!options)
+              throw CLI::ValidationError("--speculative-config",
+                                         options.error().field + " " + options.error().message);
+            o.speculation = *options;
+          },
+          "Guess tokens and check several in a step; answers stay the same. As JSON: "
+          R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})")
       ->group("Scheduling");
   command
       .add_option("--max-num-queued-reqs", o.max_unfinished,

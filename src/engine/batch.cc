@@ -16,7 +16,7 @@ void pack_group(const StepPlan& plan, int g, int block_size, Batch::Group& group
     const std::span<const BlockId> table = s.blocks->table(g);
     std::ranges::copy(table, row);
     row += static_cast<std::ptrdiff_t>(stride);
-    for (int position = s.first; position < s.first + s.count; ++position) {
+    for (int position = s.first; position < s.end(); ++position) {
       const BlockId block = table[static_cast<std::size_t>(position / block_size)];
       group.slots.push_back(std::int64_t{block} * block_size + position % block_size);
     }
@@ -38,8 +38,9 @@ void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
       batch.pending.push_back({batch.tokens(), static_cast<std::int32_t>(batch.lengths.size())});
       batch.ids.push_back(0);
     }
-    for (int i = 0; i < s.count; ++i) batch.positions.push_back(s.first + i);
-    batch.lengths.push_back(s.first + s.count);
+    batch.ids.insert(batch.ids.end(), s.drafts.begin(), s.drafts.end());
+    for (int position = s.first; position < s.end(); ++position) batch.positions.push_back(position);
+    batch.lengths.push_back(s.end());
     batch.sequences.push_back(s.sequence);
     batch.query_starts.push_back(batch.tokens());
   }

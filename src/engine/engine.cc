@@ -10,21 +10,25 @@
 namespace octavo {
 
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineLimits limits,
-                                              std::unique_ptr<Executor> executor) {
+                                              std::unique_ptr<Executor> executor,
+                                              std::unique_ptr<Proposer> proposer) {
   options.max_sequences = limits.max_unfinished;
   options.max_num_seqs = std::min(options.max_num_seqs, limits.max_unfinished);
   options.max_steps_in_flight = executor->asynchronous() ? 2 : 1;
   TRY(auto scheduler, Scheduler::create(std::move(options)));
-  return std::unique_ptr<Engine>(new Engine(std::move(scheduler), limits, std::move(executor)));
+  return std::unique_ptr<Engine>(
+      new Engine(std::move(scheduler), limits, std::move(executor), std::move(proposer)));
 }
 
-Engine::Engine(std::unique_ptr<Scheduler> scheduler, EngineLimits limits, std::unique_ptr<Executor> executor)
+Engine::Engine(std::unique_ptr<Scheduler> scheduler, EngineLimits limits, std::unique_ptr<Executor> executor,
+               std::unique_ptr<Proposer> proposer)
     : limits_(limits),
       executor_(std::move(executor)),
+      proposer_(std::move(proposer)),
       scheduler_(std::move(scheduler)),
       inbox_(limits.max_unfinished),
       answers_(inbox_),
-      steps_(*scheduler_, *executor_, answers_) {
+      steps_(*scheduler_, *executor_, answers_, proposer_.get()) {
   publish_stats(true);
   thread_ = std::thread([this] { thread_main(); });
 }
@@ -144,6 +148,9 @@ void Engine::publish_stats(bool healthy) {
   stats_.generation_tokens = answers_.counters().generation_tokens;
   stats_.grammar_masks = steps_.mask_counters().filled;
   stats_.grammar_mask_ns = steps_.mask_counters().nanoseconds;
+  stats_.drafts = steps_.draft_counters().drafts;
+  stats_.draft_tokens = steps_.draft_counters().tokens;
+  stats_.accepted_drafts = steps_.draft_counters().accepted;
   stats_.healthy = healthy;
 }
 

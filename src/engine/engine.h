@@ -23,9 +23,10 @@ struct EngineLimits {
 
 class Engine final : public EngineClient {
  public:
-  // Starts the thread. Errors: the scheduler's options are invalid.
+  // Starts the thread. proposer: may be null. Errors: the scheduler's options are invalid.
   static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineLimits limits,
-                                               std::unique_ptr<Executor> executor);
+                                               std::unique_ptr<Executor> executor,
+                                               std::unique_ptr<Proposer> proposer = nullptr);
   // Aborts what is unfinished, then stops the thread.
   ~Engine() override;
 
@@ -36,7 +37,8 @@ class Engine final : public EngineClient {
   void drain() override;
 
  private:
-  Engine(std::unique_ptr<Scheduler> scheduler, EngineLimits limits, std::unique_ptr<Executor> executor);
+  Engine(std::unique_ptr<Scheduler> scheduler, EngineLimits limits, std::unique_ptr<Executor> executor,
+         std::unique_ptr<Proposer> proposer);
 
   int max_total_tokens(const Request& request) const;
   void thread_main();
@@ -47,6 +49,7 @@ class Engine final : public EngineClient {
 
   EngineLimits limits_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Proposer> proposer_;
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   AnswerTable answers_;

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "schedule/options.h"
+#include "speculate/ngram_proposer.h"
 
 namespace octavo {
 
@@ -35,6 +36,8 @@ struct EngineOptions {
   bool enable_chunked_prefill = true;
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
+
+  std::optional<NgramOptions> speculation;  // nullopt: none
 
   int max_unfinished = 4096;  // answers accepted and not finished, running ones included
   int max_logprobs = 20;      // of one request; -1: the whole vocabulary

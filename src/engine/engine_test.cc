@@ -8,6 +8,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <random>
 
 #include "engine/simulated_executor.h"
@@ -65,18 +66,50 @@ class Recorder final : public OutputSink {
   int outputs_ = 0;
 };
 
+// How the engine runs: one step after the other, on a device that works by itself, or with guesses.
+enum class Mode : std::uint8_t { synchronous, asynchronous, guessing };
+
+// Knows the texts that it was told, and guesses how they go on, with mistakes.
+class Prompter final : public Proposer {
+ public:
+  void learn(std::vector<TokenId> prompt, std::span<const TokenId> answer) {
+    const std::lock_guard lock(mutex_);
+    prompt.insert(prompt.end(), answer.begin(), answer.end());
+    texts_.push_back(std::move(prompt));
+  }
+
+  void propose(std::span<const TokenId> text, std::vector<TokenId>& drafts) override {
+    const std::lock_guard lock(mutex_);
+    drafts.clear();
+    for (const auto& known : texts_) {
+      if (known.size() <= text.size() || !std::equal(text.begin(), text.end(), known.begin())) continue;
+      const std::size_t count = std::min<std::size_t>(random_() % 6, known.size() - text.size());
+      for (std::size_t i = 0; i < count; ++i)
+        drafts.push_back(random_() % 4 == 0 ? static_cast<TokenId>(random_() % kVocab)
+                                            : known[text.size() + i]);
+      return;
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::mt19937 random_{5};
+  std::vector<std::vector<TokenId>> texts_;
+};
+
 struct Setup {
   int num_blocks = 64;
   int max_tokens = 64;
   int max_seqs = 8;
   int max_model_len = 512;
   int max_unfinished = 256;
-  bool asynchronous = false;
+  Mode mode = Mode::synchronous;
   bool prefix_caching = true;
 };
 
 struct Rig {
   SimulatedExecutor* device = nullptr;
+  Prompter* prompter = nullptr;  // guessing
   std::unique_ptr<Engine> engine;
 
   explicit Rig(const Setup& setup = {}) {
@@ -88,9 +121,26 @@ struct Rig {
     options.max_model_len = setup.max_model_len;
     options.enable_prefix_caching = setup.prefix_caching;
     auto executor = std::make_unique<SimulatedExecutor>(
-        SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.asynchronous});
+        SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.mode == Mode::asynchronous});
     device = executor.get();
-    engine = Engine::start(options, {setup.max_unfinished, kVocab, 0}, std::move(executor)).value();
+    std::unique_ptr<Prompter> proposer;
+    if (setup.mode == Mode::guessing) {
+      options.max_draft_tokens = 5;
+      proposer = std::make_unique<Prompter>();
+      prompter = proposer.get();
+    }
+    engine =
+        Engine::start(options, {setup.max_unfinished, kVocab, 0}, std::move(executor), std::move(proposer))
+            .value();
+  }
+
+  // What a request is going to say.
+  void learn(const std::vector<TokenId>& prompt, std::span<const TokenId> answer) {
+    if (prompter) prompter->learn(prompt, answer);
+  }
+  std::int64_t guessed_right() const {
+    const auto& accepted = engine->stats().accepted_drafts;
+    return std::accumulate(accepted.begin(), accepted.end(), std::int64_t{0});
   }
 
   void expect_empty() {
@@ -126,12 +176,13 @@ std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
   return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
 }
 
-class EngineModes : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(SyncAndAsync, EngineModes, testing::Bool());
+class EngineModes : public testing::TestWithParam<Mode> {};
+INSTANTIATE_TEST_SUITE_P(Modes, EngineModes,
+                         testing::Values(Mode::synchronous, Mode::asynchronous, Mode::guessing));
 
 TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
   // The pool holds 1.2 of the longest request: chunks, preemptions and shared prefixes are certain.
-  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .asynchronous = GetParam()});
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   struct Expectation {
     std::shared_ptr<Recorder> sink = std::make_shared<Recorder>();
     std::vector<TokenId> tokens;
@@ -144,6 +195,7 @@ TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
     const int count = 1 + static_cast<int>(random() % 100);
     Expectation e;
     e.tokens = expected(prompt, count);
+    rig.learn(prompt, e.tokens);
     ASSERT_TRUE(rig.engine->submit(request_for(std::move(prompt), count), e.sink).has_value());
     all.push_back(std::move(e));
   }
@@ -155,11 +207,12 @@ TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
     EXPECT_EQ(record.ends[0].finished, FinishReason::length);
   }
   EXPECT_GT(rig.engine->stats().preemptions + rig.engine->stats().prefix_hits, 0);
+  EXPECT_GE(rig.guessed_right(), GetParam() == Mode::guessing ? 300 : 0);
   rig.expect_empty();
 }
 
 TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
-  Rig rig({.asynchronous = GetParam()});
+  Rig rig({.mode = GetParam()});
   std::mt19937 random(3);
   std::vector<std::shared_ptr<Recorder>> sinks;
   int aborted = 0;
@@ -202,7 +255,7 @@ class Leaver final : public OutputSink {
 };
 
 TEST_P(EngineModes, AnAbortCountsBeforeTheNextStep) {
-  Rig rig({.asynchronous = GetParam()});
+  Rig rig({.mode = GetParam()});
   auto leaver = std::make_shared<Leaver>(*rig.engine);
   const auto id = rig.engine->submit(request_for(some_prompt(1, 40), 200), leaver);
   ASSERT_TRUE(id.has_value());
@@ -214,7 +267,7 @@ TEST_P(EngineModes, AnAbortCountsBeforeTheNextStep) {
 }
 
 TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
-  Rig rig({.asynchronous = GetParam()});
+  Rig rig({.mode = GetParam()});
   auto sink = std::make_shared<Recorder>();
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   Request request = request_for(prompt, 10);
@@ -230,7 +283,7 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
 }
 
 TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
-  Rig rig({.max_tokens = 16, .asynchronous = GetParam()});
+  Rig rig({.max_tokens = 16, .mode = GetParam()});
   auto sink = std::make_shared<Recorder>();
   const std::vector<TokenId> prompt = some_prompt(1, 75);
   Request request = request_for(prompt, 3);
@@ -285,7 +338,7 @@ std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::Compile
 }
 
 TEST_P(EngineModes, AnswersFollowTheirGrammars) {
-  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .asynchronous = GetParam()});
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   const std::vector<std::shared_ptr<const grammar::CompiledGrammar>> grammars{
       nullptr, compiled("([a-f]{3,30}|x[0-9]+y){1,4}z"), compiled("q{40}"), compiled("[a-z0-9]{0,9}")};
   struct Expectation {
@@ -304,6 +357,7 @@ TEST_P(EngineModes, AnswersFollowTheirGrammars) {
     if (!request.grammar && !request.sampling.ignore_eos)
       if (const auto end = std::ranges::find(e.tokens, kEndOfText); end != e.tokens.end())
         e.tokens.erase(end + 1, e.tokens.end());
+    rig.learn(request.prompt, e.tokens);
     ASSERT_TRUE(rig.engine->submit(std::move(request), e.sink).has_value());
     all.push_back(std::move(e));
   }
@@ -315,18 +369,19 @@ TEST_P(EngineModes, AnswersFollowTheirGrammars) {
               record.tokens.size() == 90 ? FinishReason::length : FinishReason::stop);
   }
   EXPECT_GT(rig.engine->stats().grammar_masks, 300);
+  EXPECT_GE(rig.guessed_right(), GetParam() == Mode::guessing ? 100 : 0);
   rig.expect_empty();
 }
 
 TEST_P(EngineModes, ForcedTextIsAppendedAtOnce) {
-  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .asynchronous = GetParam()});
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   const auto letters = [](std::string_view text) {
     std::vector<TokenId> ids;
     for (const char c : text) ids.push_back(c - 'a');
     return ids;
   };
   const auto grammar = compiled("([a-c]longforcedtext[x-z]{2}andmoreofit){1,5}", letters);
-  const bool jumps = !GetParam();  // with a step in flight, every token is sampled
+  const bool jumps = GetParam() != Mode::asynchronous;  // with a step in flight, every token is sampled
   std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
   for (unsigned i = 0; i < 24; ++i) {
     const int count = 20 + static_cast<int>(i % 5) * 30;
@@ -335,6 +390,7 @@ TEST_P(EngineModes, ForcedTextIsAppendedAtOnce) {
     request.grammar = grammar;
     const auto& entry =
         all.emplace_back(std::make_shared<Recorder>(), expected_under(grammar, request.prompt, count, jumps));
+    rig.learn(request.prompt, entry.second);
     ASSERT_TRUE(rig.engine->submit(std::move(request), entry.first).has_value());
   }
   std::int64_t tokens = 0;
@@ -353,7 +409,7 @@ TEST_P(EngineModes, ForcedTextIsAppendedAtOnce) {
 }
 
 TEST_P(EngineModes, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
-  Rig rig({.asynchronous = GetParam()});
+  Rig rig({.mode = GetParam()});
   auto stuck = std::make_shared<Recorder>();
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
@@ -369,9 +425,10 @@ TEST_P(EngineModes, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
 }
 
 TEST_P(EngineModes, StopTokensEndAnAnswer) {
-  Rig rig({.asynchronous = GetParam()});
+  Rig rig({.mode = GetParam()});
   const std::vector<TokenId> prompt = some_prompt(1, 20);
   const std::vector<TokenId> tokens = expected(prompt, 8);
+  rig.learn(prompt, tokens);
   auto sink = std::make_shared<Recorder>();
   Request request = request_for(prompt, 100);
   request.sampling.stop_token_ids = {tokens[5]};
@@ -384,10 +441,11 @@ TEST_P(EngineModes, StopTokensEndAnAnswer) {
 }
 
 TEST_P(EngineModes, BrokenLogitsEndTheirOwnRequestOnly) {
-  Rig rig({.asynchronous = GetParam()});
+  Rig rig({.mode = GetParam()});
   const std::vector<TokenId> prompt = some_prompt(1, 20);
   const std::vector<TokenId> tokens = expected(prompt, 5);
   rig.device->break_after(tokens[2]);
+  rig.learn(prompt, tokens);
   auto broken = std::make_shared<Recorder>();
   auto healthy = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(request_for(prompt, 20), broken).has_value());
@@ -402,7 +460,7 @@ TEST_P(EngineModes, BrokenLogitsEndTheirOwnRequestOnly) {
 }
 
 TEST_P(EngineModes, ADeadDeviceEndsEverythingAndSaysSo) {
-  Rig rig({.asynchronous = GetParam()});
+  Rig rig({.mode = GetParam()});
   auto sink = std::make_shared<Recorder>();
   rig.device->fail();
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).has_value());

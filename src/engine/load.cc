@@ -94,6 +94,7 @@ SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayo
   s.policy = options.policy;
   s.max_model_len = max_model_len;
   s.watermark = options.watermark;
+  if (options.speculation) s.max_draft_tokens = options.speculation->num_speculative_tokens;
   return s;
 }
 
@@ -125,6 +126,7 @@ Result<LoadedEngine> load_engine(const EngineOptions& options,
   TRY(Backend backend, make_backend(options));
   TRY(const ModelDType dtype, model_dtype(options.dtype));
   TRY(const Encoding encoding, quantization(options.quantization));
+  if (options.speculation) TRY_VOID(validate(*options.speculation));
   TRY(auto model,
       Model::load(options.model_dir, backend,
                   {dtype, encoding, options.max_model_len, options.threads, std::move(progress)}));
@@ -148,7 +150,9 @@ Result<LoadedEngine> load_engine(const EngineOptions& options,
                                                  {options.processed_logprobs}};
   TRY(auto executor, LocalExecutor::create(std::move(backend), std::move(model), layout, executor_options));
   const EngineLimits limits = {options.max_unfinished, loaded.spec.vocab, options.seed};
-  TRY(loaded.engine, Engine::start(std::move(scheduler), limits, std::move(executor)));
+  std::unique_ptr<Proposer> proposer;
+  if (options.speculation) proposer = std::make_unique<NgramProposer>(*options.speculation);
+  TRY(loaded.engine, Engine::start(std::move(scheduler), limits, std::move(executor), std::move(proposer)));
   return loaded;
 }
 

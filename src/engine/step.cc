@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-constexpr TokenId kChoose = -1;  // SampleRow::forced: no token is forced
+constexpr TokenId kNoDraft = -1;
 
 }  // namespace
 
@@ -45,49 +45,75 @@ void StepLoop::choose_rows() {
   row_tokens_.clear();
   rows_.clear();
   owners_.clear();
-  masks_.resize(std::max(masks_.size(), plan_.sequences.size()));
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
     if (!scheduler_.contains(s.sequence)) continue;
     const int first_token = batch_.query_starts[i];
-    Answer& answer = answers_[s.tag];
-    if (answer.params().prompt_logprobs) {
-      // The logits of position p tell about the prompt's token at p + 1. After a preemption, positions come
-      // again.
-      const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
-      const int end = std::min(s.first + s.count, static_cast<int>(prompt.size()) - 1);
-      for (int p = std::max(s.first, answer.prompt_logprobs_count); p < end; ++p)
-        add_row(s, first_token + p - s.first, prompt[static_cast<std::size_t>(p) + 1]);
-      answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
-    }
-    if (!s.samples) continue;
-    std::span<const std::int32_t> mask;
-    if (answer.matcher && !fill_mask(s, i, mask)) continue;
-    add_row(s, first_token + s.count - 1, kChoose, mask);
+    if (answers_[s.tag].params().prompt_logprobs) add_prompt_rows(s, first_token);
+    if (s.samples) add_answer_rows(s, first_token + s.count - 1);
   }
 }
 
-// Which tokens the grammar of a sequence lets follow. False: none, which has ended the answer.
-bool StepLoop::fill_mask(const PlannedSequence& s, std::size_t place, std::span<const std::int32_t>& mask) {
+// The logits of position p tell about the prompt's token at p + 1. After a preemption, positions come again.
+void StepLoop::add_prompt_rows(const PlannedSequence& s, int first_token) {
   Answer& answer = answers_[s.tag];
-  std::vector<std::int32_t>& words = masks_[place];
+  const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
+  const int end = std::min(s.first + s.count, static_cast<int>(prompt.size()) - 1);
+  for (int p = std::max(s.first, answer.prompt_logprobs_count); p < end; ++p) {
+    owners_.push_back({.sequence = s.sequence, .answer = s.tag, .prompt = true});
+    SampleRow row;
+    row.forced = prompt[static_cast<std::size_t>(p) + 1];
+    add_row(s, first_token + p - s.first, row);
+  }
+  answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
+}
+
+// One row behind the last known token and one behind each guess. A grammar follows the guesses for the masks,
+// as far as it allows them, and goes back.
+void StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
+  Answer& answer = answers_[s.tag];
+  std::size_t followed = 0;
+  for (int drafts = 0; drafts <= static_cast<int>(s.drafts.size()); ++drafts) {
+    const TokenId guess = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
+    SampleRow row;
+    row.drafts = drafts;
+    if (answer.matcher) {
+      if (drafts > 0 && !answer.matcher->accept(guess)) break;
+      followed = static_cast<std::size_t>(drafts);
+      if (answer.matcher->is_terminated()) break;
+      if (const Result<> filled = fill_mask(answer, row.mask); !filled) {
+        if (drafts > 0) break;
+        scheduler_.finish(s.sequence);
+        answers_.fail(s.tag, filled.error().message, now_us());
+        return;
+      }
+    }
+    owners_.push_back({s.sequence, s.tag, false, drafts, guess});
+    add_row(s, last_token + drafts, row);
+  }
+  if (answer.matcher) answer.matcher->rollback(followed);
+  draft_counters_.drafts += !s.drafts.empty();
+  draft_counters_.tokens += static_cast<std::int64_t>(s.drafts.size());
+}
+
+// Which tokens the grammar of an answer lets follow.
+Result<> StepLoop::fill_mask(Answer& answer, std::span<const std::int32_t>& mask) {
+  masks_.resize(std::max(masks_.size(), rows_.size() + 1));
+  std::vector<std::int32_t>& words = masks_[rows_.size()];
   words.resize((static_cast<std::size_t>(answer.sampling.vocab_size()) + 31) / 32);
   const std::int64_t began = now_ns();
-  const Result<> filled = answer.matcher->fill_mask(words);
+  TRY_VOID(answer.matcher->fill_mask(words));
   mask_counters_.nanoseconds += now_ns() - began;
   ++mask_counters_.filled;
   mask = words;
-  if (filled) return true;
-  scheduler_.finish(s.sequence);
-  answers_.fail(s.tag, filled.error().message, now_us());
-  return false;
+  return {};
 }
 
-void StepLoop::add_row(const PlannedSequence& s, int token, TokenId forced,
-                       std::span<const std::int32_t> mask) {
+void StepLoop::add_row(const PlannedSequence& s, int token, const SampleRow& row) {
   row_tokens_.push_back(token);
-  rows_.push_back({&answers_[s.tag].sampling, scheduler_.output(s.sequence), forced, mask});
-  owners_.push_back({s.sequence, s.tag, forced != kChoose});
+  rows_.push_back(row);
+  rows_.back().sequence = &answers_[s.tag].sampling;
+  rows_.back().output = scheduler_.output(s.sequence);
 }
 
 // Appends what the grammar forces, to be computed all at once by the next step. True: the answer has ended.
@@ -104,31 +130,73 @@ bool StepLoop::jump_forward(const RowOwner& owner, std::int64_t now_us) {
   return false;
 }
 
+// Guesses of what comes next, where a row behind them can be sampled before they are known to be true.
+void StepLoop::propose(const RowOwner& owner) {
+  Answer& answer = answers_[owner.answer];
+  if (proposer_ == nullptr || executor_.asynchronous() || answer.sampling.follows_history()) return;
+  proposer_->propose(scheduler_.find(owner.sequence)->tokens, drafts_);
+  if (answer.matcher) {
+    std::size_t allowed = 0;
+    while (allowed < drafts_.size() && answer.matcher->accept(drafts_[allowed])) ++allowed;
+    answer.matcher->rollback(allowed);
+    drafts_.resize(allowed);
+  }
+  scheduler_.draft(owner.sequence, drafts_);
+}
+
 Result<> StepLoop::commit_flying() {
   TRY(const std::span<const SampledToken> results, executor_.collect());
   CHECK(results.size() == owners_.size(), "{} results for {} rows", results.size(), owners_.size());
   const std::int64_t now = now_us();
+  drop_rows(results);
   // Broken numbers end their own request, before collect() lets others share the blocks they stand in.
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].id < 0 && scheduler_.finish(owners_[i].sequence))
-      answers_.fail(owners_[i].answer,
-                    "no token could be chosen: the logits are not numbers, or all are banned", now);
-  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (owners_[i].drafts == 0 && results[i].id < 0) fail_broken(owners_[i], now);
   scheduler_.collect(flying_);
   flying_ = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const RowOwner& owner = owners_[i];
-    if (!scheduler_.contains(owner.sequence)) continue;
+    if (owner.dropped || !scheduler_.contains(owner.sequence)) continue;
     if (owner.prompt) {
       answers_[owner.answer].prompt_logprobs.push_back(results[i].logprobs.value());
-      continue;
-    }
-    scheduler_.commit(owner.sequence, results[i].id);
-    if (answers_.deliver(owner.answer, results[i], scheduler_.output(owner.sequence), now) ||
-        jump_forward(owner, now))
+    } else if (results[i].id < 0) {
+      fail_broken(owner, now);  // behind a guess that came true
+    } else if (commit_row(i, results[i], now)) {
       scheduler_.finish(owner.sequence);
+    }
   }
   return {};
+}
+
+void StepLoop::fail_broken(const RowOwner& owner, std::int64_t now_us) {
+  if (scheduler_.finish(owner.sequence))
+    answers_.fail(owner.answer, "no token could be chosen: the logits are not numbers, or all are banned",
+                  now_us);
+}
+
+void StepLoop::drop_rows(std::span<const SampledToken> results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    RowOwner& owner = owners_[i];
+    if (owner.drafts == 0) continue;
+    owner.dropped = owners_[i - 1].dropped || results[i - 1].id != owner.last_draft;
+    if (!owner.dropped) ++draft_counters_.accepted[static_cast<std::size_t>(owner.drafts) - 1];
+  }
+}
+
+// True: the answer has ended.
+bool StepLoop::commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us) {
+  const RowOwner& owner = owners_[row];
+  if (owner.drafts == 0) {
+    scheduler_.commit(owner.sequence, result.id);
+  } else {
+    scheduler_.commit_draft(owner.sequence, result.id);
+  }
+  if (answers_.deliver(owner.answer, result, scheduler_.output(owner.sequence), now_us)) return true;
+  const bool last = row + 1 == owners_.size() || owners_[row + 1].drafts == 0 || owners_[row + 1].dropped;
+  if (!last) return false;
+  if (jump_forward(owner, now_us)) return true;
+  propose(owner);
+  return false;
 }
 
 }  // namespace octavo

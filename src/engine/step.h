@@ -5,8 +5,14 @@
 //   forward  ids and cached past to hidden states        model/, kernels/
 //   sample   logits of the rows that matter to tokens    sample/
 //   commit   tokens to their sequences and their owners  here
+//
+// With a proposer, a step also computes guesses of what follows, and samples behind each as if it were true.
+// What is drawn depends on the seed and the place alone: so a guess came true when the row before it drew the
+// same token, the rows behind the first that did not are dropped, and the answer is, token for token, the one
+// without guesses.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,14 +20,17 @@
 #include "engine/answer_table.h"
 #include "engine/batch.h"
 #include "engine/executor.h"
+#include "request/engine_stats.h"
 #include "schedule/scheduler.h"
+#include "speculate/proposer.h"
 
 namespace octavo {
 
 class StepLoop {
  public:
-  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers)
-      : scheduler_(scheduler), executor_(executor), answers_(answers) {}
+  // proposer: may be null.
+  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, Proposer* proposer)
+      : scheduler_(scheduler), executor_(executor), answers_(answers), proposer_(proposer) {}
 
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
@@ -33,24 +42,42 @@ class StepLoop {
   };
   const MaskCounters& mask_counters() const { return mask_counters_; }
 
+  // What guesses have come to.
+  struct DraftCounters {
+    std::int64_t drafts = 0;
+    std::int64_t tokens = 0;
+    std::array<std::int64_t, kDraftTokensMax> accepted = {};  // by place
+  };
+  const DraftCounters& draft_counters() const { return draft_counters_; }
+
  private:
   // Whose row it was that is being sampled, and why.
   struct RowOwner {
     SequenceId sequence;
     AnswerIndex answer;
-    bool prompt;  // the log-probability of a prompt token; otherwise the next token of the answer
+    bool prompt;              // the log-probability of a prompt token; otherwise the next token of the answer
+    int drafts = 0;           // guesses that the row stands behind
+    TokenId last_draft = -1;  // the last of them, which the row before it must have drawn
+    bool dropped = false;     // a guess before it did not come true
   };
 
   void note_scheduled();
   void choose_rows();
-  void add_row(const PlannedSequence& s, int token, TokenId forced, std::span<const std::int32_t> mask = {});
-  bool fill_mask(const PlannedSequence& s, std::size_t place, std::span<const std::int32_t>& mask);
+  void add_prompt_rows(const PlannedSequence& s, int first_token);
+  void add_answer_rows(const PlannedSequence& s, int last_token);
+  void add_row(const PlannedSequence& s, int token, const SampleRow& row);
+  Result<> fill_mask(Answer& answer, std::span<const std::int32_t>& mask);
   Result<> commit_flying();
+  void fail_broken(const RowOwner& owner, std::int64_t now_us);
+  void drop_rows(std::span<const SampledToken> results);
+  bool commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us);
   bool jump_forward(const RowOwner& owner, std::int64_t now_us);
+  void propose(const RowOwner& owner);
 
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
+  Proposer* proposer_;
 
   StepPlan plan_;
   Batch batch_;
@@ -58,9 +85,11 @@ class StepLoop {
   std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
-  std::vector<std::vector<std::int32_t>> masks_;  // by place in the plan; used by sequences under a grammar
+  std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those under a grammar
+  std::vector<TokenId> drafts_;                   // scratch
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
   MaskCounters mask_counters_;
+  DraftCounters draft_counters_;
 };
 
 }  // namespace octavo

@@ -1,9 +1,12 @@
 // What an engine tells about itself: gauges of this moment, counters since its start.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace octavo {
+
+inline constexpr int kDraftTokensMax = 16;  // guesses of one sequence in a step
 
 struct EngineStats {
   // Gauges.
@@ -23,8 +26,11 @@ struct EngineStats {
   std::int64_t prefix_queries = 0;  // tokens looked up in the prefix cache
   std::int64_t prefix_hits = 0;     // tokens found
   std::int64_t preemptions = 0;
-  std::int64_t grammar_masks = 0;    // filled for answers under a grammar
-  std::int64_t grammar_mask_ns = 0;  // that filling them took
+  std::int64_t grammar_masks = 0;                                  // filled for answers under a grammar
+  std::int64_t grammar_mask_ns = 0;                                // that filling them took
+  std::int64_t drafts = 0;                                         // times that guesses were checked
+  std::int64_t draft_tokens = 0;                                   // guesses checked
+  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // guesses that came true, by their place
 };
 
 }  // namespace octavo

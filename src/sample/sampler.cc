@@ -139,8 +139,8 @@ void Sampler::pack(std::span<const SampleRow> rows, std::size_t vocab) {
     min_p[r] = static_cast<float>(params.min_p);
     top_k[r] = std::max(params.top_k, 0);
     forced[r] = rows[r].forced;
-    random[r] =
-        params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), rows[r].output.size()));
+    const std::size_t place = rows[r].output.size() + static_cast<std::size_t>(rows[r].drafts);
+    random[r] = params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), place));
   }
   if (inputs_.history_starts.count > 0) pack_history(rows);
   if (inputs_.bias_starts.count > 0) pack_bias(rows);

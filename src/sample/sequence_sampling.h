@@ -40,6 +40,8 @@ class SequenceSampling {
   void find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const;
   // Whether the request allows or prefers some tokens, apart from what the model and the filters say.
   bool restricts() const { return !allowed_.empty() || !bias_.empty() || bans_max() > 0; }
+  // Whether what may come next depends on the tokens before it, beyond what the model says.
+  bool follows_history() const { return penalises_ || bans_max() > 0; }
   std::size_t bans_max() const { return bad_words_.size() + ends_.size(); }
 
  private:

@@ -1,5 +1,7 @@
 #include "schedule/options.h"
 
+#include "request/engine_stats.h"
+
 namespace octavo {
 namespace {
 
@@ -21,6 +23,7 @@ Result<> validate(const SchedulerOptions& options) {
       in_range("max_num_batched_tokens", options.max_num_batched_tokens, options.max_num_seqs, kTokensMax));
   TRY_VOID(in_range("long_prefill_token_threshold", options.long_prefill_token_threshold, 0, kTokensMax));
   TRY_VOID(in_range("max_steps_in_flight", options.max_steps_in_flight, 1, 16));
+  TRY_VOID(in_range("max_draft_tokens", options.max_draft_tokens, 0, kDraftTokensMax));
   TRY_VOID(in_range("max_preemptions", options.max_preemptions, 0, 1 << 16));
   TRY_VOID(in_range("groups", static_cast<std::int64_t>(options.groups.size()), 1, 64));
   for (const CacheGroup& group : options.groups) TRY_VOID(in_range("window", group.window, 0, kTokensMax));

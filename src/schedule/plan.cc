@@ -29,6 +29,7 @@ void Scheduler::plan(StepPlan& plan) {
   plan_decodes(plan);
   plan_prefills(plan);
   if (plan.preempted.empty()) plan_waiting(plan);
+  plan_drafts(plan);
   if (plan.empty()) return;
 
   plan.step = ++last_step_;
@@ -39,9 +40,9 @@ void Scheduler::plan(StepPlan& plan) {
     flight.sequences.push_back({p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count});
 }
 
-// Tokens that the sequence could compute next, 0 while the end of its length is on the way.
+// Tokens that the sequence could compute next, 0 while the end of its length or guesses are on the way.
 int Scheduler::tokens_wanted(const Sequence& s) const {
-  if (s.length() >= s.max_total_tokens) return 0;
+  if (s.guessing || s.length() >= s.max_total_tokens) return 0;
   const int wanted = s.length() - s.planned;
   const int threshold = options_.long_prefill_token_threshold;
   return threshold == 0 ? wanted : std::min(wanted, threshold);
@@ -135,6 +136,26 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   s.last_step = last_step_ + 1;
   budget_ -= count;
   plan.tokens += count;
+}
+
+// Guesses take what all others have left of the budget, and blocks that nobody has a claim on.
+void Scheduler::plan_drafts(StepPlan& plan) {
+  for (PlannedSequence& p : plan.sequences) {
+    Sequence& s = at(slot(p.sequence));
+    if (!p.samples || s.sampling > 1 || s.drafts.empty())
+      continue;  // sampling > 1: they are for a step before
+    int count = std::min({static_cast<int>(s.drafts.size()), budget_, ahead_max_ - (s.planned - s.computed),
+                          s.max_total_tokens - 1 - s.planned});  // the last token is never computed
+    const int promised = promise(s);
+    while (count > 0 && s.blocks.missing(s.planned + count) - promised > std::max(spare(), 0)) --count;
+    if (count <= 0) continue;
+    CHECK(s.blocks.reserve(s.planned + count));
+    promised_ += promise(s) - promised;
+    p.drafts = std::span(s.drafts).first(static_cast<std::size_t>(count));
+    s.guessing = true;
+    budget_ -= count;
+    plan.tokens += count;
+  }
 }
 
 void Scheduler::plan_waiting(StepPlan& plan) {

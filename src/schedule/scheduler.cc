@@ -112,6 +112,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.prompt_tokens = static_cast<int>(spec.prompt.size());
   s.tokens.reserve(static_cast<std::size_t>(s.max_total_tokens));
   s.tokens.assign(spec.prompt.begin(), spec.prompt.end());
+  s.drafts.reserve(static_cast<std::size_t>(options_.max_draft_tokens));
   s.blocks = SequenceBlocks(cache_, s.max_total_tokens);
   if (options_.enable_prefix_caching) {
     s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
@@ -183,6 +184,8 @@ bool Scheduler::commit(SequenceId sequence, TokenId token) {
   CHECK(s->sampling > 0, "sequence {} has no token on the way", static_cast<std::uint64_t>(sequence));
   --s->sampling;
   s->tokens.push_back(token);
+  s->drafts.clear();
+  s->guessing = false;
   return true;
 }
 
@@ -190,6 +193,28 @@ void Scheduler::append(SequenceId sequence, TokenId token) {
   Sequence* s = live(sequence);
   CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
         static_cast<std::uint64_t>(sequence));
+  s->tokens.push_back(token);
+}
+
+void Scheduler::draft(SequenceId sequence, std::span<const TokenId> tokens) {
+  Sequence* s = live(sequence);
+  CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
+        static_cast<std::uint64_t>(sequence));
+  CHECK(static_cast<int>(tokens.size()) <= options_.max_draft_tokens);
+  s->drafts.assign(tokens.begin(), tokens.end());
+}
+
+void Scheduler::commit_draft(SequenceId sequence, TokenId token) {
+  Sequence* s = live(sequence);
+  CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
+        static_cast<std::uint64_t>(sequence));
+  // After a preemption in between, nothing of it is computed any more.
+  if (s->state == Sequence::State::running) {
+    CHECK(s->computed == s->planned && s->planned == s->length() - 1, "computed {}, planned {}, length {}",
+          s->computed, s->planned, s->length());
+    ++s->planned;
+    ++s->computed;
+  }
   s->tokens.push_back(token);
 }
 

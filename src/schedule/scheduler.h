@@ -65,6 +65,16 @@ class Scheduler {
   // The next step computes it along with what else is new.
   void append(SequenceId sequence, TokenId token);
 
+  // Guesses of the tokens that come next, at most max_draft_tokens: the next step computes them along with
+  // the last known token, as far as budget and blocks are left over (speculative decoding: Leviathan et al.,
+  // ICML 2023). They replace earlier ones; commit() forgets them. No step in flight may be sampling for the
+  // sequence.
+  void draft(SequenceId sequence, std::span<const TokenId> tokens);
+
+  // After commit(): the token before this one had been guessed, so its position is computed already, and this
+  // is what was drawn behind it.
+  void commit_draft(SequenceId sequence, TokenId token);
+
   // Ends a sequence at any moment, done or aborted, in flight or not. Its computed prefix stays cached.
   // Returns false when it had ended already. A sequence that has reached max_total_tokens must be finished.
   bool finish(SequenceId sequence);
@@ -121,6 +131,7 @@ class Scheduler {
   void plan_decodes(StepPlan& plan);
   void plan_prefills(StepPlan& plan);
   void plan_waiting(StepPlan& plan);
+  void plan_drafts(StepPlan& plan);
   bool make_room(std::size_t place, StepPlan& plan);
   bool preempt_below(std::size_t place, StepPlan& plan);
   Admission admit(Slot slot, StepPlan& plan);

@@ -48,21 +48,23 @@ struct Sequence {
   int computed = 0;
   int planned = 0;
   int sampling = 0;
-  int promised = 0;  // length up to which blocks are kept free for it
+  bool guessing = false;  // guesses are on the way, too: what comes next depends on them
+  int promised = 0;       // length up to which blocks are kept free for it
   int preemptions = 0;
   int cached_tokens = 0;        // of the prompt, found in the cache at the first admission
   int match_blocks = 0;         // longest_prefix: cached blocks when last looked up
   std::uint64_t last_step = 0;  // the last one that it had a part in
 
   std::vector<TokenId> tokens;  // prompt and answer
+  std::vector<TokenId> drafts;  // guesses of what will follow them, for the next step
   std::vector<Hash128> keys;    // of its full blocks
   SequenceBlocks blocks;
 
   int length() const { return static_cast<int>(tokens.size()) + sampling; }
   // Memory, all of it taken when the sequence is added.
   std::int64_t bytes() const {
-    return static_cast<std::int64_t>(tokens.capacity() * sizeof(TokenId) + keys.capacity() * sizeof(Hash128) +
-                                     blocks.bytes());
+    return static_cast<std::int64_t>((tokens.capacity() + drafts.capacity()) * sizeof(TokenId) +
+                                     keys.capacity() * sizeof(Hash128) + blocks.bytes());
   }
   BlockHistory history() const { return {tokens, keys, salt}; }
 };

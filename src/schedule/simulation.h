@@ -57,6 +57,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
     o.long_prefill_token_threshold = 0;
   }
   o.max_steps_in_flight = 1 + choose(3);
+  o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
   o.policy = static_cast<Policy>(choose(3));
   o.max_sequences = o.max_num_seqs + choose(40);
   o.watermark = choose(3) == 0 ? 0.01 * choose(50) : 0;
@@ -125,7 +126,10 @@ class Simulation {
     std::shared_ptr<Client> client;
     int first, count;
     bool samples;
+    std::vector<TokenId> drafts;
     std::vector<std::vector<BlockId>> tables;
+
+    int end() const { return first + count + static_cast<int>(drafts.size()); }
   };
   struct Flight {
     StepNumber step;
@@ -229,7 +233,7 @@ class Simulation {
     Flight flight{plan_.step, {}};
     int tokens = 0;
     for (const PlannedSequence& p : plan_.sequences) {
-      tokens += p.count;
+      tokens += p.end() - p.first;
       flight.rows.push_back(row_of(p));
     }
     CHECK(tokens == plan_.tokens && tokens <= scheduler_->options().max_num_batched_tokens);
@@ -243,17 +247,18 @@ class Simulation {
     CHECK(it != clients_.end(), "client {} was planned after its end", p.tag);
     Client& client = *it->second;
     client.planned_tokens += p.count;
-    CHECK(p.count > 0 && p.first + p.count < client.max_total);
+    CHECK(p.count > 0 && p.end() < client.max_total);
+    CHECK(p.drafts.empty() || p.samples);
     CHECK(static_cast<int>(p.tokens.size()) + p.last_pending == p.count);
     CHECK(p.samples || scheduler_->options().enable_chunked_prefill);
     for (std::size_t i = 0; i < p.tokens.size(); ++i)
       CHECK(p.tokens[i] == client.tokens[static_cast<std::size_t>(p.first) + i]);
-    Row row{it->second, p.first, p.count, p.samples, {}};
+    Row row{it->second, p.first, p.count, p.samples, {p.drafts.begin(), p.drafts.end()}, {}};
     const KvCache& cache = scheduler_->cache();
     for (int g = 0; g < cache.group_count(); ++g) {
       const auto table = p.blocks->table(g);
       row.tables.emplace_back(table.begin(), table.end());
-      for (int position = p.first; position < p.first + p.count; ++position) {
+      for (int position = p.first; position < p.end(); ++position) {
         const BlockId block = table[static_cast<std::size_t>(position / cache.pool.block_size())];
         CHECK(cache.pool.references(block) == 1 && cache.pool.prefix(block) == kEmptyPrefix,
               "block {} is written by one and used by {}", block, cache.pool.references(block));
@@ -284,9 +289,18 @@ class Simulation {
     return device_[static_cast<std::size_t>(block * size + position % size)];
   }
 
-  // What the layers of a group compute for a position.
+  // How many of the guesses are what the client will say.
+  static int true_drafts(const Row& row) {
+    const auto known = row.client->tokens.begin() + row.first + row.count;
+    return static_cast<int>(
+        std::ranges::mismatch(row.drafts, std::ranges::subrange(known, row.client->tokens.end())).in1 -
+        row.drafts.begin());
+  }
+
+  // What the layers of a group compute for a position: behind a wrong guess, something else.
   static std::uint64_t content(const Row& row, std::size_t group, int position) {
-    return mix(row.client->past[static_cast<std::size_t>(position)], group);
+    const bool guessed_wrong = position >= row.first + row.count + true_drafts(row);
+    return mix(row.client->past[static_cast<std::size_t>(position)], guessed_wrong ? ~group : group);
   }
 
   // The device does the oldest step as late as it may, also for clients that have gone: all writes, then all
@@ -297,24 +311,30 @@ class Simulation {
     const auto& groups = scheduler_->options().groups;
     for (const Row& row : flight.rows)
       for (std::size_t g = 0; g < groups.size(); ++g)
-        for (int p = row.first; p < row.first + row.count; ++p) cell(row, g, p) = content(row, g, p);
+        for (int p = row.first; p < row.end(); ++p) cell(row, g, p) = content(row, g, p);
     for (const Row& row : flight.rows)
       for (std::size_t g = 0; g < groups.size(); ++g) {
         const int seen = groups[g].window == 0 ? 0 : std::max(0, row.first - groups[g].window + 1);
-        for (int p = seen; p < row.first + row.count; ++p)
+        for (int p = seen; p < row.end(); ++p)
           CHECK(cell(row, g, p) == content(row, g, p), "foreign content at position {} of {}", p, row.first);
       }
     scheduler_->collect(flight.step);
     for (const Row& row : flight.rows)
-      if (row.samples) commit(*row.client);
+      if (row.samples) commit(row);
   }
 
-  void commit(const Client& client) {
+  // The token that was drawn, and one for each guess that came true.
+  void commit(const Row& row) {
+    const Client& client = *row.client;
     const Sequence* s = scheduler_->find(client.id);
     if (s == nullptr) return;
-    const std::size_t length = s->tokens.size();
-    CHECK(scheduler_->commit(client.id, client.tokens[length]));
-    if (static_cast<int>(length) + 1 < client.ends_at) return;
+    CHECK(scheduler_->commit(client.id, client.tokens[s->tokens.size()]));
+    for (int i = true_drafts(row); i > 0 && static_cast<int>(s->tokens.size()) < client.ends_at; --i)
+      scheduler_->commit_draft(client.id, client.tokens[s->tokens.size()]);
+    if (static_cast<int>(s->tokens.size()) < client.ends_at) {
+      if (s->sampling == 0) guess(client, *s);
+      return;
+    }
     // Each step computed a token for someone, and nobody more than most_work of them.
     CHECK(client.planned_tokens <= most_work(client));
     CHECK(steps_ - client.first_step <= work_ - client.work_before, "{} steps for {} tokens of work",
@@ -323,6 +343,18 @@ class Simulation {
     end(client);
     clients_.erase(tag);
     ++finished_;
+  }
+
+  // Guesses that are true at first.
+  void guess(const Client& client, const Sequence& s) {
+    std::vector<TokenId> drafts(
+        static_cast<std::size_t>(choose_(scheduler_->options().max_draft_tokens + 1)));
+    for (std::size_t i = 0; i < drafts.size(); ++i) {
+      const std::size_t place = s.tokens.size() + i;
+      const bool right = choose_(4) != 0 && place < client.tokens.size();
+      drafts[i] = right ? client.tokens[place] : -1;
+    }
+    scheduler_->draft(client.id, drafts);
   }
 
   void verify() {

@@ -20,9 +20,14 @@ struct PlannedSequence {
   // executor takes it from there.
   std::span<const TokenId> tokens;
   bool last_pending = false;
-  bool samples = false;   // the last token is the sequence's last: its logits give the next one
+  bool samples = false;  // the last token is the sequence's last: its logits give the next one
+  // Guesses of what follows, computed behind it at positions first+count..: where they come true, the logits
+  // of each give one token more.
+  std::span<const TokenId> drafts;
   int cached_tokens = 0;  // of the prompt, found in the prefix cache when the sequence was first admitted
-  const SequenceBlocks* blocks = nullptr;  // tables, covering at least first+count positions
+  const SequenceBlocks* blocks = nullptr;  // tables, covering at least the positions up to end()
+
+  int end() const { return first + count + static_cast<int>(drafts.size()); }
 };
 
 // Spans and pointers are good until the scheduler is next called.
@@ -30,7 +35,7 @@ struct StepPlan {
   StepNumber step = 0;  // 0: nothing to do, nothing to collect
   std::vector<PlannedSequence> sequences;
   std::vector<SequenceId> preempted;  // lost their blocks and wait again
-  int tokens = 0;                     // sum of the counts
+  int tokens = 0;                     // to compute, drafts included
 
   bool empty() const { return sequences.empty(); }
 };

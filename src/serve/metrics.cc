@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 namespace octavo {
 namespace {
@@ -111,6 +112,16 @@ void write_engine(const EngineStats& engine, Exposition& out) {
   out.counter("prompt_tokens_cached", "Prompt tokens taken from the prefix cache.",
               engine.prompt_tokens_cached);
   out.counter("generation_tokens", "Tokens generated.", engine.generation_tokens);
+  out.counter("spec_decode_num_drafts", "Times that guesses of what follows were checked.", engine.drafts);
+  out.counter("spec_decode_num_draft_tokens", "Guesses checked.", engine.draft_tokens);
+  out.counter("spec_decode_num_accepted_tokens", "Guesses that came true.",
+              std::accumulate(engine.accepted_drafts.begin(), engine.accepted_drafts.end(), std::int64_t{0}));
+  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Guesses that came true, by their place.",
+            "counter");
+  for (std::size_t i = 0; i < engine.accepted_drafts.size(); ++i)
+    if (engine.accepted_drafts[i] > 0)
+      out.sample("spec_decode_num_accepted_tokens_per_pos_total", "position", std::to_string(i),
+                 static_cast<double>(engine.accepted_drafts[i]));
   out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
   out.sample("cache_config_info", "num_gpu_blocks", std::to_string(engine.blocks_total), 1);
 }

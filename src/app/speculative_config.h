@@ -1,0 +1,15 @@
+// --speculative-config: vLLM's JSON object that says how tokens are guessed.
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+#include "speculate/ngram_proposer.h"
+
+namespace octavo {
+
+// {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 4}; of the
+// last two one stands for both, and 5 for none. Errors name the field.
+Result<NgramOptions> parse_speculative_config(std::string_view json);
+
+}  // namespace octavo
