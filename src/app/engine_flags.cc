@@ -33,6 +33,16 @@ const std::map<std::string, HashAlgorithm> kHashes = {
     {"sha256", HashAlgorithm::sha256},
 };
 
+// A flag whose values have names.
+template <class Value>
+CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value,
+                        const std::map<std::string, Value>& choices, const std::string& help) {
+  return command
+      .add_option_function<std::string>(
+          flag, [&value, &choices](const std::string& name) { value = choices.at(name); }, help)
+      ->check(CLI::IsMember(choices));
+}
+
 }  // namespace
 
 void add_engine_flags(CLI::App& command, EngineOptions& o) {
@@ -97,8 +107,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       .add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", o.enable_prefix_caching,
                 "Reuse the KV of common prefixes (default: on)")
       ->group("KV cache");
-  command.add_option("--prefix-caching-hash-algo", o.prefix_hash, "xxhash (keyed, fast) or sha256")
-      ->transform(CLI::CheckedTransformer(kHashes).description("{xxhash,sha256}"))
+  add_choice(command, "--prefix-caching-hash-algo", o.prefix_hash, kHashes, "xxhash (keyed, fast) or sha256")
       ->group("KV cache");
   command
       .add_flag("!--disable-hybrid-kv-cache-manager", o.sliding_window_groups,
@@ -127,8 +136,8 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->check(CLI::Range(0.0, 0.5))
       ->capture_default_str()
       ->group("Scheduling");
-  command.add_option("--scheduling-policy", o.policy, "fcfs, priority, or lpm (longest cached prefix first)")
-      ->transform(CLI::CheckedTransformer(kPolicies).description("{fcfs,priority,lpm}"))
+  add_choice(command, "--scheduling-policy", o.policy, kPolicies,
+             "fcfs, priority, or lpm (longest cached prefix first)")
       ->group("Scheduling");
   command
       .add_option_function<std::string>(

@@ -49,7 +49,7 @@ struct ConstraintFlag {
 constexpr ConstraintFlag kConstraints[] = {
     {"--json-schema", "json", "JSON that is valid under this JSON Schema"},
     {"--regex", "regex", "Text that this regular expression matches"},
-    {"--grammar", "grammar", "Text of this grammar, in GBNF"},
+    {"--grammar", "grammar", "Text of this grammar, in GBNF or Lark"},
 };
 
 // A text, or with @ in front the file that holds it.

@@ -48,7 +48,7 @@ LocalGeneration::LocalGeneration(Service& service, const GenerationPlan& plan)
       prompt_tokens_(static_cast<int>(plan.prompts.front().size())) {
   for (int i = 0; i < unfinished_; ++i)
     answers_.emplace_back(service.tokenizer, plan.request.sampling, service.options.eos_ids, plan.stops,
-                          plan.prompts.front());
+                          plan.prompts.front(), plan.thinking);
 }
 
 Result<LocalGeneration> LocalGeneration::start(Service& service, const GenerationPlan& plan, std::size_t job,
@@ -61,6 +61,7 @@ Result<LocalGeneration> LocalGeneration::start(Service& service, const Generatio
   request.eos_ids = service.options.eos_ids;
   request.priority = plan.request.priority;
   request.grammar = plan.grammar;
+  request.grammar_after = plan.grammar_after();
   TRY(generation.id_, service.engine.submit(std::move(request), std::make_shared<JobSink>(job, arrivals)));
   return generation;
 }

@@ -49,6 +49,18 @@ Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
                        vocab_size);
 }
 
+// How the model writes tool calls and thoughts.
+Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
+  if (!options.tool_call_parser.empty()) {
+    TRY(serve.rules.tool_dialect, openai::tool_dialect_of(options.tool_call_parser, tokenizer));
+    serve.tool_tokens = openai::tool_tokens(*serve.rules.tool_dialect, tokenizer);
+  }
+  if (!options.reasoning_parser.empty()) {
+    TRY(serve.rules.reasoning, openai::reasoning_rule(options.reasoning_parser, tokenizer));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
@@ -61,6 +73,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY(Tokenizer tokenizer, Tokenizer::load(dir));
   runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   TRY_VOID(load_chat_templates(options, *runtime));
+  TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
   TRY(const GenerationConfig generation, load_generation_config(dir));
 
   ProgressBar bar("loading " + dir, "GB", 1e9);

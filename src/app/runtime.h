@@ -19,6 +19,8 @@ struct RuntimeOptions {
   EngineOptions engine;
   std::vector<std::string> served_model_names;  // empty: the model's folder
   std::string chat_template_file;               // "": the model's own
+  std::string tool_call_parser;                 // of tool_choice `auto`; "": it is not enabled
+  std::string reasoning_parser;                 // "": thoughts are text like any other
   bool model_sampling_defaults = true;          // generation_config.json's, where a request says nothing
   ServeOptions serve;                           // rules and eos_ids are filled in
 };

@@ -21,14 +21,43 @@ struct ServeCommand {
   RuntimeOptions runtime;
   http::ServerOptions http;
   std::string generation_config = "auto";
+  bool auto_tool_choice = false;
   int shutdown_timeout_s = 30;
 };
+
+template <class Names>
+std::vector<std::string> texts(const Names& names) {
+  return {names.begin(), names.end()};
+}
+
+void add_parser_flags(CLI::App& command, ServeCommand& c) {
+  auto* parser = command
+                     .add_option("--tool-call-parser", c.runtime.tool_call_parser,
+                                 "How the model writes tool calls, for --enable-auto-tool-choice")
+                     ->check(CLI::IsMember(texts(grammar::tool_dialect_names())))
+                     ->group("Tools and reasoning");
+  command
+      .add_flag("--enable-auto-tool-choice", c.auto_tool_choice,
+                "tool_choice auto: find the calls that the model chooses to write")
+      ->needs(parser)
+      ->group("Tools and reasoning");
+  command
+      .add_flag("--exclude-tools-when-tool-choice-none", c.runtime.serve.rules.exclude_unused_tools,
+                "Leave tools out of the prompt of requests that say tool_choice none")
+      ->group("Tools and reasoning");
+  command
+      .add_option("--reasoning-parser", c.runtime.reasoning_parser,
+                  "How the model marks its thoughts, which then come as `reasoning`")
+      ->check(CLI::IsMember(texts(openai::reasoning_parsers())))
+      ->group("Tools and reasoning");
+}
 
 void add_flags(CLI::App& command, ServeCommand& c) {
   c.http.host = "0.0.0.0";
   c.http.port = 8000;
   ServeOptions& s = c.runtime.serve;
   add_engine_flags(command, c.runtime.engine);
+  add_parser_flags(command, c);
   command.add_option("--host", c.http.host, "Address to listen on")->capture_default_str()->group("Server");
   command.add_option("--port", c.http.port, "Port to listen on; any free one when 0")
       ->capture_default_str()
@@ -79,6 +108,7 @@ Result<> serve(ServeCommand& c) {
   const std::int64_t started = now_us();
   c.runtime.model_sampling_defaults = c.generation_config == "auto";
   c.runtime.serve.version = kVersion;
+  if (!c.auto_tool_choice) c.runtime.tool_call_parser.clear();
   c.http.cors = http::CorsOptions{};
   TRY(const auto runtime, start_runtime(std::move(c.runtime)));
   TRY(const auto server, ApiServer::start(runtime->service, c.http));

@@ -32,16 +32,20 @@ struct Answer {
         sampling(params(), accepted->request.prompt, accepted->request.eos_ids, seed, vocab_size),
         finish(accepted->request, context_tokens) {
     if (accepted->request.grammar) matcher.emplace(accepted->request.grammar);
+    grammar_waits = matcher && accepted->request.grammar_after;
   }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
+  // What the next token must follow; null: it is free.
+  grammar::Matcher* rule() { return matcher && !grammar_waits ? &*matcher : nullptr; }
 
   std::shared_ptr<Accepted> accepted;
   int index;
   SequenceId sequence{};
   SequenceSampling sampling;
   FinishRule finish;
-  std::optional<grammar::Matcher> matcher;  // with a grammar: has taken all tokens of the answer
+  std::optional<grammar::Matcher> matcher;  // with a grammar: has taken all tokens behind grammar_after
+  bool grammar_waits = false;               // for grammar_after
   RequestTimes times;
   int cached_tokens = 0;
   std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... as far as they are computed

@@ -44,7 +44,9 @@ bool AnswerTable::deliver(AnswerIndex index, const SampledToken& token, std::spa
   news.prompt_logprobs = std::exchange(answer.prompt_logprobs, {});
 
   std::optional<Finish> finish = answer.finish.after(output);
-  if (answer.matcher && !finish) {
+  if (answer.grammar_waits) {
+    answer.grammar_waits = token.id != *answer.accepted->request.grammar_after;
+  } else if (answer.matcher && !finish) {
     if (!answer.matcher->accept(token.id)) {
       fail(index, "the grammar cannot follow the text beyond this token", now_us);
       return true;

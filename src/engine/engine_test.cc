@@ -373,6 +373,36 @@ TEST_P(EngineModes, AnswersFollowTheirGrammars) {
   rig.expect_empty();
 }
 
+TEST_P(EngineModes, AGrammarMayBeginBehindAToken) {
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
+  const auto grammar = compiled("[a-f0-9]{3,30}z");
+  std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+  for (unsigned i = 0; i < 16; ++i) {
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
+    request.sampling.ignore_eos = true;
+    // Free tokens up to one that comes for the first time, or (the last request's) never.
+    std::vector<TokenId> tokens = expected(request.prompt, 90);
+    const TokenId mark = i < 15 ? tokens[i * 3] : TokenId{kVocab};
+    request.grammar = grammar;
+    request.grammar_after = mark;
+    if (const auto at = std::ranges::find(tokens, mark); at != tokens.end()) {
+      tokens.erase(at + 1, tokens.end());
+      std::vector<TokenId> context = request.prompt;
+      context.insert(context.end(), tokens.begin(), tokens.end());
+      std::ranges::copy(expected_under(grammar, context, 90 - static_cast<int>(tokens.size())),
+                        std::back_inserter(tokens));
+    }
+    rig.learn(request.prompt, tokens);
+    all.emplace_back(std::make_shared<Recorder>(), std::move(tokens));
+    ASSERT_TRUE(rig.engine->submit(std::move(request), all.back().first).has_value());
+  }
+  for (const auto& [sink, tokens] : all) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, tokens);
+  }
+  rig.expect_empty();
+}
+
 TEST_P(EngineModes, ForcedTextIsAppendedAtOnce) {
   Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   const auto letters = [](std::string_view text) {

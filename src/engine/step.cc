@@ -72,15 +72,16 @@ void StepLoop::add_prompt_rows(const PlannedSequence& s, int first_token) {
 // as far as it allows them, and goes back.
 void StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
   Answer& answer = answers_[s.tag];
+  grammar::Matcher* const rule = answer.rule();
   std::size_t followed = 0;
   for (int drafts = 0; drafts <= static_cast<int>(s.drafts.size()); ++drafts) {
     const TokenId guess = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
     SampleRow row;
     row.drafts = drafts;
-    if (answer.matcher) {
-      if (drafts > 0 && !answer.matcher->accept(guess)) break;
+    if (rule) {
+      if (drafts > 0 && !rule->accept(guess)) break;
       followed = static_cast<std::size_t>(drafts);
-      if (answer.matcher->is_terminated()) break;
+      if (rule->is_terminated()) break;
       if (const Result<> filled = fill_mask(answer, row.mask); !filled) {
         if (drafts > 0) break;
         scheduler_.finish(s.sequence);
@@ -91,7 +92,7 @@ void StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
     owners_.push_back({s.sequence, s.tag, false, drafts, guess});
     add_row(s, last_token + drafts, row);
   }
-  if (answer.matcher) answer.matcher->rollback(followed);
+  if (rule) rule->rollback(followed);
   draft_counters_.drafts += !s.drafts.empty();
   draft_counters_.tokens += static_cast<std::int64_t>(s.drafts.size());
 }
@@ -102,7 +103,7 @@ Result<> StepLoop::fill_mask(Answer& answer, std::span<const std::int32_t>& mask
   std::vector<std::int32_t>& words = masks_[rows_.size()];
   words.resize((static_cast<std::size_t>(answer.sampling.vocab_size()) + 31) / 32);
   const std::int64_t began = now_ns();
-  TRY_VOID(answer.matcher->fill_mask(words));
+  TRY_VOID(answer.rule()->fill_mask(words));
   mask_counters_.nanoseconds += now_ns() - began;
   ++mask_counters_.filled;
   mask = words;
@@ -121,9 +122,9 @@ void StepLoop::add_row(const PlannedSequence& s, int token, const SampleRow& row
 // every token is sampled.
 bool StepLoop::jump_forward(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
-  if (!answer.matcher || executor_.asynchronous()) return false;
+  if (!answer.rule() || executor_.asynchronous()) return false;
   if (answer.params().logprobs || answer.sampling.restricts()) return false;
-  for (const TokenId token : answer.matcher->forced_tokens()) {
+  for (const TokenId token : answer.rule()->forced_tokens()) {
     scheduler_.append(owner.sequence, token);
     if (answers_.deliver(owner.answer, {token, {}}, scheduler_.output(owner.sequence), now_us)) return true;
   }
@@ -135,7 +136,10 @@ void StepLoop::propose(const RowOwner& owner) {
   Answer& answer = answers_[owner.answer];
   if (proposer_ == nullptr || executor_.asynchronous() || answer.sampling.follows_history()) return;
   proposer_->propose(scheduler_.find(owner.sequence)->tokens, drafts_);
-  if (answer.matcher) {
+  if (answer.grammar_waits) {
+    // Behind this token the grammar's masks are needed.
+    drafts_.erase(std::ranges::find(drafts_, *answer.accepted->request.grammar_after), drafts_.end());
+  } else if (answer.matcher) {
     std::size_t allowed = 0;
     while (allowed < drafts_.size() && answer.matcher->accept(drafts_[allowed])) ++allowed;
     answer.matcher->rollback(allowed);

@@ -13,54 +13,7 @@ namespace {
 
 constexpr std::string_view kField = "tools";
 
-constexpr ToolDialect kDialects[] = {
-    {.name = "hermes",
-     .call_begin = "<tool_call>\n{\"name\": \"",
-     .name_end = "\", \"arguments\": ",
-     .call_end = "}\n</tool_call>",
-     .separator = "\n",
-     .trigger = "<tool_call>"},
-    {.name = "llama3_json",
-     .call_begin = "{\"name\": \"",
-     .name_end = "\", \"parameters\": ",
-     .call_end = "}",
-     .separator = "; ",
-     .trigger = "{\"name\": "},
-    {.name = "mistral",
-     .begin = "[TOOL_CALLS][",
-     .end = "]",
-     .call_begin = "{\"name\": \"",
-     .name_end = "\", \"arguments\": ",
-     .call_end = "}",
-     .separator = ", ",
-     .trigger = "[TOOL_CALLS]"},
-    {.name = "mistral_v11", .call_begin = "[TOOL_CALLS]", .name_end = "[ARGS]", .trigger = "[TOOL_CALLS]"},
-    {.name = "deepseek_v3",
-     .begin = "<｜tool▁calls▁begin｜>",
-     .end = "<｜tool▁calls▁end｜>",
-     .call_begin = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
-     .name_end = "\n```json\n",
-     .call_end = "\n```<｜tool▁call▁end｜>",
-     .separator = "\n",
-     .trigger = "<｜tool▁calls▁begin｜>"},
-    {.name = "deepseek_v31",
-     .begin = "<｜tool▁calls▁begin｜>",
-     .end = "<｜tool▁calls▁end｜>",
-     .call_begin = "<｜tool▁call▁begin｜>",
-     .name_end = "<｜tool▁sep｜>",
-     .call_end = "<｜tool▁call▁end｜>",
-     .trigger = "<｜tool▁calls▁begin｜>"},
-    {.name = "qwen3_coder",
-     .call_begin = "<tool_call>\n<function=",
-     .name_end = ">\n",
-     .call_end = "</function>\n</tool_call>",
-     .separator = "\n",
-     .trigger = "<tool_call>",
-     .json_arguments = false,
-     .parameter_begin = "<parameter=",
-     .parameter_name_end = ">\n",
-     .parameter_end = "\n</parameter>\n"},
-};
+using Form = ToolDialect::Form;
 
 std::string quoted(std::string_view text) { return fmt::format("\"{}\"", json_escape(text)); }
 std::string const_string(std::string_view text) {
@@ -94,6 +47,34 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   return schema;
 }
 
+// A definition of the root by its reference.
+const Json* definition(const Json& root, std::string_view ref) {
+  for (const std::string_view key : {"$defs", "definitions"}) {
+    const std::string prefix = fmt::format("#/{}/", key);
+    const Json* all = root.find(key);
+    if (all && ref.starts_with(prefix)) return all->find(ref.substr(prefix.size()));
+  }
+  return nullptr;
+}
+
+// What the schema's chain of references leads to; null: nowhere.
+const Json* resolved(const Json& root, const Json& schema) {
+  constexpr int kHopsMax = 20;
+  const Json* value = &schema;
+  for (int hops = 0; value && value->find("$ref"); ++hops)
+    value = hops < kHopsMax ? definition(root, value->find("$ref")->text) : nullptr;
+  return value;
+}
+
+// Whether all values of the schema are strings, as far as its own keywords tell.
+bool is_text(const Json& schema) {
+  const auto string = [](const Json& item) { return item.is(Json::Kind::string); };
+  const Json *type = schema.find("type"), *choices = schema.find("enum"), *constant = schema.find("const");
+  if (constant && string(*constant)) return true;
+  if (type) return string(*type) && type->text == "string";
+  return choices && std::ranges::all_of(choices->items, string);
+}
+
 class TagWriter {
  public:
   TagWriter(bool parallel, const ToolDialect& dialect, const Vocabulary& vocabulary)
@@ -101,13 +82,16 @@ class TagWriter {
 
   Result<std::string> write(std::span<const Tool> tools, ToolChoice choice) {
     const bool free = choice == ToolChoice::free;
+    if (free && dialect_.trigger.empty())
+      return invalid(kField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
+    const std::string opening = fmt::format("{}{}", dialect_.begin, dialect_.list ? "[" : "");
     std::vector<std::string> parts;
-    if (dialect_.begin.empty() && free) {
+    if (opening.empty() && free) {
       // Each call is found in the text for itself.
       TRY(parts.emplace_back(), one_of(tools, free, dialect_.trigger.size()));
       return in_text(parts, !parallel_);
     }
-    append(parts, dialect_.begin.substr(free ? dialect_.trigger.size() : 0));
+    append(parts, std::string_view(opening).substr(free ? dialect_.trigger.size() : 0));
     TRY(const std::string one, one_of(tools, free, 0));
     parts.push_back(one);
     if (parallel_) {
@@ -116,7 +100,7 @@ class TagWriter {
       next.push_back(one);
       parts.push_back(fmt::format(R"({{"type":"star","content":{}}})", sequence(next)));
     }
-    append(parts, dialect_.end);
+    append(parts, fmt::format("{}{}", dialect_.list ? "]" : "", dialect_.end));
     return free ? in_text(parts, true) : document(sequence(parts));
   }
 
@@ -135,17 +119,24 @@ class TagWriter {
         special ? token(dialect_.trigger) : trigger, sequence(parts)));
   }
 
-  // A call of any of the tools, without the first `skip` bytes of call_begin.
+  // A call of any of the tools, without its first `skip` bytes.
   Result<std::string> one_of(std::span<const Tool> tools, bool free, std::size_t skip) const {
+    if (dialect_.form == Form::python)
+      return invalid(kField, "calls cannot be enforced with the tool dialect '{}'", dialect_.name);
+    const bool object = dialect_.form == Form::object;
+    const std::string name_end =
+        object ? fmt::format("\", \"{}\": ", dialect_.key) : std::string(dialect_.name_end);
+    const std::string call_end = fmt::format("{}{}", object ? "}" : "", dialect_.call_end);
     std::vector<std::string> calls;
     for (std::size_t i = 0; i < tools.size(); ++i) {
       TRY(const Json schema, parameters_of(tools[i], i));
       const bool bound = !free || tools[i].strict;
       std::vector<std::string> parts;
-      append(parts,
-             fmt::format("{}{}{}", dialect_.call_begin.substr(skip), tools[i].name, dialect_.name_end));
-      std::string_view end = dialect_.call_end;
-      if (dialect_.json_arguments) {
+      const std::string opening = fmt::format("{}{}{}{}", dialect_.call_begin, object ? "{\"name\": \"" : "",
+                                              tools[i].name, name_end);
+      append(parts, std::string_view(opening).substr(skip));
+      std::string_view end = call_end;
+      if (dialect_.form != Form::parameters) {
         parts.push_back(json_schema(bound ? to_text(schema) : R"({"type":"object"})"));
       } else if (bound) {
         TRY_VOID(append_parameters(parts, schema, i));
@@ -223,17 +214,9 @@ class TagWriter {
     };
     if (!refs_are_definitions(property))
       return refuse("has a $ref to elsewhere than $defs, which is not supported");
-    const Json* value = &property;
-    for (int hops = 0; value->find("$ref"); ++hops) {
-      value = definition(root, value->find("$ref")->text);
-      if (!value || hops > 20) return refuse("has a $ref that leads nowhere");
-    }
-    const Json *type = value->find("type"), *choices = value->find("enum"), *constant = value->find("const");
-    const bool text = type ? type->is(Json::Kind::string) && type->text == "string"
-                           : choices && std::ranges::all_of(choices->items, [](const Json& item) {
-                               return item.is(Json::Kind::string);
-                             });
-    if (!text && !(constant && constant->is(Json::Kind::string))) {
+    const Json* value = resolved(root, property);
+    if (!value) return refuse("has a $ref that leads nowhere");
+    if (!is_text(*value)) {
       Json with_definitions = property;
       for (const std::string_view key : {"$defs", "definitions"})
         if (const Json* definitions = root.find(key);
@@ -243,6 +226,7 @@ class TagWriter {
       append(block, dialect_.parameter_end);
       return {};
     }
+    const Json *choices = value->find("enum"), *constant = value->find("const");
     // A string stands as it is.
     static constexpr std::string_view kLoose[] = {"type",    "enum",     "const",      "title",
                                                   "default", "examples", "deprecated", "description"};
@@ -265,15 +249,6 @@ class TagWriter {
     return {};
   }
 
-  // A definition of the root by its reference.
-  static const Json* definition(const Json& root, std::string_view ref) {
-    for (const std::string_view key : {"$defs", "definitions"}) {
-      const std::string prefix = fmt::format("#/{}/", key);
-      const Json* all = root.find(key);
-      if (all && ref.starts_with(prefix)) return all->find(ref.substr(prefix.size()));
-    }
-    return nullptr;
-  }
   static bool refs_are_definitions(const Json& schema) {
     if (const Json* ref = schema.find("$ref");
         ref && !ref->text.starts_with("#/$defs/") && !ref->text.starts_with("#/definitions/"))
@@ -295,11 +270,14 @@ Result<void> not_empty(std::span<const Tool> tools) {
 
 }  // namespace
 
-std::span<const ToolDialect> tool_dialects() { return kDialects; }
-
-const ToolDialect* tool_dialect(std::string_view name) {
-  const auto found = std::ranges::find(kDialects, name, &ToolDialect::name);
-  return found == std::end(kDialects) ? nullptr : found;
+std::vector<std::string> text_parameters(std::string_view schema) {
+  std::vector<std::string> names;
+  const auto root = parse_json(schema, kField);
+  if (!root) return names;
+  const Json* properties = root->find("properties");
+  for (const auto& [name, property] : (properties ? *properties : Json()).members)
+    if (const Json* value = resolved(*root, property); value && is_text(*value)) names.push_back(name);
+  return names;
 }
 
 Result<std::string> tool_call_tag(std::span<const Tool> tools, ToolChoice choice, bool parallel,

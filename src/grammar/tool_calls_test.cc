@@ -99,8 +99,57 @@ TEST(ToolCalls, RequiredInEveryDialect) {
        "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n<parameter=unit>\nK\n</"
        "parameter>\n"
        "</function>\n</tool_call>",
-       {"<tool_call>", "</tool_call>"}}};
-  ASSERT_EQ(std::size(forms), tool_dialects().size());
+       {"<tool_call>", "</tool_call>"}},
+      {"longcat",
+       "<longcat_tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</longcat_tool_call>",
+       "\n<longcat_tool_call>\n{\"name\": \"stop\", \"arguments\": {\"a\":1}}\n</longcat_tool_call>",
+       "<longcat_tool_call>\n{\"name\": \"stop\", \"arguments\": 1}\n</longcat_tool_call>",
+       {"<longcat_tool_call>"}},
+      {"internlm",
+       "<|action_start|><|plugin|>\n{\"name\": \"stop\", \"parameters\": {}}<|action_end|>",
+       "",
+       "<|action_start|><|plugin|>\n{\"name\": \"stop\"}<|action_end|>",
+       {"<|action_start|>", "<|action_end|>", "<|plugin|>"}},
+      {"granite",
+       "<|tool_call|>[{\"name\": \"stop\", \"arguments\": {}}]",
+       "",
+       "<|tool_call|>[]",
+       {"<|tool_call|>"}},
+      {"jamba",
+       "<tool_calls>[{\"name\": \"stop\", \"arguments\": {}}]</tool_calls>",
+       "",
+       "<tool_calls></tool_calls>",
+       {"<tool_calls>", "</tool_calls>"}},
+      {"phi4_mini_json",
+       "functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"x\"}}]",
+       "",
+       "functools[{\"name\": \"get_weather\", \"arguments\": {}}]",
+       {}},
+      {"xlam", "[{\"name\": \"stop\", \"arguments\": {}}]", "", "[]", {}},
+      {"seed_oss",
+       "<seed:tool_call>\n<function=get_weather>\n<parameter=city>New\nYork</parameter>\n</function>\n"
+       "</seed:tool_call>",
+       "\n<seed:tool_call>\n<function=stop>\n</function>\n</seed:tool_call>",
+       "<seed:tool_call>\n<function=get_weather>\n</function>\n</seed:tool_call>",
+       {"<seed:tool_call>"}},
+      {"minimax_m2",
+       "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">x</parameter>\n"
+       "</invoke>\n</minimax:tool_call>",
+       "",
+       "<minimax:tool_call>\n</minimax:tool_call>",
+       {}},
+      {"glm45",
+       "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>x</arg_value>\n<arg_key>days</arg_key>\n"
+       "<arg_value>3</arg_value>\n</tool_call>",
+       "\n<tool_call>stop\n</tool_call>",
+       "<tool_call>get_weather\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>",
+       {"<tool_call>", "</tool_call>", "<arg_key>"}},
+      {"glm47",
+       "<tool_call>get_weather<arg_key>city</arg_key><arg_value>x</arg_value></tool_call>",
+       "<tool_call>stop</tool_call>",
+       "<tool_call>get_weather</tool_call>",
+       {"<tool_call>", "</tool_call>", "<arg_key>"}}};
+  ASSERT_EQ(std::size(forms) + 1, tool_dialects().size());  // all but pythonic, which is only read
   for (const Form& form : forms)
     // Whether the marks are special tokens or plain text, the same texts match.
     for (const auto& special : {std::vector<std::string>(), form.special}) {
@@ -188,7 +237,20 @@ TEST(ToolCalls, Refuses) {
   const std::vector<Tool> clash = {{"a", R"({"$defs":{"d":{"type":"null"}}})", false},
                                    {"b", R"({"$defs":{"d":{"type":"string"}}})", false}};
   EXPECT_FALSE(tool_list_schema(clash, true));
+  EXPECT_NE(error({{"a", "", false}}, "pythonic").find("cannot be enforced"), std::string::npos);
+  const std::vector<Tool> one = {{"a", "", true}};
+  EXPECT_FALSE(tool_call_tag(one, ToolChoice::free, true, *tool_dialect("xlam"), *vocabulary));
   EXPECT_FALSE(tool_dialect("nothing"));
+}
+
+TEST(ToolCalls, DialectsByTheNamesOfParsers) {
+  EXPECT_EQ(tool_dialect("qwen3_xml"), tool_dialect("qwen3_coder"));
+  for (const std::string_view name : tool_dialect_names()) EXPECT_TRUE(tool_dialect(name)) << name;
+  EXPECT_EQ(
+      text_parameters(R"({"properties":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"$ref":"#/$defs/u"},
+                                "d":{"enum":["x",1]},"e":{"const":"y"}},"$defs":{"u":{"enum":["C","F"]}}})"),
+      (std::vector<std::string>{"a", "c", "e"}));
+  EXPECT_TRUE(text_parameters("[").empty());
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Request {
   Hash128 cache_salt;  // requests share cached prefixes only with those of equal salt; zero: the common one
   bool read_prefix_cache = true;
   std::shared_ptr<const grammar::CompiledGrammar> grammar;  // of the answers; null: free
+  std::optional<TokenId> grammar_after;  // answers are free up to this token; the grammar begins behind it
 };
 
 enum class FinishReason : std::uint8_t {

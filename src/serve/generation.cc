@@ -26,6 +26,12 @@ Hash128 salt_hash(const std::string& salt) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(salt)), 0);
 }
 
+// Special tokens that tool calls are found by.
+std::span<const TokenId> kept_special(const Service& service, const openai::GenerationRequest& request) {
+  if (!request.tools.dialect) return {};
+  return service.options.tool_tokens;
+}
+
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
 
 // OpenAI's shape for positions of the prompt: the first token has no probability (rank 0).
@@ -67,7 +73,8 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan,
     for (int c = 0; c < n; ++c)
       run.choices.push_back(
           {.answer = openai::Answer(service_->tokenizer, plan_.request.sampling, service_->options.eos_ids,
-                                    plan_.stops, tail_of(plan_.prompts[i])),
+                                    plan_.stops, tail_of(plan_.prompts[i]), plan_.thinking,
+                                    kept_special(*service_, plan_.request)),
            .whole = {.index = static_cast<int>(i) * n + c}});
   }
 }
@@ -111,7 +118,8 @@ Result<> Generation::submit() {
                     .priority = asked.priority,
                     .cache_salt = salt_hash(asked.cache_salt),
                     .read_prefix_cache = !asked.sampling.prompt_logprobs,
-                    .grammar = plan_.grammar};
+                    .grammar = plan_.grammar,
+                    .grammar_after = plan_.grammar_after()};
     TRY(const RequestId id,
         service_->engine.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i)));
     bool cancelled = false;
@@ -235,7 +243,8 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
   const openai::Usage* shown = with_usage ? &so_far : nullptr;
   const std::string opening = first ? plan_.reply->opening_chunk(part.index, shown) : "";
   if (!opening.empty()) out += http::sse_event(opening);
-  const bool has_content = !part.text.empty() || part.finish || !part.logprobs.empty() ||
+  const bool has_content = !part.text.empty() || !part.reasoning.empty() || part.finish ||
+                           !part.logprobs.empty() ||
                            (plan_.request.return_token_ids && !part.token_ids.empty());
   if (!has_content) return;
   if (const std::string chunk = plan_.reply->chunk(part, shown); !chunk.empty())
@@ -284,7 +293,11 @@ openai::Usage Generation::usage() const {
     usage.prompt_tokens += run.prompt_tokens;
     cached += run.cached_tokens;
     if (plan_.prompt_only) continue;
-    for (const Choice& choice : run.choices) usage.completion_tokens += choice.answer.tokens();
+    for (const Choice& choice : run.choices) {
+      usage.completion_tokens += choice.answer.tokens();
+      if (plan_.thinking)
+        usage.reasoning_tokens = usage.reasoning_tokens.value_or(0) + choice.answer.reasoning_tokens();
+    }
   }
   if (service_->options.prompt_tokens_details) usage.cached_tokens = cached;
   return usage;

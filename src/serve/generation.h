@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,14 @@ struct GenerationPlan {
   bool prompt_only = false;                   // show no generated text
   StopSplitter stops;
   std::shared_ptr<const grammar::CompiledGrammar> grammar{};  // that the answers follow; null: none
+  std::optional<openai::Thinking> thinking{};                 // chat, of models that think
   std::unique_ptr<openai::Reply> reply;
   std::int64_t arrived_us = 0;
+
+  // The token behind which the grammar begins, where answers begin with thoughts.
+  std::optional<TokenId> grammar_after() const {
+    return thinking && thinking->open ? std::optional(thinking->end) : std::nullopt;
+  }
 };
 
 class Generation : public std::enable_shared_from_this<Generation> {

@@ -33,17 +33,27 @@ Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary_of(const Tokenizer
 Result<grammar::GrammarCache*> GrammarCompiler::cache() const {
   const std::lock_guard lock(mutex_);
   if (!cache_) {
-    TRY(auto vocabulary, vocabulary_of(tokenizer_, eos_ids_));
-    cache_ = std::make_unique<grammar::GrammarCache>(std::move(vocabulary), kCacheBytesMax);
+    TRY(vocabulary_, vocabulary_of(tokenizer_, eos_ids_));
+    cache_ = std::make_unique<grammar::GrammarCache>(vocabulary_, kCacheBytesMax);
   }
   return cache_.get();
+}
+
+Result<grammar::GrammarSource> GrammarCompiler::source_of(const openai::StructuredOutput& output) const {
+  grammar::GrammarSource source = output.source;
+  if (const auto& calls = output.strict_calls) {
+    TRY(source.text, grammar::tool_call_tag(calls->tools, grammar::ToolChoice::free, calls->parallel,
+                                            *calls->dialect, *vocabulary_));
+  }
+  return source;
 }
 
 Result<std::shared_ptr<const grammar::CompiledGrammar>> GrammarCompiler::compile(
     const openai::StructuredOutput& output) const {
   TRY(grammar::GrammarCache * grammars, cache());
   const std::int64_t began = now_us();
-  auto compiled = grammars->compile(output.source);
+  auto source = source_of(output);
+  auto compiled = source ? grammars->compile(*source) : std::unexpected(std::move(source.error()));
   compile_us_ += now_us() - began;
   if (compiled) return *std::move(compiled);
   Error error = std::move(compiled.error());

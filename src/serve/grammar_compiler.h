@@ -31,12 +31,15 @@ class GrammarCompiler {
 
  private:
   Result<grammar::GrammarCache*> cache() const;
+  Result<grammar::GrammarSource> source_of(const openai::StructuredOutput& output) const;
 
   const Tokenizer& tokenizer_;
   const std::vector<TokenId> eos_ids_;
   mutable std::atomic<std::int64_t> compile_us_ = 0;
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<grammar::GrammarCache> cache_;  // made by the first request that needs it
+  // Made by the first request that needs them.
+  mutable std::shared_ptr<const grammar::Vocabulary> vocabulary_;
+  mutable std::unique_ptr<grammar::GrammarCache> cache_;
 };
 
 }  // namespace octavo

@@ -84,7 +84,7 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .return_token_ids = request.return_token_ids,
           .return_tokens_as_token_ids = request.return_tokens_as_token_ids,
           .return_prompt_logprobs = request.return_prompt_logprobs,
-          .forced_tool = request.forced_tool,
+          .tools = request.tools,
           .n = p.n};
 }
 
@@ -132,6 +132,17 @@ Result<std::string> echo_text(const Service& service, const openai::TextOrTokens
   return service.tokenizer.decode(ids, true);
 }
 
+std::optional<openai::Thinking> thinking_of(const Service& service, const openai::GenerationRequest& request,
+                                            const std::vector<TokenId>& prompt) {
+  const std::optional<openai::ReasoningRule>& rule = service.options.rules.reasoning;
+  if (!rule) return std::nullopt;
+  return openai::Thinking{
+      .begin = rule->begin,
+      .end = rule->end,
+      .open = begins_with_thoughts(*rule, prompt, service.tokenizer, request.reasoning_off),
+      .shown = request.include_reasoning};
+}
+
 }  // namespace
 
 std::size_t prompt_bytes_max(const Service& service, bool truncated) {
@@ -164,8 +175,12 @@ Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest 
   truncate(ids, asked, service.options.rules.max_model_len);
   TRY_VOID(fits_context(service, ids.size(), "messages"));
   std::vector<std::vector<TokenId>> prompts;
+  const std::optional<openai::Thinking> thinking = thinking_of(service, asked, ids);
   prompts.push_back(std::move(ids));
-  return plan_for(service, std::move(asked), std::move(prompts), "chatcmpl", openai::chat_reply);
+  TRY(GenerationPlan plan,
+      plan_for(service, std::move(asked), std::move(prompts), "chatcmpl", openai::chat_reply));
+  plan.thinking = thinking;
+  return plan;
 }
 
 Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request) {

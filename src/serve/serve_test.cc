@@ -9,88 +9,13 @@
 #include <random>
 #include <thread>
 
-#include "http/client.h"
 #include "http/sse.h"
-#include "serve/api_server.h"
-#include "serve/fake_engine.h"
-#include "serve/test_tokenizer.h"
+#include "serve/serve_fixture.h"
 
 namespace octavo {
 namespace {
 
-namespace json = boost::json;
 using ::testing::HasSubstr;
-using namespace std::chrono_literals;
-
-constexpr std::string_view kTemplate =
-    "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
-    "{% if tools %}[{{ tools | length }} tools]{% endif %}{% if add_generation_prompt %}assistant: {% endif "
-    "%}";
-
-std::vector<TokenId> ending(std::string_view text) {
-  std::vector<TokenId> ids = bytes_of(text);
-  ids.push_back(kEndToken);
-  return ids;
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
-
-class ServeTest : public ::testing::Test {
- protected:
-  void serve(FakeEngine::ScriptOf script,
-             const std::function<void(ServeOptions&, http::ServerOptions&)>& change = {}, int step_us = 0) {
-    engine_ = std::make_unique<FakeEngine>(std::move(script), step_us);
-    ServeOptions options;
-    options.rules.model_names = {"demo", "org/alias"};
-    options.rules.limits.vocab_size = kTestVocabulary;
-    options.rules.max_model_len = 200;
-    options.eos_ids = {kEndToken};
-    options.version = "1.2.3";
-    http::ServerOptions http;
-    if (change) change(options, http);
-    auto service = std::make_shared<Service>(*engine_, tokenizer_, &template_, nullptr, std::move(options));
-    server_ = ApiServer::start(std::move(service), std::move(http)).value();
-  }
-  void serve_text(std::string text) {
-    serve([text](const Request&, int) { return Script{.tokens = ending(text)}; });
-  }
-
-  http::Client client() {
-    return http::Client::connect({.port = server_->port(), .timeout_ms = 20'000}).value();
-  }
-  http::Response post(const std::string& path, const std::string& body) {
-    return client().post_json(path, body).value();
-  }
-  json::object reply(const std::string& path, const std::string& body) {
-    const http::Response response = post(path, body);
-    EXPECT_EQ(response.status, 200) << response.body;
-    return json::parse(response.body).as_object();
-  }
-  static std::vector<std::string> events(const http::Response& response) {
-    http::SseReader reader;
-    return reader.push(response.body);
-  }
-  std::string metric(const std::string& line_start) {
-    const std::string text = client().get("/metrics").value().body;
-    const std::size_t at = text.find("\n" + line_start);
-    return at == std::string::npos ? "" : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
-  }
-
-  Tokenizer tokenizer_ = byte_tokenizer();
-  ChatTemplate template_ = ChatTemplate::compile(kTemplate, {}).value();
-  std::unique_ptr<FakeEngine> engine_;
-  std::unique_ptr<ApiServer> server_;
-};
-
-const std::string kChat = R"({"model":"demo","messages":[{"role":"user","content":"Hi"}])";
-const std::string kCompletion = R"({"prompt":"Once")";
 
 TEST_F(ServeTest, ChatAnswersWhole) {
   serve_text("Hello there");
@@ -425,15 +350,6 @@ TEST_F(ServeTest, HealthAnswersWhileALargeBodyIsRead) {
   large.join();
 }
 
-TEST_F(ServeTest, ToolsAreRenderedIntoThePrompt) {
-  serve_text("x");
-  reply("/v1/chat/completions", kChat + R"(,"tools":[{"type":"function","function":{"name":"f"}}]})");
-  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\n[1 tools]assistant: "));
-}
-
-const std::string kTools =
-    R"(,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])";
-
 TEST_F(ServeTest, StructuredOutputsReachTheEngineOrAreRefused) {
   serve_text("ab");
   reply("/v1/completions", R"({"prompt":"x","structured_outputs":{"regex":"ab"}})");
@@ -449,52 +365,6 @@ TEST_F(ServeTest, StructuredOutputsReachTheEngineOrAreRefused) {
   EXPECT_EQ(refused.status, 400);
   EXPECT_THAT(refused.body, HasSubstr("frobnicate"));
   EXPECT_EQ(json::parse(refused.body).at("error").at("param"), "structured_outputs.json");
-}
-
-TEST_F(ServeTest, ForcedToolCallsComeAsToolCalls) {
-  serve_text(R"([{"name":"f","parameters":{"a":[1]}},{"name":"f","parameters":{}}])");
-  const std::string body = kChat + kTools + R"(,"tool_choice":"required")";
-  const json::object whole = reply("/v1/chat/completions", body + "}");
-  const json::object& choice = whole.at("choices").at(0).as_object();
-  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
-  EXPECT_TRUE(choice.at("message").at("content").is_null());
-  const json::array& calls = choice.at("message").at("tool_calls").as_array();
-  ASSERT_EQ(calls.size(), 2u);
-  EXPECT_EQ(calls[0].at("function").at("name"), "f");
-  EXPECT_EQ(calls[0].at("function").at("arguments"), R"({"a":[1]})");
-  EXPECT_NE(calls[0].at("id"), calls[1].at("id"));
-
-  int chunks_with_calls = 0;
-  for (const std::string& event : events(post("/v1/chat/completions", body + R"(,"stream":true})"))) {
-    if (event == "[DONE]") continue;
-    const json::value chunk = json::parse(event);
-    const json::object& delta = chunk.at("choices").at(0).at("delta").as_object();
-    if (!delta.contains("tool_calls")) continue;
-    ++chunks_with_calls;
-    EXPECT_EQ(delta.at("tool_calls").at(1).at("index"), 1);
-    EXPECT_EQ(chunk.at("choices").at(0).at("finish_reason"), "tool_calls");
-  }
-  EXPECT_EQ(chunks_with_calls, 1);
-}
-
-TEST_F(ServeTest, ANamedToolsArgumentsStream) {
-  serve_text(R"({"a":1})");
-  const std::string body =
-      kChat + kTools + R"(,"tool_choice":{"type":"function","function":{"name":"f"}},"stream":true})";
-  std::string arguments, ids, last_finish;
-  for (const std::string& event : events(post("/v1/chat/completions", body))) {
-    if (event == "[DONE]") continue;
-    const json::object choice = json::parse(event).at("choices").at(0).as_object();
-    if (choice.at("finish_reason").is_string()) last_finish = choice.at("finish_reason").as_string();
-    const json::object& delta = choice.at("delta").as_object();
-    if (!delta.contains("tool_calls")) continue;
-    const json::object& call = delta.at("tool_calls").at(0).as_object();
-    arguments += call.at("function").at("arguments").as_string();
-    if (call.contains("id")) ids += call.at("function").at("name").as_string();
-  }
-  EXPECT_EQ(arguments, R"({"a":1})");
-  EXPECT_EQ(ids, "f");  // once
-  EXPECT_EQ(last_finish, "stop");
 }
 
 TEST_F(ServeTest, AFinalMessageIsContinued) {

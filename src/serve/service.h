@@ -23,6 +23,7 @@ struct ServeOptions {
   openai::RequestRules rules;
   std::vector<TokenId> eos_ids{};       // end an answer unless ignore_eos; sorted
   std::vector<std::string> api_keys{};  // empty: no key is asked for
+  std::vector<TokenId> tool_tokens{};   // special tokens of the rules' tool dialect
   std::string version{};
   std::string model_root{};  // shown by /v1/models
   std::string system_fingerprint{};

@@ -1,5 +1,6 @@
 #include "text/detokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/bridge.h"
@@ -10,15 +11,21 @@ namespace octavo {
 using bridge::Grouping;
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool skip_special_tokens,
-                         std::span<const std::int32_t> prompt_tail)
-    : tokenizer_(&tokenizer), skip_special_tokens_(skip_special_tokens) {
+                         std::span<const std::int32_t> prompt_tail,
+                         std::span<const std::int32_t> kept_special)
+    : tokenizer_(&tokenizer), skip_special_tokens_(skip_special_tokens), kept_special_(kept_special) {
   for (const std::int32_t id : prompt_tail) push(id);
   if (tokenizer.grouping() == Grouping::whole) group_.clear();
 }
 
 std::string Detokenizer::push(std::int32_t id) {
-  if (id < 0 || (skip_special_tokens_ && tokenizer_->is_special(id))) return {};
+  if (id < 0 || skips(id)) return {};
   return tokenizer_->grouping() == Grouping::bytes ? push_bytes(id) : push_group(id);
+}
+
+bool Detokenizer::skips(std::int32_t id) const {
+  return skip_special_tokens_ && tokenizer_->is_special(id) &&
+         std::ranges::find(kept_special_, id) == kept_special_.end();
 }
 
 std::string Detokenizer::finish() {

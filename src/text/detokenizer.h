@@ -29,11 +29,13 @@ namespace octavo {
 
 class Detokenizer {
  public:
-  // Keeps a reference to the tokenizer. `prompt_tail`: the end of what stands before the new ids, all of it
-  // or at least the last few tokens that are not special; it settles whether the first word keeps its leading
-  // space, and whether a new byte completes a character of the prompt.
+  // Keeps references to the tokenizer and to kept_special, special tokens that are not skipped.
+  // `prompt_tail`: the end of what stands before the new ids, all of it or at least the last few tokens that
+  // are not special; it settles whether the first word keeps its leading space, and whether a new byte
+  // completes a character of the prompt.
   Detokenizer(const Tokenizer& tokenizer, bool skip_special_tokens,
-              std::span<const std::int32_t> prompt_tail = {});
+              std::span<const std::int32_t> prompt_tail = {},
+              std::span<const std::int32_t> kept_special = {});
 
   // Takes one more id; returns the text that is now certain, often one token's, sometimes none or several
   // tokens'.
@@ -43,12 +45,14 @@ class Detokenizer {
   std::string finish();
 
  private:
+  bool skips(std::int32_t id) const;
   std::string push_bytes(std::int32_t id);
   std::string push_group(std::int32_t id);
   std::string decode_group();
 
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
+  std::span<const std::int32_t> kept_special_;
   bool at_start_ = true;             // no text yet: the next is decoded as the beginning of a text
   std::string bytes_;                // byte-level: the incomplete code point
   std::vector<std::int32_t> group_;  // otherwise: ids to be decoded together

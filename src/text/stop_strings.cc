@@ -50,7 +50,10 @@ StopSplitter::Step StopSplitter::push(std::string_view piece) {
   return {std::move(text), std::nullopt};
 }
 
-std::string StopSplitter::finish() { return std::exchange(held_, {}); }
+std::string StopSplitter::finish() {
+  for (Pattern& pattern : patterns_) pattern.matched = 0;
+  return std::exchange(held_, {});
+}
 
 // Takes one byte into every pattern; the index of the longest one that it completes.
 std::optional<std::size_t> StopSplitter::advance(char byte) {

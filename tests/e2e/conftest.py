@@ -1,9 +1,10 @@
 """A running `octavo serve` for all tests of this folder.
 
 OCTAVO_SERVE: the command that starts the server, `{port}` in it replaced (default: build/release/octavo serve --port {port}).
-OCTAVO_BASE_URL: use a server that runs already.
+OCTAVO_BASE_URL: use a server that runs already, with the flags below.
 """
 
+import contextlib
 import os
 import shlex
 import socket
@@ -26,28 +27,37 @@ def fetch(url):
         return response.read().decode()
 
 
+@contextlib.contextmanager
+def serve(*flags):
+    """The base URL of a server with these flags, ended behind the block."""
+    port = free_port()
+    command = os.environ.get("OCTAVO_SERVE", "build/release/octavo serve --port {port}").replace("{port}", str(port))
+    process = subprocess.Popen([*shlex.split(command), *flags])
+    base = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(600):
+            assert process.poll() is None, "the server ended before it was ready"
+            try:
+                fetch(base + "/health")
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            raise AssertionError("the server was not ready within a minute")
+        yield base
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+
+
 @pytest.fixture(scope="session")
 def server():
     if base := os.environ.get("OCTAVO_BASE_URL"):
         yield base.rstrip("/")
         return
-    port = free_port()
-    command = os.environ.get("OCTAVO_SERVE", "build/release/octavo serve --port {port}").replace("{port}", str(port))
-    process = subprocess.Popen(shlex.split(command))
-    base = f"http://127.0.0.1:{port}"
-    for _ in range(600):
-        assert process.poll() is None, "the server ended before it was ready"
-        try:
-            fetch(base + "/health")
-            break
-        except OSError:
-            time.sleep(0.1)
-    else:
-        process.kill()
-        raise AssertionError("the server was not ready within a minute")
-    yield base
-    process.terminate()
-    assert process.wait(timeout=30) == 0
+    with serve("--enable-auto-tool-choice", "--tool-call-parser", "hermes") as base:
+        yield base
 
 
 @pytest.fixture(scope="session")

@@ -56,6 +56,10 @@ def test_model_inspect_and_bench():
     (["generate", "-p", "x", "--num-gpu-blocks-override", "1", "--max-model-len", "2048"], "max_model_len"),
     (["generate", "-i", "no-such-file.txt"], "input"),
     (["serve", "--port", "notaport"], "--port"),
+    (["serve", "--scheduling-policy", "foo"], "foo not in {fcfs,lpm,priority}"),
+    (["serve", "--tool-call-parser", "foo"], "hermes"),
+    (["serve", "--enable-auto-tool-choice"], "requires --tool-call-parser"),
+    (["serve", "--reasoning-parser", "qwen3"], "needs the tokens <think> and </think>"),
     (["frobnicate"], "subcommand"),
 ])
 def test_mistakes_exit_with_2_and_name_the_field(arguments, says):

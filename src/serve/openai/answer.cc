@@ -8,6 +8,7 @@
 namespace octavo::openai {
 
 void AnswerPart::append(AnswerPart&& next) {
+  reasoning += next.reasoning;
   text += next.text;
   token_ids.insert(token_ids.end(), next.token_ids.begin(), next.token_ids.end());
   std::ranges::move(next.logprobs, std::back_inserter(logprobs));
@@ -17,11 +18,13 @@ void AnswerPart::append(AnswerPart&& next) {
 }
 
 Answer::Answer(const Tokenizer& tokenizer, const SamplingParams& sampling,
-               const std::vector<TokenId>& eos_ids, StopSplitter stops, std::span<const TokenId> prompt_tail)
+               const std::vector<TokenId>& eos_ids, StopSplitter stops, std::span<const TokenId> prompt_tail,
+               std::optional<Thinking> thinking, std::span<const TokenId> kept_special)
     : sampling_(&sampling),
       eos_ids_(&eos_ids),
-      detokenizer_(tokenizer, sampling.skip_special_tokens, prompt_tail),
-      stops_(std::move(stops)) {}
+      detokenizer_(tokenizer, sampling.skip_special_tokens, prompt_tail, kept_special),
+      stops_(std::move(stops)),
+      thinking_(thinking) {}
 
 AnswerPart Answer::take(Output&& output) {
   CHECK(!finished_, "an answer that is finished gets no more outputs");
@@ -29,13 +32,30 @@ AnswerPart Answer::take(Output&& output) {
   for (std::size_t i = 0; i < output.token_ids.size() && !part.finish; ++i) {
     const TokenId id = output.token_ids[i];
     ++tokens_;
-    part.token_ids.push_back(id);
-    if (i < output.logprobs.size()) part.logprobs.push_back(std::move(output.logprobs[i]));
-    if (!silent(output, i)) add_text(detokenizer_.push(id), part);
+    const bool hidden = thinks() && !thinking_->shown;
+    if (!hidden) part.token_ids.push_back(id);
+    if (!hidden && i < output.logprobs.size()) part.logprobs.push_back(std::move(output.logprobs[i]));
+    if (silent(output, i) || turn(id, part)) continue;
+    reasoning_tokens_ += thinks();
+    add_text(detokenizer_.push(id), part);
   }
   if (output.finished && !part.finish) end(output, part);
+  if (thinking_ && !thinking_->shown) part.reasoning.clear();
   finished_ = part.finish.has_value();
   return part;
+}
+
+// Whether the token is a mark that begins or ends the thoughts, which is no text.
+bool Answer::turn(TokenId id, AnswerPart& part) {
+  if (!thinking_) return false;
+  const bool begins = id == thinking_->begin && wordless_;
+  const bool ends = id == thinking_->end && thinking_->open;
+  if (!begins && !ends) return false;
+  add_text(detokenizer_.finish(), part);
+  target(part) += stops_.finish();
+  thinking_->open = begins;
+  wordless_ = begins;
+  return true;
 }
 
 // The token that ended the text is not part of it.
@@ -47,13 +67,15 @@ bool Answer::silent(const Output& output, std::size_t position) const {
 }
 
 void Answer::add_text(std::string_view piece, AnswerPart& part) {
+  wordless_ = wordless_ && piece.find_first_not_of(" \n\r\t") == std::string_view::npos;
+  std::string& text = target(part);
   // Before min_tokens no stop string is looked for.
   if (sampling_->stop.empty() || tokens_ <= sampling_->min_tokens) {
-    part.text += piece;
+    text += piece;
     return;
   }
   StopSplitter::Step step = stops_.push(piece);
-  part.text += step.text;
+  text += step.text;
   if (!step.stop) return;
   part.finish = FinishReason::stop;
   part.stop_reason = sampling_->stop[*step.stop];
@@ -62,7 +84,7 @@ void Answer::add_text(std::string_view piece, AnswerPart& part) {
 void Answer::end(const Output& output, AnswerPart& part) {
   add_text(detokenizer_.finish(), part);
   if (part.finish) return;
-  part.text += stops_.finish();
+  target(part) += stops_.finish();
   part.finish = output.finished;
   if (output.stop_token) part.stop_reason = *output.stop_token;
 }

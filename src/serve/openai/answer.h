@@ -19,7 +19,8 @@ using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
 // A piece of an answer, or (joined) all of it.
 struct AnswerPart {
-  int index = 0;  // the choice
+  int index = 0;            // the choice
+  std::string reasoning{};  // thoughts, which come before the text
   std::string text{};
   std::vector<TokenId> token_ids{};
   std::vector<TokenLogprobs> logprobs{};
@@ -29,21 +30,33 @@ struct AnswerPart {
   void append(AnswerPart&& next);
 };
 
+// An answer that may begin with thoughts, ended by a token.
+struct Thinking {
+  TokenId begin = 0, end = 0;
+  bool open = false;  // the answer begins with thoughts, whether or not it says so
+  bool shown = true;  // they are reported, with their tokens and log-probabilities
+};
+
 class Answer {
  public:
-  // Keeps references to the tokenizer, the parameters and the ids that end a text. `prompt_tail`: see
-  // Detokenizer.
+  // Keeps references to the tokenizer, the parameters, the ids that end a text and those of `kept_special`.
+  // `prompt_tail`, `kept_special`: see Detokenizer. Without `thinking` all is text.
   Answer(const Tokenizer& tokenizer, const SamplingParams& sampling, const std::vector<TokenId>& eos_ids,
-         StopSplitter stops, std::span<const TokenId> prompt_tail);
+         StopSplitter stops, std::span<const TokenId> prompt_tail,
+         std::optional<Thinking> thinking = std::nullopt, std::span<const TokenId> kept_special = {});
 
   // The text that is certain after this output. Once a part has `finish`, later outputs must not be given.
   AnswerPart take(Output&& output);
 
   bool finished() const { return finished_; }
   int tokens() const { return tokens_; }
+  int reasoning_tokens() const { return reasoning_tokens_; }
 
  private:
+  bool turn(TokenId id, AnswerPart& part);
   void add_text(std::string_view piece, AnswerPart& part);
+  std::string& target(AnswerPart& part) const { return thinks() ? part.reasoning : part.text; }
+  bool thinks() const { return thinking_ && thinking_->open; }
   void end(const Output& output, AnswerPart& part);
   bool silent(const Output& output, std::size_t position) const;
 
@@ -51,7 +64,10 @@ class Answer {
   const std::vector<TokenId>* eos_ids_;
   Detokenizer detokenizer_;
   StopSplitter stops_;
+  std::optional<Thinking> thinking_;
+  bool wordless_ = true;  // no text has come yet
   int tokens_ = 0;
+  int reasoning_tokens_ = 0;
   bool finished_ = false;
 };
 

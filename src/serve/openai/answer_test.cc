@@ -15,7 +15,8 @@ class AnswerTest : public ::testing::Test {
   AnswerPart answer(const std::vector<TokenId>& tokens, std::size_t size,
                     FinishReason end = FinishReason::stop) {
     Answer a(tokenizer_, sampling_, kEnds,
-             StopSplitter::create(sampling_.stop, sampling_.include_stop_str_in_output).value(), {});
+             StopSplitter::create(sampling_.stop, sampling_.include_stop_str_in_output).value(), {},
+             thinking_, kept_);
     AnswerPart all;
     for (std::size_t at = 0; at < tokens.size() && !a.finished(); at += size) {
       Output output;
@@ -25,12 +26,16 @@ class AnswerTest : public ::testing::Test {
       all.append(a.take(std::move(output)));
     }
     counted_ = a.tokens();
+    thought_ = a.reasoning_tokens();
     return all;
   }
 
   Tokenizer tokenizer_ = byte_tokenizer();
   SamplingParams sampling_;
+  std::optional<Thinking> thinking_;
+  std::vector<TokenId> kept_;
   int counted_ = 0;
+  int thought_ = 0;
 };
 
 TEST_F(AnswerTest, TextIsWholeForAnySteps) {
@@ -68,6 +73,45 @@ TEST_F(AnswerTest, BeforeMinTokensNoStopStringCounts) {
   sampling_.stop = {"a"};
   sampling_.min_tokens = 3;
   EXPECT_EQ(answer(bytes_of("aabba"), 1).text, "aabb");
+}
+
+TEST_F(AnswerTest, ThoughtsComeFirst) {
+  sampling_.stop = {"cX"};
+  for (const bool open : {false, true})
+    for (std::size_t size = 1; size <= 12; ++size) {
+      thinking_ = Thinking{.begin = '<', .end = '>', .open = open};
+      AnswerPart all = answer(bytes_of("\n<a <b\xC3>X <c>"), size, FinishReason::length);
+      EXPECT_EQ(all.reasoning, open ? "\na <b\uFFFD" : "a <b\uFFFD");
+      EXPECT_EQ(all.text, open ? "X <c>" : "\nX <c>");
+      EXPECT_EQ(thought_, open ? 6 : 5);
+      EXPECT_EQ(counted_, 13);
+      EXPECT_EQ(all.token_ids.size(), 13u);
+
+      all = answer(bytes_of("no <thoughts>"), size, FinishReason::length);
+      EXPECT_EQ(all.text, open ? "" : "no <thoughts>");
+      EXPECT_EQ(all.reasoning, open ? "no <thoughts" : "");
+      thinking_->shown = false;
+      all = answer(bytes_of("<a>b"), size, FinishReason::length);
+      EXPECT_EQ(all.reasoning, "");
+      EXPECT_EQ(all.text, "b");
+      EXPECT_EQ(all.token_ids.back(), 'b');
+    }
+}
+
+// No stop string over the border: "c" before it, "X" behind it.
+TEST_F(AnswerTest, StopStringsEndAtTheThoughts) {
+  sampling_.stop = {"cX"};
+  thinking_ = Thinking{.begin = '<', .end = '>', .open = true};
+  const AnswerPart all = answer(bytes_of("abc>X cX!"), 1, FinishReason::length);
+  EXPECT_EQ(all.reasoning, "abc");
+  EXPECT_EQ(all.text, "X ");
+  EXPECT_EQ(all.finish, FinishReason::stop);
+}
+
+TEST_F(AnswerTest, KeepsTheSpecialTokensItIsTold) {
+  EXPECT_EQ(answer({'h', kMarkToken, 'i'}, 1).text, "hi");
+  kept_ = {kMarkToken};
+  EXPECT_EQ(answer({'h', kMarkToken, 'i'}, 1).text, "h<|mark|>i");
 }
 
 TEST_F(AnswerTest, TheTokenThatEndsItIsNotText) {

@@ -32,17 +32,18 @@ class ChatReply final : public Reply {
   }
 
   std::string chunk(const AnswerPart& part, const Usage* usage) override {
-    json::object delta{{"content", part.text}};
-    bool calls = false;
-    if (options_.forced_tool) {
-      delta = call_delta(part);
-      if (delta.empty()) return "";
-      calls = delta.contains("tool_calls");
-    }
+    Message message = message_of(part);
+    json::object delta;
+    if (!part.reasoning.empty()) delta["reasoning"] = part.reasoning;
+    if (!message.calls.empty()) delta["tool_calls"] = std::move(message.calls);
+    const bool plain = !options_.tools.forced && !options_.tools.dialect && part.reasoning.empty();
+    if (plain || !message.content.empty()) delta["content"] = message.content;
+    const bool reports = options_.logprobs || options_.return_token_ids;
+    if (delta.empty() && !part.finish && !reports) return "";
     json::object choice{{"index", part.index},
                         {"delta", std::move(delta)},
                         {"logprobs", logprobs(part)},
-                        {"finish_reason", finish_reason(part, calls)}};
+                        {"finish_reason", finish_reason(part, message.called)}};
     if (part.finish) choice["stop_reason"] = stop_reason_json(part.stop_reason);
     if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
     return chunk_of(std::move(choice), usage);
@@ -59,18 +60,18 @@ class ChatReply final : public Reply {
                     const Usage& usage) override {
     json::array choices;
     for (const AnswerPart& part : parts) {
-      json::object message{{"role", "assistant"}, {"content", part.text}, {"refusal", nullptr}};
-      json::array calls;
-      if (options_.forced_tool) calls = tool_calls_of(part.text, *options_.forced_tool);
-      const bool called = !calls.empty();
-      if (called) {
-        message["content"] = nullptr;
-        message["tool_calls"] = std::move(calls);
+      Message said = message_of(part);
+      json::object message{{"role", "assistant"}, {"content", said.content}, {"refusal", nullptr}};
+      if (!part.reasoning.empty()) message["reasoning"] = part.reasoning;
+      if (said.content.empty() && (said.called || !part.reasoning.empty())) message["content"] = nullptr;
+      if (said.called) {
+        for (json::value& call : said.calls) call.as_object().erase("index");
+        message["tool_calls"] = std::move(said.calls);
       }
       json::object choice{{"index", part.index},
                           {"message", std::move(message)},
                           {"logprobs", logprobs(part)},
-                          {"finish_reason", finish_reason(part, called)},
+                          {"finish_reason", finish_reason(part, said.called)},
                           {"stop_reason", stop_reason_json(part.stop_reason)}};
       if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
       choices.push_back(std::move(choice));
@@ -85,31 +86,65 @@ class ChatReply final : public Reply {
   }
 
  private:
+  // What a part adds to its choice's message.
+  struct Message {
+    std::string content;
+    json::array calls;    // each with its index
+    bool called = false;  // now or before
+  };
+
   // As OpenAI has it: "tool_calls" where the model chose what to call, "stop" where the request named it.
   json::value finish_reason(const AnswerPart& part, bool called) const {
-    const bool chosen = called && options_.forced_tool->function.empty();
+    const bool chosen = called && !(options_.tools.forced && !options_.tools.forced->function.empty());
     if (chosen && part.finish == FinishReason::stop) return "tool_calls";
     return finish_reason_json(part.finish);
   }
 
+  Message message_of(const AnswerPart& part) {
+    if (options_.tools.forced) return forced_call(part);
+    if (options_.tools.dialect) return free_calls(part);
+    return {.content = part.text, .calls = {}};
+  }
+
+  // Calls that the model chose to write.
+  Message free_calls(const AnswerPart& part) {
+    const ToolUse& tools = options_.tools;
+    ToolParser& parser =
+        parsers_.try_emplace(part.index, *tools.dialect, tools.tools, tools.parallel).first->second;
+    ParsedText parsed = parser.push(part.text);
+    if (part.finish) parsed.append(parser.finish());
+    Message message{.content = std::move(parsed.content), .calls = {}, .called = parser.calls() > 0};
+    for (const CallPiece& piece : parsed.calls) {
+      const std::string id = piece.name.empty() ? "" : new_tool_call_id(tools.dialect);
+      message.calls.push_back(indexed(tool_call_json(id, piece.name, piece.arguments), piece.index));
+    }
+    return message;
+  }
+
   // A named function's arguments stream as they come; a list of calls is shown when it is whole.
-  json::object call_delta(const AnswerPart& part) {
-    const ForcedTool& forced = *options_.forced_tool;
+  Message forced_call(const AnswerPart& part) {
+    const ForcedTool& forced = *options_.tools.forced;
     std::string& so_far = texts_[part.index];
     const bool first = so_far.empty();
     so_far += part.text;
+    Message message;
     if (!forced.function.empty()) {
-      const std::string id = first ? new_tool_call_id() : "";
-      return calls_json({tool_call_json(id, forced.function, part.text)});
+      message.called = !so_far.empty();
+      if (!part.text.empty())
+        message.calls.push_back(
+            indexed(tool_call_json(first ? new_tool_call_id() : "", forced.function, part.text), 0));
+    } else if (part.finish) {
+      message.calls = tool_calls_of(so_far, forced);
+      message.called = !message.calls.empty();
+      for (std::size_t i = 0; i < message.calls.size(); ++i) message.calls[i].as_object()["index"] = i;
+      if (!message.called) message.content = so_far;
     }
-    if (!part.finish) return json::object{};
-    json::array calls = tool_calls_of(so_far, forced);
-    return calls.empty() ? json::object{{"content", so_far}} : calls_json(std::move(calls));
+    return message;
   }
 
-  static json::object calls_json(json::array calls) {
-    for (std::size_t i = 0; i < calls.size(); ++i) calls[i].as_object()["index"] = i;
-    return {{"tool_calls", std::move(calls)}};
+  static json::object indexed(json::object call, int index) {
+    call["index"] = index;
+    return call;
   }
 
   json::object head(std::string_view object) const {
@@ -149,7 +184,9 @@ class ChatReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::map<int, std::string> texts_;  // of choices that are forced calls, streamed so far
+  // By choice.
+  std::map<int, std::string> texts_;  // of forced calls, as far as they have come
+  std::map<int, ToolParser> parsers_;
 };
 
 }  // namespace

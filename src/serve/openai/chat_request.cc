@@ -3,6 +3,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <utility>
 
 namespace octavo::openai {
 
@@ -85,12 +86,17 @@ Result<json::object> read_message(const json::value& value, const std::string& n
 
   json::object message{{"role", role}, {"content", std::move(content)}};
   if (!calls.empty()) message["tool_calls"] = std::move(calls);
-  for (const std::string_view key : {"name", "tool_call_id", "reasoning", "reasoning_content"}) {
+  for (const std::string_view key : {"name", "tool_call_id"}) {
     std::string text;
     if (!fields.any(key)) continue;
     TRY_VOID(fields.text(key, text));
     message[key] = text;
   }
+  // Templates know thoughts by either name.
+  std::string reasoning;
+  TRY_VOID(fields.text("reasoning_content", reasoning));
+  TRY_VOID(fields.text("reasoning", reasoning));
+  if (!reasoning.empty()) message["reasoning"] = message["reasoning_content"] = reasoning;
   return message;
 }
 
@@ -107,7 +113,7 @@ Result<std::string> read_messages(Fields& fields) {
   return json::serialize(messages);
 }
 
-Result<std::string> read_tools(Fields& fields) {
+Result<std::string> read_tool_definitions(Fields& fields) {
   TRY(const json::array* tools, fields.array("tools"));
   if (!tools || tools->empty()) return "";
   if (tools->size() > kToolsMax) return invalid("tools", "at most {}, got {}", kToolsMax, tools->size());
@@ -128,15 +134,29 @@ Result<std::string> read_tools(Fields& fields) {
   return json::serialize(*tools);
 }
 
-// A forced call fixes the answer's form.
-Result<> read_forced_tool(Fields& fields, GenerationRequest& out) {
-  TRY(const json::array* tools, fields.array("tools"));
-  TRY(out.forced_tool, read_tool_choice(fields, tools));
-  bool parallel = true;
-  TRY_VOID(fields.boolean("parallel_tool_calls", parallel));
-  if (!out.forced_tool) return {};
-  if (out.output) return invalid("tool_choice", "cannot be combined with {}", out.output->field);
-  TRY(out.output, tool_call_output(*tools, *out.forced_tool, parallel));
+// Forced calls and strict tools fix the answer's form.
+Result<> read_tools(Fields& fields, const RequestRules& rules, ChatRequest& request) {
+  GenerationRequest& out = request.generation;
+  TRY(ToolRequest tools, read_tool_use(fields, rules.tool_dialect));
+  out.tools = std::move(tools.use);
+  if (rules.exclude_unused_tools && tools_unused(fields)) request.prompt.tools.clear();
+  if (!tools.output) return {};
+  if (out.output)
+    return invalid("tool_choice", "{} cannot be combined with {}",
+                   out.tools.forced ? "a forced call" : "a strict tool", out.output->field);
+  out.output = std::move(tools.output);
+  return {};
+}
+
+Result<> read_reasoning(Fields& fields, GenerationRequest& out) {
+  TRY_VOID(fields.boolean("include_reasoning", out.include_reasoning));
+  TRY(const json::object* kwargs, fields.object("chat_template_kwargs"));
+  std::string effort;
+  TRY_VOID(fields.text("reasoning_effort", effort));
+  out.reasoning_off = effort == "none";
+  for (const std::string_view name : {"enable_thinking", "thinking"})
+    if (const json::value* wanted = kwargs ? kwargs->if_contains(name) : nullptr; wanted && wanted->is_bool())
+      out.reasoning_off = !wanted->get_bool();
   return {};
 }
 
@@ -171,7 +191,6 @@ Result<> refuse_chat_only(Fields& f) {
   TRY_VOID(f.refuse("functions", "use tools"));
   TRY_VOID(f.refuse("function_call", "use tool_choice", "none"));
   TRY_VOID(f.refuse("store", "replies are not stored", false));
-  f.accept({"include_reasoning"});
   return {};
 }
 
@@ -180,7 +199,7 @@ Result<> refuse_chat_only(Fields& f) {
 Result<ChatPrompt> read_chat_prompt(Fields& fields) {
   ChatPrompt prompt;
   TRY(prompt.messages, read_messages(fields));
-  TRY(prompt.tools, read_tools(fields));
+  TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));
   if (documents && !documents->empty()) prompt.documents = json::serialize(*documents);
   TRY_VOID(fields.boolean("add_generation_prompt", prompt.add_generation_prompt));
@@ -191,7 +210,10 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields) {
   json::object kwargs = given ? *given : json::object();
   std::string effort;
   TRY_VOID(fields.text("reasoning_effort", effort));
-  if (!effort.empty()) kwargs.emplace("reasoning_effort", effort);
+  if (!effort.empty()) {
+    kwargs.emplace("reasoning_effort", effort);
+    kwargs.emplace("enable_thinking", effort != "none");
+  }
   if (!kwargs.empty()) prompt.kwargs = json::serialize(kwargs);
   return prompt;
 }
@@ -203,7 +225,8 @@ Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRu
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
   TRY(request.prompt, read_chat_prompt(fields));
-  TRY_VOID(read_forced_tool(fields, out));
+  TRY_VOID(read_tools(fields, rules, request));
+  TRY_VOID(read_reasoning(fields, out));
   TRY_VOID(read_max_tokens(fields, rules, out));
   TRY_VOID(read_logprobs(fields, out));
   TRY_VOID(refuse_chat_only(fields));

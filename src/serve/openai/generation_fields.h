@@ -10,8 +10,10 @@
 
 #include "base/error.h"
 #include "request/sampling_params.h"
+#include "serve/openai/reasoning.h"
 #include "serve/openai/request_fields.h"
 #include "serve/openai/structured_output.h"
+#include "serve/openai/tool_choice.h"
 
 namespace octavo::openai {
 
@@ -35,6 +37,9 @@ struct RequestRules {
   int prompts_max = 1024;  // of one completion request
   bool priority_scheduling = false;
   bool force_include_usage = false;
+  const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null: it is not enabled
+  bool exclude_unused_tools = false;                   // from the prompt, with tool_choice `none`
+  std::optional<ReasoningRule> reasoning{};            // nothing: thoughts are text like any other
 };
 
 struct GenerationRequest {
@@ -51,8 +56,10 @@ struct GenerationRequest {
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
   std::optional<StructuredOutput> output;  // what the answers must look like; nothing: they are free
-  std::optional<ForcedTool> forced_tool;   // the answers are calls of it
-  bool max_tokens_given = false;           // by the request, not by a default
+  ToolUse tools;
+  bool include_reasoning = true;
+  bool reasoning_off = false;     // the chat template was told so
+  bool max_tokens_given = false;  // by the request, not by a default
   std::vector<std::string> unknown_fields;
 };
 

@@ -18,6 +18,8 @@ json::object usage_json(const Usage& usage) {
                    {"prompt_tokens_details", nullptr}};
   if (usage.cached_tokens)
     out["prompt_tokens_details"] = json::object{{"cached_tokens", *usage.cached_tokens}};
+  if (usage.reasoning_tokens)
+    out["completion_tokens_details"] = json::object{{"reasoning_tokens", *usage.reasoning_tokens}};
   return out;
 }
 

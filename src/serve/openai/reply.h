@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "serve/openai/answer.h"
-#include "serve/openai/structured_output.h"
+#include "serve/openai/tool_choice.h"
 #include "text/tokenizer.h"
 
 namespace octavo::openai {
@@ -18,7 +18,8 @@ namespace octavo::openai {
 struct Usage {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;
-  std::optional<std::int64_t> cached_tokens;  // reported when set
+  std::optional<std::int64_t> cached_tokens;     // reported when set
+  std::optional<std::int64_t> reasoning_tokens;  // of the completion; reported when set
 };
 
 // A prompt as far as replies show it.
@@ -38,8 +39,8 @@ struct ReplyOptions {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  std::optional<ForcedTool> forced_tool{};  // chat: answers are calls of it
-  int n = 1;                                // answers of each prompt
+  ToolUse tools{};  // of chats
+  int n = 1;        // answers of each prompt
 };
 
 class Reply {

@@ -106,6 +106,9 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_EQ(chat_error(R"("tool_choice":"required")"), "tool_choice");
   EXPECT_EQ(chat_error(R"("tool_choice":"auto")"), "tool_choice");
   EXPECT_EQ(chat_error(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto")"),
+            "tool_choice");
+  EXPECT_EQ(chat_error(R"("tools":[{"type":"function","function":{"name":"f"}}])"), "tool_choice");
+  EXPECT_EQ(chat_error(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none")"),
             "accepted");
   EXPECT_EQ(chat_error(R"("chat_template":"x")"), "chat_template");
   EXPECT_EQ(chat_error(R"("continue_final_message":true)"), "continue_final_message");
@@ -166,13 +169,12 @@ TEST(Requests, ForcedToolCalls) {
   const auto generation = [&](const std::string& rest) {
     return chat(tools + "," + rest).value().generation;
   };
-  EXPECT_FALSE(generation(R"("tool_choice":"auto")").output.has_value());
-  EXPECT_FALSE(generation(R"("tool_choice":"none")").forced_tool.has_value());
+  EXPECT_FALSE(generation(R"("tool_choice":"none")").tools.forced.has_value());
   const GenerationRequest named = generation(R"("tool_choice":{"type":"function","function":{"name":"g"}})");
-  EXPECT_EQ(named.forced_tool->function, "g");
+  EXPECT_EQ(named.tools.forced->function, "g");
   EXPECT_EQ(named.output->source.text, R"({"type":"object"})");
   const GenerationRequest any = generation(R"("tool_choice":"required","parallel_tool_calls":false)");
-  EXPECT_EQ(any.forced_tool->function, "");
+  EXPECT_EQ(any.tools.forced->function, "");
   const json::object schema = json::parse(any.output->source.text).as_object();
   EXPECT_EQ(schema.at("maxItems"), 1);
   EXPECT_EQ(schema.at("items").at("anyOf").as_array().size(), 2u);
@@ -187,6 +189,49 @@ TEST(Requests, ForcedToolCalls) {
       {"type":"function","function":{"name":"f","parameters":{"$defs":{"n":{"type":"null"}}}}},
       {"type":"function","function":{"name":"g","parameters":{"$defs":{"n":{"type":"string"}}}}}])"),
             "tools");
+}
+
+TEST(Requests, ToolsThatMayBeCalled) {
+  RequestRules r = rules();
+  r.tool_dialect = grammar::tool_dialect("hermes");
+  r.exclude_unused_tools = true;
+  const auto request = [&](const std::string& strict, const std::string& rest) {
+    return chat(R"("tools":[{"type":"function","function":{"name":"f","strict":)" + strict +
+                    R"(,"parameters":{"properties":{"a":{"type":"string"},"b":{"type":"null"}}}}}])" + rest,
+                r);
+  };
+  const ChatRequest loose = request("false", "").value();
+  EXPECT_EQ(loose.generation.tools.dialect, r.tool_dialect);
+  EXPECT_EQ(loose.generation.tools.tools->at("f"), std::vector<std::string>{"a"});
+  EXPECT_FALSE(loose.generation.output.has_value());
+  const ChatRequest strict = request("true", R"(,"parallel_tool_calls":false)").value();
+  ASSERT_TRUE(strict.generation.output && strict.generation.output->strict_calls);
+  EXPECT_FALSE(strict.generation.output->strict_calls->parallel);
+  EXPECT_TRUE(strict.generation.output->strict_calls->tools[0].strict);
+  const std::string format = R"(,"response_format":{"type":"json_object"})";
+  EXPECT_EQ(request("true", format).error().field, "tool_choice");
+  EXPECT_TRUE(request("false", format)->generation.output.has_value());
+  EXPECT_EQ(request("1", "").error().field, "tools[0].function.strict");
+  const ChatRequest none = request("true", R"(,"tool_choice":"none")").value();
+  EXPECT_FALSE(none.generation.tools.dialect || none.generation.output);
+  EXPECT_EQ(none.prompt.tools, "");
+  EXPECT_NE(strict.prompt.tools, "");
+}
+
+TEST(Requests, Reasoning) {
+  EXPECT_TRUE(chat("")->generation.include_reasoning);
+  EXPECT_FALSE(chat(R"("include_reasoning":false)")->generation.include_reasoning);
+  const auto off = [](const std::string& fields) { return chat(fields)->generation.reasoning_off; };
+  EXPECT_FALSE(off(R"("reasoning_effort":"high")"));
+  EXPECT_TRUE(off(R"("reasoning_effort":"none")"));
+  EXPECT_TRUE(off(R"("chat_template_kwargs":{"enable_thinking":false})"));
+  EXPECT_FALSE(off(R"("reasoning_effort":"none","chat_template_kwargs":{"thinking":true})"));
+  EXPECT_EQ(json::parse(chat(R"("reasoning_effort":"none")")->prompt.kwargs).at("enable_thinking"), false);
+  const auto body = parse_body(
+      R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","reasoning_content":"c"}]})");
+  const json::value message = json::parse(parse_chat_request(*body, rules())->prompt.messages).at(1);
+  EXPECT_EQ(message.at("reasoning"), "c");
+  EXPECT_EQ(message.at("reasoning_content"), "c");
 }
 
 TEST(Requests, ModelsAndUnknownFields) {

@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
-
-#include "base/hash.h"
-#include "grammar/tool_calls.h"
 
 namespace octavo::openai {
 
@@ -17,7 +13,6 @@ using grammar::GrammarSource;
 
 namespace {
 
-// Numbers in their short form: a grammar spells constants as the schema does.
 void write(const json::value& value, std::string& out) {
   if (value.is_double()) {
     out += fmt::format("{}", value.get_double());
@@ -41,15 +36,9 @@ void write(const json::value& value, std::string& out) {
   }
 }
 
-std::string text_of(const json::value& value) {
-  std::string text;
-  write(value, text);
-  return text;
-}
-
 // A schema may come as JSON or as a text that holds JSON.
 std::string schema_text(const json::value& schema) {
-  return schema.is_string() ? std::string(schema.get_string()) : text_of(schema);
+  return schema.is_string() ? std::string(schema.get_string()) : json_text(schema);
 }
 
 StructuredOutput make_output(GrammarKind kind, std::string text, std::string field) {
@@ -69,7 +58,7 @@ Result<std::optional<StructuredOutput>> read_response_format(Fields& fields) {
   if (type == "text") return std::nullopt;
   if (type == "json_object") return make_output(GrammarKind::json_object, "", "response_format");
   if (type == "structural_tag")
-    return make_output(GrammarKind::structural_tag, text_of(*format), "response_format");
+    return make_output(GrammarKind::structural_tag, json_text(*format), "response_format");
   if (type != "json_schema")
     return invalid("response_format.type", "must be text, json_object, json_schema or structural_tag, got {}",
                    type);
@@ -101,7 +90,7 @@ Result<std::string> constraint_text(Fields& f, const Kind& kind, const json::val
     case GrammarKind::choice: {
       std::vector<std::string> choices;
       TRY_VOID(f.texts(kind.name, choices));
-      return text_of(value);
+      return json_text(value);
     }
     case GrammarKind::regex:
     case GrammarKind::ebnf: {
@@ -143,16 +132,13 @@ Result<std::optional<StructuredOutput>> read_structured_outputs(Fields& fields) 
   return output;
 }
 
-const json::object& function_of(const json::value& tool) { return tool.at("function").as_object(); }
-
-std::string_view name_of(const json::value& tool) { return function_of(tool).at("name").as_string(); }
-
-std::string parameters_of(const json::object& function) {
-  const json::value* parameters = function.if_contains("parameters");
-  return !parameters || parameters->is_null() ? "" : text_of(*parameters);
-}
-
 }  // namespace
+
+std::string json_text(const json::value& value) {
+  std::string text;
+  write(value, text);
+  return text;
+}
 
 Result<std::optional<StructuredOutput>> read_structured_output(Fields& fields) {
   for (const std::string_view name :
@@ -163,62 +149,6 @@ Result<std::optional<StructuredOutput>> read_structured_output(Fields& fields) {
   TRY(auto format, read_response_format(fields));
   if (format) return format;
   return output;
-}
-
-Result<std::optional<ForcedTool>> read_tool_choice(Fields& fields, const json::array* tools) {
-  const json::value* choice = fields.any("tool_choice");
-  if (!choice || *choice == "none") return std::nullopt;
-  if (!tools || tools->empty()) return invalid("tool_choice", "needs tools");
-  if (*choice == "auto") return std::nullopt;
-  if (*choice == "required") return ForcedTool{};
-  if (!choice->is_object())
-    return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
-  Fields f(choice->get_object(), "tool_choice.");
-  TRY(const json::object* function, f.object("function"));
-  if (!function) return invalid("tool_choice.function", "is missing");
-  Fields named(*function, "tool_choice.function.");
-  ForcedTool forced;
-  TRY_VOID(named.text("name", forced.function));
-  for (const json::value& tool : *tools)
-    if (name_of(tool) == forced.function) return forced;
-  return invalid("tool_choice.function.name", "{} is none of the tools", forced.function);
-}
-
-Result<StructuredOutput> tool_call_output(const json::array& tools, const ForcedTool& forced, bool parallel) {
-  std::vector<grammar::Tool> allowed;
-  for (const json::value& tool : tools)
-    if (forced.function.empty() || name_of(tool) == forced.function)
-      allowed.push_back({.name = std::string(name_of(tool)), .parameters = parameters_of(function_of(tool))});
-  auto schema = forced.function.empty() ? grammar::tool_list_schema(allowed, parallel)
-                                        : grammar::tool_arguments_schema(allowed.front());
-  if (!schema) return invalid("tools", "{}", schema.error().message);
-  StructuredOutput output = make_output(GrammarKind::json_schema, *std::move(schema), "tools");
-  output.source.options.whitespace = grammar::JsonOptions::Whitespace::none;
-  return output;
-}
-
-json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments) {
-  json::object function;
-  if (!id.empty()) function["name"] = name;
-  function["arguments"] = arguments;
-  if (id.empty()) return {{"function", std::move(function)}};
-  return {{"id", id}, {"type", "function"}, {"function", std::move(function)}};
-}
-
-std::string new_tool_call_id() {
-  return fmt::format("chatcmpl-tool-{:016x}{:016x}", secret_seed(), secret_seed());
-}
-
-json::array tool_calls_of(const std::string& text, const ForcedTool& forced) {
-  if (!forced.function.empty()) return {tool_call_json(new_tool_call_id(), forced.function, text)};
-  json::error_code error;
-  const json::value list = json::parse(text, error);
-  json::array calls;
-  if (error || !list.is_array()) return calls;
-  for (const json::value& call : list.get_array())
-    calls.push_back(
-        tool_call_json(new_tool_call_id(), call.at("name").as_string(), text_of(call.at("parameters"))));
-  return calls;
 }
 
 }  // namespace octavo::openai

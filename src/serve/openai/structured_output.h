@@ -1,44 +1,38 @@
-// What an answer must look like, as a request says it: response_format, structured_outputs, tool_choice.
+// What an answer must look like, as a request says it: response_format, structured_outputs. (Tools:
+// tool_choice.h)
 #pragma once
 
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "grammar/grammar_cache.h"
+#include "grammar/tool_calls.h"
 #include "serve/openai/request_fields.h"
 
 namespace octavo::openai {
 
+// Free text in which the calls of strict tools have valid arguments. How that is said as a grammar depends on
+// the vocabulary.
+struct StrictCalls {
+  std::vector<grammar::Tool> tools;
+  const grammar::ToolDialect* dialect = nullptr;
+  bool parallel = true;
+};
+
 struct StructuredOutput {
   grammar::GrammarSource source;
-  std::string field;  // of the request, for errors
+  std::string field;                        // of the request, for errors
+  std::optional<StrictCalls> strict_calls;  // given: instead of the source
 };
 
 // OpenAI's response_format ("text", "json_object", "json_schema") with vLLM's "structural_tag", or vLLM's
 // structured_outputs; the former wins, as in vLLM. Nothing: the answer is free.
 Result<std::optional<StructuredOutput>> read_structured_output(Fields& fields);
 
-// Which tool an answer must call. function: the only one, "" for any of them.
-struct ForcedTool {
-  std::string function;
-};
-
-// tool_choice, given the request's tools. "none" and "auto" force nothing.
-Result<std::optional<ForcedTool>> read_tool_choice(Fields& fields, const boost::json::array* tools);
-
-// The grammar of a forced call, as vLLM has it: the arguments of the named function, or a list of
-// {"name", "parameters"} with at least one entry (exactly one unless `parallel`).
-Result<StructuredOutput> tool_call_output(const boost::json::array& tools, const ForcedTool& forced,
-                                          bool parallel);
-
-// The tool_calls of a message, from the text of a forced call; empty when the text broke off before its end.
-boost::json::array tool_calls_of(const std::string& text, const ForcedTool& forced);
-// One of them. id: "" for a piece of a call that was begun before.
-boost::json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments);
-std::string new_tool_call_id();
+// JSON with numbers in their short form: a grammar spells constants as the schema does.
+std::string json_text(const boost::json::value& value);
 
 }  // namespace octavo::openai

@@ -1,0 +1,53 @@
+// How models write tool calls: one small description for each dialect, for writing (grammars, tool_calls.h)
+// and for reading (serve/openai/tool_parser.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace octavo::grammar {
+
+// How a model writes its calls. Literal text; what of it is a special token of the vocabulary becomes that
+// token. Several calls are:
+//
+//   begin [ CALL separator CALL ... ] end      the brackets and commas of `list` only
+//
+// and one CALL, by its form:
+//
+//   object       call_begin {"name": "NAME", "KEY": ARGUMENTS} call_end
+//   named        call_begin NAME name_end ARGUMENTS call_end
+//   parameters   call_begin NAME name_end BLOCK BLOCK ... call_end
+//   python       call_begin NAME(parameter=literal, ...) call_end
+//
+// ARGUMENTS being a JSON object, and BLOCK
+// `parameter_begin NAME parameter_name_end VALUE parameter_end`, with strings as they are and other values as
+// JSON.
+struct ToolDialect {
+  enum class Form : std::uint8_t { object, named, parameters, python };
+
+  std::string_view name;  // as in vLLM's --tool-call-parser
+  Form form = Form::object;
+  std::string_view begin = {}, end = {};
+  bool list = false;
+  std::string_view call_begin = {}, call_end = {}, separator = {};
+  std::string_view key = "arguments";
+  std::string_view name_end = {};
+  std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
+  // How calls start; text without calls does not hold it. Empty: they cannot be told from text, and calls of
+  // strict tools cannot be enforced.
+  std::string_view trigger = {};
+  // What a reader looks for, where that is less than the trigger; and whether only at the beginning.
+  std::string_view mark = {};
+  bool at_beginning = false;
+  bool short_ids = false;  // of calls: the models' templates take nine letters and digits only
+};
+
+std::span<const ToolDialect> tool_dialects();
+// By its name, or that of a parser of vLLM that reads the same; or null.
+const ToolDialect* tool_dialect(std::string_view name);
+// All those names.
+std::vector<std::string_view> tool_dialect_names();
+
+}  // namespace octavo::grammar

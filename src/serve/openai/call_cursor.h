@@ -1,0 +1,68 @@
+// Reading tool calls out of a text of which more may come.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace octavo::openai {
+
+// Finds where a JSON object, array or string ends, whatever the pieces in which it comes.
+class JsonScan {
+ public:
+  // How many bytes of the text belong to the value. done(): it is complete.
+  std::size_t take(std::string_view text);
+  bool done() const { return done_; }
+
+ private:
+  int depth_ = 0;
+  bool in_string_ = false;
+  bool escaped_ = false;
+  bool done_ = false;
+};
+
+// Each reader skips white space, reads and returns true, or returns false; then starved() tells whether more
+// text may change that. Once starved, a cursor reads nothing more.
+class CallCursor {
+ public:
+  explicit CallCursor(std::string_view text) : text_(text) {}
+
+  // The same text up to white space: where `literal` has some, the text may have any, or none.
+  bool literal(std::string_view literal);
+  // A name of letters, digits, '_', '-', '.'.
+  bool name(std::string& out);
+  // A JSON string, decoded.
+  bool string(std::string& out);
+  // Any JSON value, as it is written.
+  bool value(std::string& out);
+  // A literal of Python, written as JSON.
+  bool python(std::string& out, int depth = 0);
+  // Whether this byte comes next; it is not read.
+  bool next_is(char byte);
+
+  bool starved() const { return starved_; }
+  std::size_t at() const { return at_; }
+
+ private:
+  bool ready();
+  bool word(std::string& out);
+  bool python_string(std::string& out);
+  bool python_items(char end, std::string& out, int depth);
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool starved_ = false;
+};
+
+bool is_space(char c);
+// Without white space at its ends.
+std::string_view trimmed(std::string_view text);
+std::size_t spaces_at_end(std::string_view text);
+// How much of the end of the text could be the beginning of the mark.
+std::size_t unsettled(std::string_view text, std::string_view mark);
+bool is_json(const std::string& text);
+// Arguments that come as a value of their own: an object, such an object within a string, or null. "": none
+// of these.
+std::string whole_arguments(const std::string& raw);
+
+}  // namespace octavo::openai

@@ -1,0 +1,29 @@
+// Models that think before they answer: which part of what they write is thought.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "text/tokenizer.h"
+
+namespace octavo::openai {
+
+struct ReasoningRule {
+  std::int32_t begin = 0, end = 0;  // the tokens around thoughts
+  bool from_start = false;          // a model thinks first without saying so, unless its prompt ends that
+};
+
+// vLLM's --reasoning-parser names that are known here.
+std::vector<std::string_view> reasoning_parsers();
+
+// Errors: no such parser, or the tokenizer lacks its tokens.
+Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& tokenizer);
+
+// Whether an answer to this prompt begins with thoughts. The prompt decides as far as it opens or closes them
+// in the turn that is to be answered; else the rule, unless the request turned thinking off.
+bool begins_with_thoughts(const ReasoningRule& rule, std::span<const std::int32_t> prompt,
+                          const Tokenizer& tokenizer, bool turned_off);
+
+}  // namespace octavo::openai

@@ -1,0 +1,168 @@
+#include "serve/openai/tool_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <utility>
+
+#include "base/hash.h"
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+const json::object& function_of(const json::value& tool) { return tool.at("function").as_object(); }
+
+std::string_view name_of(const json::value& tool) { return function_of(tool).at("name").as_string(); }
+
+Result<grammar::Tool> read_tool(const json::value& tool, std::size_t index) {
+  Fields function(function_of(tool), fmt::format("tools[{}].function.", index));
+  grammar::Tool out;
+  TRY_VOID(function.text("name", out.name));
+  if (const json::value* parameters = function.any("parameters")) out.parameters = json_text(*parameters);
+  TRY_VOID(function.boolean("strict", out.strict));
+  return out;
+}
+
+Result<std::vector<grammar::Tool>> read_tools(const json::array& tools) {
+  std::vector<grammar::Tool> all;
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    TRY(all.emplace_back(), read_tool(tools[i], i));
+  }
+  return all;
+}
+
+Result<ForcedTool> read_named(const json::object& choice, const json::array& tools) {
+  Fields f(choice, "tool_choice.");
+  TRY(const json::object* function, f.object("function"));
+  if (!function) return invalid("tool_choice.function", "is missing");
+  Fields named(*function, "tool_choice.function.");
+  ForcedTool forced;
+  TRY_VOID(named.text("name", forced.function));
+  for (const json::value& tool : tools)
+    if (name_of(tool) == forced.function) return forced;
+  return invalid("tool_choice.function.name", "{} is none of the tools", forced.function);
+}
+
+StructuredOutput tools_output() {
+  StructuredOutput output;
+  output.field = "tools";
+  return output;
+}
+
+Result<StructuredOutput> forced_output(std::vector<grammar::Tool> tools, const ForcedTool& forced,
+                                       bool parallel) {
+  if (!forced.function.empty())
+    std::erase_if(tools, [&](const grammar::Tool& tool) { return tool.name != forced.function; });
+  auto schema = forced.function.empty() ? grammar::tool_list_schema(tools, parallel)
+                                        : grammar::tool_arguments_schema(tools.front());
+  if (!schema) return invalid("tools", "{}", schema.error().message);
+  StructuredOutput output = tools_output();
+  output.source.kind = grammar::GrammarKind::json_schema;
+  output.source.text = *std::move(schema);
+  output.source.options.whitespace_max = 1;  // as models write calls, and no room to ramble in
+  return output;
+}
+
+Result<> read_auto(const grammar::ToolDialect* dialect, std::vector<grammar::Tool> tools,
+                   ToolRequest& request) {
+  if (!dialect)
+    return invalid("tool_choice",
+                   "\"auto\", which tools imply, needs a server with --enable-auto-tool-choice and "
+                   "--tool-call-parser; without: \"none\", \"required\" or a function");
+  request.use.dialect = dialect;
+  KnownTools known;
+  for (const grammar::Tool& tool : tools) known[tool.name] = grammar::text_parameters(tool.parameters);
+  request.use.tools = std::make_shared<const KnownTools>(std::move(known));
+  if (std::ranges::none_of(tools, &grammar::Tool::strict)) return {};
+  request.output = tools_output();
+  request.output->source.kind = grammar::GrammarKind::structural_tag;
+  request.output->strict_calls = {
+      .tools = std::move(tools), .dialect = dialect, .parallel = request.use.parallel};
+  return {};
+}
+
+}  // namespace
+
+Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer) {
+  // Mistral's later tokenizers write calls in another way.
+  if (parser == "mistral" && tokenizer.id_of("[ARGS]")) parser = "mistral_v11";
+  const grammar::ToolDialect* dialect = grammar::tool_dialect(parser);
+  if (!dialect) return invalid("tool-call-parser", "there is none of the name {}", parser);
+  return dialect;
+}
+
+std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const Tokenizer& tokenizer) {
+  std::vector<std::int32_t> ids;
+  for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (!tokenizer.is_special(id)) continue;
+    const std::string text = tokenizer.token(id).value_or("");
+    const auto holds = [&](std::string_view literal) { return !text.empty() && literal.contains(text); };
+    if (holds(dialect.begin) || holds(dialect.end) || holds(dialect.call_begin) || holds(dialect.call_end) ||
+        holds(dialect.name_end) || holds(dialect.parameter_begin) || holds(dialect.parameter_name_end) ||
+        holds(dialect.parameter_end))
+      ids.push_back(id);
+  }
+  return ids;
+}
+
+bool tools_unused(Fields& fields) {
+  const json::value* choice = fields.any("tool_choice");
+  return choice && *choice == "none";
+}
+
+Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* dialect) {
+  ToolRequest request;
+  ToolUse& use = request.use;
+  TRY(const json::array* tools, fields.array("tools"));
+  const json::value* choice = fields.any("tool_choice");
+  TRY_VOID(fields.boolean("parallel_tool_calls", use.parallel));
+  const bool none = !tools || tools->empty();
+  if (tools_unused(fields) || (!choice && none)) return request;
+  if (none) return invalid("tool_choice", "needs tools");
+  TRY(std::vector<grammar::Tool> all, read_tools(*tools));
+  if (!choice || *choice == "auto") {
+    TRY_VOID(read_auto(dialect, std::move(all), request));
+    return request;
+  }
+  if (*choice == "required") {
+    use.forced.emplace();
+  } else if (choice->is_object()) {
+    TRY(use.forced, read_named(choice->get_object(), *tools));
+  } else {
+    return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
+  }
+  TRY(request.output, forced_output(std::move(all), *use.forced, use.parallel));
+  return request;
+}
+
+json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments) {
+  json::object function;
+  if (!id.empty()) function["name"] = name;
+  function["arguments"] = arguments;
+  if (id.empty()) return {{"function", std::move(function)}};
+  return {{"id", id}, {"type", "function"}, {"function", std::move(function)}};
+}
+
+std::string new_tool_call_id(const grammar::ToolDialect* dialect) {
+  if (!dialect || !dialect->short_ids)
+    return fmt::format("chatcmpl-tool-{:016x}{:016x}", secret_seed(), secret_seed());
+  return fmt::format("{:016x}", secret_seed()).substr(0, 9);
+}
+
+json::array tool_calls_of(const std::string& text, const ForcedTool& forced) {
+  if (!forced.function.empty()) return {tool_call_json(new_tool_call_id(), forced.function, text)};
+  json::error_code error;
+  const json::value list = json::parse(text, error);
+  json::array calls;
+  if (error || !list.is_array()) return calls;
+  for (const json::value& call : list.get_array())
+    calls.push_back(
+        tool_call_json(new_tool_call_id(), call.at("name").as_string(), json_text(call.at("parameters"))));
+  return calls;
+}
+
+}  // namespace octavo::openai

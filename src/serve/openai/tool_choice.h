@@ -1,0 +1,59 @@
+// A request's tools: which of them an answer must or may call, and calls as replies show them.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "serve/openai/request_fields.h"
+#include "serve/openai/structured_output.h"
+#include "serve/openai/tool_parser.h"
+#include "text/tokenizer.h"
+
+namespace octavo::openai {
+
+// Which tool an answer must call. function: the only one, "" for any of them.
+struct ForcedTool {
+  std::string function;
+};
+
+// At most one of forced and dialect is given; neither: an answer is text.
+struct ToolUse {
+  std::optional<ForcedTool> forced;               // answers are calls of it
+  const grammar::ToolDialect* dialect = nullptr;  // answers may hold calls, written like this
+  std::shared_ptr<const KnownTools> tools;        // with dialect
+  bool parallel = true;                           // several calls in one answer
+};
+
+// tools, tool_choice and parallel_tool_calls. dialect: the server's, null without --enable-auto-tool-choice.
+//
+// A forced call has the form that vLLM gives it: the arguments of the named function, or a list of {"name",
+// "parameters"} with at least one entry (exactly one unless parallel). Under `auto` an answer is bound only
+// by strict tools.
+struct ToolRequest {
+  ToolUse use;
+  std::optional<StructuredOutput> output;  // what that asks of the answers
+};
+Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* dialect);
+
+// The dialect of a parser's name, as the tokenizer's model writes it. Errors: no such parser.
+Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer);
+// The special tokens that it is written with.
+std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const Tokenizer& tokenizer);
+
+// Whether the request's tools are not to be called: tool_choice is "none".
+bool tools_unused(Fields& fields);
+
+// The tool_calls of a message, from the text of a forced call; empty when the text broke off before its end.
+boost::json::array tool_calls_of(const std::string& text, const ForcedTool& forced);
+// One of them. id: "" for a piece of a call that was begun before.
+boost::json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments);
+// dialect: whose calls they are; null: of none.
+std::string new_tool_call_id(const grammar::ToolDialect* dialect = nullptr);
+
+}  // namespace octavo::openai

@@ -1,0 +1,207 @@
+// Tools and thoughts, through the whole server.
+#include <algorithm>
+#include <map>
+
+#include "grammar/matcher.h"
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+const std::string kTools =
+    R"(,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])";
+
+TEST_F(ServeTest, ToolsAreRenderedIntoThePrompt) {
+  serve_text("x");
+  reply("/v1/chat/completions",
+        kChat + R"(,"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none"})");
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\n[1 tools]assistant: "));
+}
+
+TEST_F(ServeTest, ForcedToolCallsComeAsToolCalls) {
+  serve_text(R"([{"name":"f","parameters":{"a":[1]}},{"name":"f","parameters":{}}])");
+  const std::string body = kChat + kTools + R"(,"tool_choice":"required")";
+  const json::object whole = reply("/v1/chat/completions", body + "}");
+  const json::object& choice = whole.at("choices").at(0).as_object();
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  EXPECT_TRUE(choice.at("message").at("content").is_null());
+  const json::array& calls = choice.at("message").at("tool_calls").as_array();
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].at("function").at("name"), "f");
+  EXPECT_EQ(calls[0].at("function").at("arguments"), R"({"a":[1]})");
+  EXPECT_NE(calls[0].at("id"), calls[1].at("id"));
+
+  int chunks_with_calls = 0;
+  for (const std::string& event : events(post("/v1/chat/completions", body + R"(,"stream":true})"))) {
+    if (event == "[DONE]") continue;
+    const json::value chunk = json::parse(event);
+    const json::object& delta = chunk.at("choices").at(0).at("delta").as_object();
+    if (!delta.contains("tool_calls")) continue;
+    ++chunks_with_calls;
+    EXPECT_EQ(delta.at("tool_calls").at(1).at("index"), 1);
+    EXPECT_EQ(chunk.at("choices").at(0).at("finish_reason"), "tool_calls");
+  }
+  EXPECT_EQ(chunks_with_calls, 1);
+}
+
+TEST_F(ServeTest, ANamedToolsArgumentsStream) {
+  serve_text(R"({"a":1})");
+  const std::string body =
+      kChat + kTools + R"(,"tool_choice":{"type":"function","function":{"name":"f"}},"stream":true})";
+  std::string arguments, ids, last_finish;
+  for (const std::string& event : events(post("/v1/chat/completions", body))) {
+    if (event == "[DONE]") continue;
+    const json::object choice = json::parse(event).at("choices").at(0).as_object();
+    if (choice.at("finish_reason").is_string()) last_finish = choice.at("finish_reason").as_string();
+    const json::object& delta = choice.at("delta").as_object();
+    if (!delta.contains("tool_calls")) continue;
+    const json::object& call = delta.at("tool_calls").at(0).as_object();
+    arguments += call.at("function").at("arguments").as_string();
+    if (call.contains("id")) ids += call.at("function").at("name").as_string();
+  }
+  EXPECT_EQ(arguments, R"({"a":1})");
+  EXPECT_EQ(ids, "f");  // once
+  EXPECT_EQ(last_finish, "stop");
+}
+
+TEST_F(ServeTest, ChosenToolCallsAreFoundInTheText) {
+  const std::string text =
+      "I look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, 2]}}\n</tool_call>\n"
+      "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>";
+  for (const int step : {1, 3, 1000}) {
+    serve([&](const Request&, int) { return Script{.tokens = ending(text), .tokens_per_step = step}; },
+          [](ServeOptions& options, http::ServerOptions&) {
+            options.rules.tool_dialect = grammar::tool_dialect("hermes");
+            options.rules.max_model_len = 400;
+          });
+    const json::object whole = reply("/v1/chat/completions", kChat + kTools + "}");
+    const json::object& choice = whole.at("choices").at(0).as_object();
+    EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+    EXPECT_EQ(choice.at("message").at("content"), "I look.");
+    const json::array& calls = choice.at("message").at("tool_calls").as_array();
+    ASSERT_EQ(calls.size(), 2u);
+    EXPECT_EQ(calls[0].at("function").at("arguments"), R"({"a": [1, 2]})");
+    EXPECT_FALSE(calls[0].as_object().contains("index"));
+
+    std::string content, finish;
+    std::map<int, std::string> names, arguments;
+    for (const std::string& event :
+         events(post("/v1/chat/completions", kChat + kTools + R"(,"stream":true})"))) {
+      if (event == "[DONE]") continue;
+      const json::object chunk = json::parse(event).at("choices").at(0).as_object();
+      const json::object& delta = chunk.at("delta").as_object();
+      if (delta.contains("content")) content += delta.at("content").as_string();
+      if (chunk.at("finish_reason").is_string()) finish = chunk.at("finish_reason").as_string();
+      if (!delta.contains("tool_calls")) continue;
+      for (const json::value& call : delta.at("tool_calls").as_array()) {
+        const int index = call.at("index").to_number<int>();
+        EXPECT_EQ(call.as_object().contains("id"), !names.contains(index));
+        if (call.as_object().contains("id")) names[index] = call.at("function").at("name").as_string();
+        arguments[index] += call.at("function").at("arguments").as_string();
+      }
+    }
+    EXPECT_EQ(content, "I look.");
+    EXPECT_EQ(finish, "tool_calls");
+    EXPECT_EQ(names, (std::map<int, std::string>{{0, "f"}, {1, "g"}}));
+    EXPECT_EQ(arguments, (std::map<int, std::string>{{0, R"({"a": [1, 2]})"}, {1, "{}"}}));
+  }
+  EXPECT_EQ(post("/v1/chat/completions", kChat + kTools + R"(,"tool_choice":"auto"})").status, 200);
+}
+
+TEST_F(ServeTest, CallsAreMarkedByTokensThatTextSkips) {
+  std::vector<TokenId> tokens = bytes_of("x");
+  tokens.push_back(kMarkToken);
+  for (const TokenId id : ending("f{}")) tokens.push_back(id);
+  static constexpr grammar::ToolDialect kDialect{.name = "marked",
+                                                 .form = grammar::ToolDialect::Form::named,
+                                                 .call_begin = "<|mark|>",
+                                                 .trigger = "<|mark|>",
+                                                 .short_ids = true};
+  serve([&](const Request&, int) { return Script{.tokens = tokens}; },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.rules.tool_dialect = &kDialect;
+          options.tool_tokens = openai::tool_tokens(kDialect, tokenizer_);
+        });
+  const json::object whole = reply("/v1/chat/completions", kChat + kTools + "}");
+  const json::value& call = whole.at("choices").at(0).at("message").at("tool_calls").at(0);
+  EXPECT_EQ(call.at("function").at("name"), "f");
+  EXPECT_EQ(call.at("id").as_string().size(), 9u);
+  EXPECT_EQ(reply("/v1/chat/completions", kChat + "}").at("choices").at(0).at("message").at("content"),
+            "xf{}");
+}
+
+TEST_F(ServeTest, StrictToolsBecomeAGrammar) {
+  serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
+        [](ServeOptions& options, http::ServerOptions&) {
+          options.rules.tool_dialect = grammar::tool_dialect("hermes");
+        });
+  const auto tools = [](const std::string& schema) {
+    return R"(,"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":)" + schema +
+           "}}]}";
+  };
+  reply("/v1/chat/completions",
+        kChat + tools(R"({"type":"object","properties":{"a":{"enum":[1]}},"required":["a"]})"));
+  ASSERT_TRUE(engine_->last_request.grammar);
+  grammar::Matcher matcher(engine_->last_request.grammar);
+  const auto takes = [&](std::string_view text) {
+    return std::ranges::all_of(bytes_of(text), [&](TokenId id) { return matcher.accept(id); });
+  };
+  EXPECT_TRUE(takes("hi <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": "));
+  EXPECT_FALSE(matcher.accept('2'));
+  EXPECT_TRUE(takes("1}}\n</tool_call>"));
+  const http::Response refused = post("/v1/chat/completions", kChat + tools(R"({"frobnicate":1})"));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(json::parse(refused.body).at("error").at("param"), "tools");
+}
+
+TEST_F(ServeTest, ThoughtsComeAsReasoning) {
+  // '<' and '>' are the tokens around thoughts.
+  serve([](const Request&, int) { return Script{.tokens = ending("<I th>ink> {}>"), .tokens_per_step = 2}; },
+        [](ServeOptions& options, http::ServerOptions&) {
+          options.rules.reasoning = openai::ReasoningRule{.begin = '<', .end = '>', .from_start = true};
+        });
+  const json::object whole =
+      reply("/v1/chat/completions", kChat + R"(,"response_format":{"type":"json_object"}})");
+  const json::value& message = whole.at("choices").at(0).at("message");
+  EXPECT_EQ(message.at("reasoning"), "I th");
+  EXPECT_EQ(message.at("content"), "ink> {}>");
+  EXPECT_EQ(whole.at("usage").at("completion_tokens_details").at("reasoning_tokens"), 4);
+  EXPECT_EQ(engine_->last_request.grammar_after, '>');
+
+  std::string reasoning, content;
+  for (const std::string& event : events(post("/v1/chat/completions", kChat + R"(,"stream":true})"))) {
+    if (event == "[DONE]") continue;
+    const json::value chunk = json::parse(event);
+    const json::object& delta = chunk.at("choices").at(0).at("delta").as_object();
+    if (delta.contains("reasoning")) reasoning += delta.at("reasoning").as_string();
+    if (delta.contains("content")) content += delta.at("content").as_string();
+  }
+  EXPECT_EQ(reasoning, "I th");
+  EXPECT_EQ(content, "ink> {}>");
+
+  const json::object hidden =
+      reply("/v1/chat/completions",
+            kChat + R"(,"include_reasoning":false,"logprobs":true,"return_token_ids":true})");
+  const json::value& choice = hidden.at("choices").at(0);
+  EXPECT_FALSE(choice.at("message").as_object().contains("reasoning"));
+  EXPECT_EQ(choice.at("message").at("content"), "ink> {}>");
+  EXPECT_EQ(choice.at("token_ids").as_array().size(), 9u);  // with the end
+  EXPECT_EQ(choice.at("logprobs").at("content").as_array().size(), 9u);
+
+  // A prompt that closes the thoughts, and a request that wants none.
+  for (const std::string body :
+       {R"({"messages":[{"role":"user","content":"<>"}]})",
+        R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"enable_thinking":false}})"}) {
+    serve_text_with_reasoning("abc");
+    EXPECT_EQ(reply("/v1/chat/completions", body).at("choices").at(0).at("message").at("content"), "abc")
+        << body;
+    EXPECT_EQ(engine_->last_request.grammar_after, std::nullopt);
+  }
+  serve_text_with_reasoning("abc");
+  const json::object thoughts = reply("/v1/chat/completions", kChat + "}");
+  EXPECT_TRUE(thoughts.at("choices").at(0).at("message").at("content").is_null());
+  EXPECT_EQ(thoughts.at("choices").at(0).at("message").at("reasoning"), "abc");
+}
+
+}  // namespace
+}  // namespace octavo
