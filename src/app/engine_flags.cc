@@ -52,7 +52,9 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
         return std::string();  // nothing to object to; the range check follows
       },
       "");
-  command.add_option("model,--model", o.model_dir, "Folder of the checkpoint; the demo model when left out");
+  command.add_option(
+      "model,--model", o.model_dir,
+      "Folder of the checkpoint, or a GGUF file (of several the first); the demo model when left out");
   command
       .add_option("--quantization", o.quantization,
                   "Quantise the weights while loading: int8 (a scale a row) or int4 (groups of 128)")

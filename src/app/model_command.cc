@@ -1,4 +1,4 @@
-// octavo model inspect DIR
+// octavo model inspect MODEL
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -29,7 +29,8 @@ void add_model(CLI::App& program, Outcome& outcome) {
   CLI::App* command = model->add_subcommand(
       "inspect", "Print what a checkpoint is: layers, parameters, memory, KV bytes per token, roofline");
   auto dir = std::make_shared<std::string>();
-  command->add_option("model,--model", *dir, "Folder of the checkpoint; the demo model when left out");
+  command->add_option("model,--model", *dir,
+                      "Folder of the checkpoint, or a GGUF file; the demo model when left out");
   command->callback([dir, &outcome] {
     if (const auto text = inspect_dir(*dir)) {
       fmt::print("{}", *text);

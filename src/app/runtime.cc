@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/engine_flags.h"
+#include "app/load_tokenizer.h"
 #include "app/progress.h"
 #include "base/log.h"
 #include "model/generation_config.h"
@@ -70,7 +71,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   }
   const std::string& dir = options.engine.model_dir;
   auto runtime = std::make_unique<Runtime>();
-  TRY(Tokenizer tokenizer, Tokenizer::load(dir));
+  TRY(Tokenizer tokenizer, load_tokenizer(dir));
   runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   TRY_VOID(load_chat_templates(options, *runtime));
   TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));

@@ -13,10 +13,6 @@ constexpr std::size_t kListMax = 4096;
 
 boost::json::string_view key_of(std::string_view field) { return {field.data(), field.size()}; }
 
-std::unexpected<Error> absent(const std::string& field) {
-  return invalid(field, "config.json: {} is missing", field);
-}
-
 // The value as a number, when it is one.
 std::optional<double> as_number(const boost::json::value& value) {
   if (value.is_int64()) return static_cast<double>(value.get_int64());
@@ -25,13 +21,13 @@ std::optional<double> as_number(const boost::json::value& value) {
   return std::nullopt;
 }
 
-Result<double> number_in(const boost::json::value& value, const std::string& field, Config::RealRange range) {
+// `where` as Config::where says it.
+Result<double> number_in(const boost::json::value& value, std::string_view field, std::string_view where,
+                         Config::RealRange range) {
   const auto number = as_number(value);
-  if (!number) return invalid(field, "config.json: {} must be a number", field);
-  if (!std::isfinite(*number) || *number < range.least || *number > range.most) {
-    return invalid(field, "config.json: {} is {}, it must lie in [{}, {}]", field, *number, range.least,
-                   range.most);
-  }
+  if (!number) return invalid(field, "{} must be a number", where);
+  if (!std::isfinite(*number) || *number < range.least || *number > range.most)
+    return invalid(field, "{} is {}, it must lie in [{}, {}]", where, *number, range.least, range.most);
   return *number;
 }
 
@@ -55,6 +51,19 @@ Result<Config> Config::load(const std::string& directory) {
   return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
 }
 
+Config Config::of(boost::json::object fields, std::string file, Names names) {
+  Config config;
+  config.fields_ = std::move(fields);
+  config.file_ = std::move(file);
+  config.names_ = std::move(names);
+  return config;
+}
+
+std::string Config::where(std::string_view field) const {
+  const auto name = names_.find(field);
+  return fmt::format("{}: {}", file_, name != names_.end() ? name->second : path_of(field));
+}
+
 const boost::json::value* Config::find(std::string_view field) const {
   for (const auto* object : {&fields_, &outer_}) {
     const auto* value = object->if_contains(key_of(field));
@@ -67,14 +76,13 @@ Result<int> Config::integer(std::string_view field, Range range, std::optional<i
   const std::string path = path_of(field);
   const auto* value = find(field);
   if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return absent(path);
+  if (value == nullptr) return invalid(path, "{} is missing", where(field));
   // Some writers put whole numbers as 1024.0.
   const auto number = as_number(*value);
   if (!number || std::trunc(*number) != *number)
-    return invalid(path, "config.json: {} must be a whole number", path);
+    return invalid(path, "{} must be a whole number", where(field));
   if (*number < static_cast<double>(range.least) || *number > static_cast<double>(range.most)) {
-    return invalid(path, "config.json: {} is {}, it must lie in [{}, {}]", path, *number, range.least,
-                   range.most);
+    return invalid(path, "{} is {}, it must lie in [{}, {}]", where(field), *number, range.least, range.most);
   }
   return static_cast<int>(*number);
 }
@@ -83,16 +91,16 @@ Result<double> Config::number(std::string_view field, RealRange range, std::opti
   const std::string path = path_of(field);
   const auto* value = find(field);
   if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return absent(path);
-  return number_in(*value, path, range);
+  if (value == nullptr) return invalid(path, "{} is missing", where(field));
+  return number_in(*value, path, where(field), range);
 }
 
 Result<bool> Config::boolean(std::string_view field, std::optional<bool> fallback) const {
   const std::string path = path_of(field);
   const auto* value = find(field);
   if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return absent(path);
-  if (!value->is_bool()) return invalid(path, "config.json: {} must be true or false", path);
+  if (value == nullptr) return invalid(path, "{} is missing", where(field));
+  if (!value->is_bool()) return invalid(path, "{} must be true or false", where(field));
   return value->get_bool();
 }
 
@@ -100,8 +108,8 @@ Result<std::string> Config::text(std::string_view field, std::optional<std::stri
   const std::string path = path_of(field);
   const auto* value = find(field);
   if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return absent(path);
-  if (!value->is_string()) return invalid(path, "config.json: {} must be a string", path);
+  if (value == nullptr) return invalid(path, "{} is missing", where(field));
+  if (!value->is_string()) return invalid(path, "{} must be a string", where(field));
   return std::string(value->get_string());
 }
 
@@ -109,13 +117,13 @@ Result<std::vector<double>> Config::numbers(std::string_view field, std::size_t 
                                             RealRange range) const {
   const std::string path = path_of(field);
   const auto* value = find(field);
-  if (value == nullptr) return absent(path);
+  if (value == nullptr) return invalid(path, "{} is missing", where(field));
   if (!value->is_array() || value->get_array().size() != count) {
-    return invalid(path, "config.json: {} must be a list of {} numbers", path, count);
+    return invalid(path, "{} must be a list of {} numbers", where(field), count);
   }
   std::vector<double> list;
   for (const auto& item : value->get_array()) {
-    TRY(const double number, number_in(item, path, range));
+    TRY(const double number, number_in(item, path, where(field), range));
     list.push_back(number);
   }
   return list;
@@ -127,10 +135,10 @@ Result<std::vector<std::string>> Config::texts(std::string_view field) const {
   std::vector<std::string> list;
   if (value == nullptr) return list;
   if (!value->is_array() || value->get_array().size() > kListMax) {
-    return invalid(path, "config.json: {} must be a list of at most {} strings", path, kListMax);
+    return invalid(path, "{} must be a list of at most {} strings", where(field), kListMax);
   }
   for (const auto& item : value->get_array()) {
-    if (!item.is_string()) return invalid(path, "config.json: {} must be a list of strings", path);
+    if (!item.is_string()) return invalid(path, "{} must be a list of strings", where(field));
     list.emplace_back(item.get_string());
   }
   return list;
@@ -140,10 +148,11 @@ Result<std::optional<Config>> Config::object(std::string_view field) const {
   const auto* value = find(field);
   if (value == nullptr) return std::optional<Config>{};
   const std::string path = path_of(field);
-  if (!value->is_object()) return invalid(path, "config.json: {} must be an object", path);
+  if (!value->is_object()) return invalid(path, "{} must be an object", where(field));
   Config nested;
   nested.fields_ = value->get_object();
   nested.path_ = path + ".";
+  nested.file_ = file_;
   return std::optional(std::move(nested));
 }
 

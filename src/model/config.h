@@ -3,6 +3,8 @@
 
 #include <boost/json/object.hpp>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,7 +24,14 @@ class Config {
   // Reads <directory>/config.json.
   static Result<Config> load(const std::string& directory);
 
+  // Fields from elsewhere. `names`: how that file calls the ones that it calls otherwise, for errors.
+  using Names = std::map<std::string, std::string, std::less<>>;
+  static Config of(boost::json::object fields, std::string file, Names names);
+
   bool has(std::string_view field) const { return find(field) != nullptr; }
+
+  // The field as people find it: "config.json: rope_scaling.factor".
+  std::string where(std::string_view field) const;
 
   // Whole numbers in [least, most].
   struct Range {
@@ -54,6 +63,8 @@ class Config {
   boost::json::object fields_;
   boost::json::object outer_;  // the rest of a file with text_config
   std::string path_;
+  std::string file_ = "config.json";
+  Names names_;
 };
 
 }  // namespace octavo

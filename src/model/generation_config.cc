@@ -1,9 +1,11 @@
 #include "model/generation_config.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/json/object.hpp>
 #include <limits>
 
+#include "weights/gguf.h"
 #include "weights/json.h"
 
 namespace octavo {
@@ -57,9 +59,36 @@ Result<boost::json::object> read_object(const std::string& directory, std::strin
   return file->as_object();
 }
 
-}  // namespace
+// How models call what ends a turn; a file may name fewer of them than the model writes.
+constexpr std::array<std::string_view, 8> kEndNames = {
+    "<|eot_id|>",    "<|eom_id|>",    "<|im_end|>",      "<|end|>",
+    "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<end_of_utterance>"};
 
-Result<GenerationConfig> load_generation_config(const std::string& directory) {
+Result<GenerationConfig> read_gguf(const std::string& path) {
+  TRY(const Gguf gguf, Gguf::open(path));
+  const GgufMetadata& m = gguf.metadata;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  GenerationConfig g;
+  TRY(g.temperature, m.number("general.sampling.temp"));
+  TRY(g.top_p, m.number("general.sampling.top_p"));
+  TRY(g.min_p, m.number("general.sampling.min_p"));
+  TRY(g.repetition_penalty, m.number("general.sampling.penalty_repeat"));
+  TRY(const auto top_k, m.count("general.sampling.top_k", kMost));
+  if (top_k) g.top_k = static_cast<int>(*top_k);
+  for (const char* key : {"eos", "eot", "eom"}) {
+    TRY(const auto id, m.count(fmt::format("tokenizer.ggml.{}_token_id", key), kMost));
+    if (id) g.eos_ids.push_back(static_cast<std::int32_t>(*id));
+  }
+  TRY(const auto tokens, m.texts("tokenizer.ggml.tokens"));
+  TRY(const auto types, m.numbers("tokenizer.ggml.token_type"));
+  constexpr double kControl = 3;
+  for (std::size_t id = 0; id < std::min(tokens.size(), types.size()); ++id)
+    if (types[id] == kControl && std::ranges::find(kEndNames, tokens[id]) != kEndNames.end())
+      g.eos_ids.push_back(static_cast<std::int32_t>(id));
+  return g;
+}
+
+Result<GenerationConfig> read_directory(const std::string& directory) {
   TRY(const boost::json::object generation, read_object(directory, "generation_config.json"));
   TRY(const boost::json::object config, read_object(directory, "config.json"));
   GenerationConfig g;
@@ -71,6 +100,13 @@ Result<GenerationConfig> load_generation_config(const std::string& directory) {
   TRY(g.max_new_tokens, integer(generation, "max_new_tokens"));
   TRY_VOID(add_end_tokens(generation, g.eos_ids));
   TRY_VOID(add_end_tokens(config, g.eos_ids));
+  return g;
+}
+
+}  // namespace
+
+Result<GenerationConfig> load_generation_config(const std::string& path) {
+  TRY(GenerationConfig g, is_gguf(path) ? read_gguf(path) : read_directory(path));
   std::ranges::sort(g.eos_ids);
   g.eos_ids.erase(std::ranges::unique(g.eos_ids).begin(), g.eos_ids.end());
   return g;

@@ -20,8 +20,9 @@ struct GenerationConfig {
   std::optional<int> max_new_tokens;
 };
 
-// Reads generation_config.json, and the end tokens of config.json beside it; files that are not there say
-// nothing. Errors: corrupt, naming the field that is not of its type.
-Result<GenerationConfig> load_generation_config(const std::string& directory);
+// Reads generation_config.json of a directory, and the end tokens of config.json beside it; files that are
+// not there say nothing. Of a GGUF file: general.sampling, the tokens that end a text, a turn or a message,
+// and those that are known to by their names. Errors: corrupt, naming the field that is not of its type.
+Result<GenerationConfig> load_generation_config(const std::string& path);
 
 }  // namespace octavo

@@ -11,8 +11,6 @@
 namespace octavo::golden {
 namespace {
 
-const std::filesystem::path kRoot = "tests/data/models";
-
 template <class T>
 std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view name) {
   std::vector<T> values;
@@ -89,18 +87,18 @@ class Sequence {
 
 }  // namespace
 
-std::vector<std::string> names() {
+std::vector<std::string> names(const std::string& root) {
   std::vector<std::string> found;
   std::error_code ec;
-  for (const auto& entry : std::filesystem::directory_iterator(kRoot, ec)) {
+  for (const auto& entry : std::filesystem::directory_iterator(root, ec)) {
     if (entry.is_directory()) found.push_back(entry.path().filename());
   }
   std::ranges::sort(found);
   return found;
 }
 
-Golden read(const std::string& name) {
-  const std::string directory = kRoot / name;
+Golden read(const std::string& name, const std::string& root) {
+  const std::string directory = root + "/" + name;
   const auto file = MappedFile::open(directory + "/golden.safetensors");
   CHECK(file.has_value(), "{}", name);
   const auto tensors = parse_safetensors(file->bytes(), name);

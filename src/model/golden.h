@@ -20,9 +20,11 @@ struct Golden {
   std::optional<int> max_model_len;
 };
 
-// Every case, ascending by name; tests run in the project's root.
-std::vector<std::string> names();
-Golden read(const std::string& name);
+inline constexpr const char* kModels = "tests/data/models";
+
+// Every case under a folder, ascending by name; tests run in the project's root.
+std::vector<std::string> names(const std::string& root = kModels);
+Golden read(const std::string& name, const std::string& root = kModels);
 
 // Logits of every position, [ids, vocab], when the prompt is run in chunks of these sizes (the last one
 // repeats). The cache begins as NaN, blocks are dealt out of order, and table entries that left a window are

@@ -1,11 +1,14 @@
 #include "model/inspect.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "model/cache_layout.h"
 #include "model/decoder.h"
+#include "model/load_matrix.h"
 #include "model/model.h"
 #include "model/parameters.h"
 #include "weights/checkpoint.h"
@@ -78,6 +81,17 @@ std::string rope_text(const RopeSpec& rope) {
       rope.scaling.kind == RopeScalingKind::none ? "" : fmt::format(" x {}", rope.scaling.factor));
 }
 
+// The formats of the matrices, the one with most bytes first.
+std::string formats_text(const Checkpoint& checkpoint) {
+  std::map<std::string_view, std::size_t> bytes;
+  for (const StoredTensor& tensor : checkpoint.tensors())
+    if (tensor.shape.size() == 2) bytes[tensor.format] += tensor.bytes.size();
+  std::vector<std::pair<std::size_t, std::string_view>> formats;
+  for (const auto& [format, size] : bytes) formats.emplace_back(size, format);
+  std::ranges::sort(formats, std::greater());
+  return fmt::format("{}", fmt::join(formats | std::views::values, ", "));
+}
+
 // Tokens that the first `n` tokens of a sequence see in sum, themselves included.
 double seen_by_first(std::int64_t n, std::int64_t window) {
   const auto triangle = [](double k) { return k * (k + 1) / 2; };
@@ -91,9 +105,9 @@ std::string cost_line(std::string_view what, const PassCost& cost, std::int64_t 
                      cost.bytes / n / 1e6, cost.operations / n / 1e9, cost.operations / cost.bytes);
 }
 
-std::string roofline_text(const ModelSpec& spec, DType weights, DType cache) {
+std::string roofline_text(const ModelSpec& spec, double weight_bytes, DType cache) {
   const auto cost = [&](std::int64_t tokens, std::int64_t context) {
-    return pass_cost(spec, tokens, context, size_of(weights), size_of(cache));
+    return pass_cost(spec, tokens, context, weight_bytes, size_of(cache));
   };
   std::string text = "roofline (least traffic and work)\n";
   const std::int64_t longest = spec.max_positions;
@@ -168,11 +182,11 @@ ParameterCount count_parameters(const ModelSpec& spec) {
 }
 
 PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t context,
-                   std::size_t weight_element_bytes, std::size_t cache_element_bytes) {
+                   double weight_element_bytes, std::size_t cache_element_bytes) {
   const auto matrices = static_cast<double>(count_parameters(spec).matrices);
   const double head = static_cast<double>(spec.vocab) * spec.dim;
   PassCost cost;
-  cost.bytes = matrices * static_cast<double>(weight_element_bytes);
+  cost.bytes = matrices * weight_element_bytes;
   cost.operations = 2 * ((matrices - head) * static_cast<double>(tokens) + head);
   for (const LayerSpec& layer : spec.layers) {
     const Attention& a = layer.attention;
@@ -185,12 +199,11 @@ PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t cont
   return cost;
 }
 
-Result<std::string> inspect(const std::string& directory, const Ops& ops) {
-  TRY(const ModelSpec spec, load_spec(directory));
-  TRY(const Checkpoint checkpoint, Checkpoint::open(directory));
+Result<std::string> inspect(const std::string& path, const Ops& ops) {
+  TRY(const ModelSpec spec, load_spec(path));
+  TRY(const Checkpoint checkpoint, Checkpoint::open(path));
   TRY(const Parameters parameters, checked_parameters(spec, checkpoint));
-  const DType dtype = *checkpoint.find(parameters.layers[0].qkv.weight.parts[0].name)->dtype;
-  const DType activation = dtype == DType::bf16 ? DType::bf16 : DType::f32;
+  const DType activation = plain_format(parameters, checkpoint) == DType::bf16 ? DType::bf16 : DType::f32;
   const ParameterCount count = count_parameters(spec);
 
   std::string text = fmt::format("{}\n", spec.architecture);
@@ -200,11 +213,12 @@ Result<std::string> inspect(const std::string& directory, const Ops& ops) {
   for (const RopeSpec& rope : spec.ropes) text += rope_text(rope);
   text += fmt::format("  longest         {} tokens\n", spec.max_positions);
   text += fmt::format("parameters ({})\n  total           {:.1f} M\n  per token       {:.1f} M in matrices\n",
-                      name(dtype), static_cast<double>(count.total) / 1e6,
+                      formats_text(checkpoint), static_cast<double>(count.total) / 1e6,
                       static_cast<double>(count.matrices) / 1e6);
   text += memory_text(spec, ops, checkpoint.bytes(), activation);
   text += cache_text(spec, ops, activation);
-  return text + roofline_text(spec, dtype, activation);
+  const double bytes_each = static_cast<double>(checkpoint.bytes()) / static_cast<double>(count.total);
+  return text + roofline_text(spec, bytes_each, activation);
 }
 
 }  // namespace octavo

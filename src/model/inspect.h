@@ -24,10 +24,10 @@ struct PassCost {
   double operations = 0;
 };
 PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t context,
-                   std::size_t weight_element_bytes, std::size_t cache_element_bytes);
+                   double weight_element_bytes, std::size_t cache_element_bytes);
 
-// Architecture, parameters, memory plan, KV cache and roofline of the model in a directory. Reads the headers
-// of the checkpoint, not its data. Errors: as Model::load.
-Result<std::string> inspect(const std::string& directory, const Ops& ops);
+// Architecture, parameters, memory plan, KV cache and roofline of the model in a directory or GGUF file.
+// Reads the headers of the checkpoint, not its data. Errors: as Model::load.
+Result<std::string> inspect(const std::string& path, const Ops& ops);
 
 }  // namespace octavo

@@ -2,6 +2,7 @@
 
 #include "model/config.h"
 #include "model/families/families.h"
+#include "model/gguf_spec.h"
 #include "model/parameters.h"
 #include "model/weight_loader.h"
 
@@ -19,17 +20,21 @@ Result<int> checked_length(const ModelSpec& spec, std::optional<int> wanted) {
 
 }  // namespace
 
-Result<ModelSpec> load_spec(const std::string& directory) {
-  TRY(const Config config, Config::load(directory));
+Result<ModelSpec> load_spec(const std::string& path) {
+  if (is_gguf(path)) {
+    TRY(const Gguf gguf, Gguf::open(path));
+    return gguf_spec(gguf);
+  }
+  TRY(const Config config, Config::load(path));
   return describe(config);
 }
 
-Result<std::unique_ptr<Model>> Model::load(const std::string& directory, Backend& backend,
+Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& backend,
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
-  TRY(model->spec, load_spec(directory));
+  TRY(model->spec, load_spec(path));
   TRY(model->max_model_len, checked_length(model->spec, options.max_model_len));
-  TRY(const Checkpoint checkpoint, Checkpoint::open(directory));
+  TRY(const Checkpoint checkpoint, Checkpoint::open(path));
   TRY(const Parameters parameters, checked_parameters(model->spec, checkpoint));
   TRY_VOID(load_weights(checkpoint, parameters, backend, options, *model));
   return model;

@@ -60,14 +60,14 @@ struct Model {
   // Of all matrices and vectors, as prepared.
   std::size_t weight_bytes() const;
 
-  // Reads config.json and the safetensors files of a directory. Errors: a configuration or a checkpoint that
-  // is wrong or not supported (the message names field or tensor), a backend that cannot run the network, a
-  // max_model_len beyond what the model is meant for, not enough memory.
-  static Result<std::unique_ptr<Model>> load(const std::string& directory, Backend& backend,
+  // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
+  // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run
+  // the network, a max_model_len beyond what the model is meant for, not enough memory.
+  static Result<std::unique_ptr<Model>> load(const std::string& path, Backend& backend,
                                              const LoadOptions& options = {});
 };
 
-// The spec of a directory's config.json alone.
-Result<ModelSpec> load_spec(const std::string& directory);
+// The spec of a directory's config.json, or of a GGUF file's metadata, alone.
+Result<ModelSpec> load_spec(const std::string& path);
 
 }  // namespace octavo

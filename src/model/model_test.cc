@@ -75,7 +75,7 @@ TEST_F(ModelLoad, UnusedTensor) {
 
 TEST_F(ModelLoad, WrongShape) {
   replace("config.json", "\"vocab_size\": 128", "\"vocab_size\": 127");
-  EXPECT_THAT(error(), HasSubstr("has shape [128, 48], config.json asks for [127, 48]"));
+  EXPECT_THAT(error(), HasSubstr("has shape [128, 48], the configuration asks for [127, 48]"));
 }
 
 TEST_F(ModelLoad, NotANumber) {

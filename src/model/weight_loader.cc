@@ -1,11 +1,9 @@
 #include "model/weight_loader.h"
 
-#include <cstring>
-
 #include "base/thread_pool.h"
 #include "model/cache_layout.h"
+#include "model/load_matrix.h"
 #include "model/rope.h"
-#include "weights/quantize.h"
 
 namespace octavo {
 namespace {
@@ -15,81 +13,14 @@ constexpr std::int64_t kVectorAlign = 16;
 
 std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVectorAlign * kVectorAlign; }
 
-float element(const std::byte* data, DType type, std::size_t i) {
-  const auto read = [&]<class T>(T value) {
-    std::memcpy(&value, data + i * sizeof(T), sizeof(T));  // a tensor's data may lie at any byte
-    return to_f32(value);
-  };
-  if (type == DType::bf16) return read(BFloat16{});
-  if (type == DType::f16) return read(Float16{});
-  return read(float{});
-}
-
-void put(std::byte* data, DType type, std::size_t i, float value) {
-  const auto write = [&]<class T>(T narrow) { std::memcpy(data + i * sizeof(T), &narrow, sizeof(T)); };
-  if (type == DType::bf16) return write(to_bf16(value));
-  if (type == DType::f16) return write(to_f16(value));
-  write(value);
-}
-
-// The tensor in this format: itself, or, when its format or its alignment does not fit, a copy in `copy`.
-StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& copy,
-                       ThreadPool& pool) {
-  constexpr std::int64_t kPiece = 1 << 16;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % size_of(type) == 0;
-  if (tensor.dtype == type && aligned) return tensor;
-  const std::size_t count = tensor.bytes.size() / size_of(*tensor.dtype);
-  copy.resize(count * size_of(type));
-  pool.for_ranges(static_cast<std::int64_t>(count), kPiece, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      put(copy.data(), type, i, element(tensor.bytes.data(), *tensor.dtype, i));
-    }
-  });
-  return {tensor.name, name(type), type, tensor.shape, copy};
-}
-
-// Checks and prepares one matrix, then lets go of its pages.
-Result<WeightPtr> prepare_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
-                                 DType storage, Encoding quantization, DType activation, Backend& backend,
-                                 ThreadPool& pool) {
-  std::vector<std::vector<std::byte>> copies(parameter.parts.size());
-  std::vector<MatrixPart> matrix;
-  for (std::size_t i = 0; i < parameter.parts.size(); ++i) {
-    const StoredTensor& stored = *checkpoint.find(parameter.parts[i].name);
-    const StoredTensor tensor = in_format(stored, storage, copies[i], pool);
-    TRY_VOID(check_finite(tensor, pool));
-    View view = view_of(tensor);
-    if (parameter.transposed) {
-      std::swap(view.shape[0], view.shape[1]);
-      std::swap(view.stride[0], view.stride[1]);
-    }
-    matrix.push_back({.values = view});
-  }
-  if (!parameter.order.empty()) {
-    const View whole = std::exchange(matrix, {})[0].values;
-    for (const RowRange& range : parameter.order)
-      matrix.push_back({.values = whole.rows(range.begin, range.count)});
-  }
-  std::vector<QuantizedMatrix> quantized;
-  if (quantization != Encoding::plain)
-    for (MatrixPart& part : matrix) {
-      TRY(QuantizedMatrix made, quantize(part.values, quantization, pool));
-      part = quantized.emplace_back(std::move(made)).part;  // the codes stay where they are
-    }
-  TRY(WeightPtr weight, backend.ops.prepare(*backend.device, {.parts = matrix, .activation = activation}));
-  for (const Slot& slot : parameter.parts) checkpoint.release(*checkpoint.find(slot.name));
-  return weight;
-}
-
 Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const VectorParameter& parameter,
                                        ThreadPool& pool) {
   std::vector<float> stored;
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
     TRY_VOID(check_finite(tensor, pool));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(slot.shape[0]); ++i) {
-      stored.push_back(element(tensor.bytes.data(), *tensor.dtype, i) + parameter.offset);
-    }
+    for (std::int64_t i = 0; i < slot.shape[0]; ++i)
+      stored.push_back(number_at(tensor, i) + parameter.offset);
   }
   if (parameter.order.empty()) return stored;
   std::vector<float> ordered;
@@ -141,12 +72,12 @@ class Loader {
   }
 
  private:
-  // All matrices are kept in one format: the one asked for, else that of the first layer's.
+  // All plain matrices are kept in one format: the one asked for, else the checkpoint's.
   void choose_formats() {
-    storage_ = *checkpoint_.find(parameters_.layers[0].qkv.weight.parts[0].name)->dtype;
-    if (options_.dtype == ModelDType::bfloat16) storage_ = DType::bf16;
-    if (options_.dtype == ModelDType::float16) storage_ = DType::f16;
-    const bool brain = storage_ == DType::bf16 && options_.dtype != ModelDType::float32;
+    plain_ = plain_format(parameters_, checkpoint_);
+    if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
+    if (options_.dtype == ModelDType::float16) plain_ = DType::f16;
+    const bool brain = plain_ == DType::bf16 && options_.dtype != ModelDType::float32;
     model_.activation = brain ? DType::bf16 : DType::f32;
   }
 
@@ -215,25 +146,26 @@ class Loader {
   Result<> load_matrices() {
     const Encoding layers = options_.quantization;
     const Encoding ends = layers == Encoding::plain ? Encoding::plain : Encoding::int8;
-    TRY_VOID(load_matrix(parameters_.embedding, ends, model_.embedding));
-    TRY_VOID(load_matrix(parameters_.positions, Encoding::plain, model_.positions));
+    TRY_VOID(load(parameters_.embedding, ends, model_.embedding));
+    TRY_VOID(load(parameters_.positions, Encoding::plain, model_.positions));
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       const LayerParameters& p = parameters_.layers[i];
       LayerWeights& w = model_.layers[i];
-      TRY_VOID(load_matrix(p.qkv.weight, layers, w.qkv.weight));
-      TRY_VOID(load_matrix(p.out.weight, layers, w.out.weight));
-      TRY_VOID(load_matrix(p.up.weight, layers, w.up.weight));
-      TRY_VOID(load_matrix(p.down.weight, layers, w.down.weight));
+      TRY_VOID(load(p.qkv.weight, layers, w.qkv.weight));
+      TRY_VOID(load(p.out.weight, layers, w.out.weight));
+      TRY_VOID(load(p.up.weight, layers, w.up.weight));
+      TRY_VOID(load(p.down.weight, layers, w.down.weight));
     }
-    return load_matrix(parameters_.lm_head, ends, model_.own_lm_head);
+    return load(parameters_.lm_head, ends, model_.own_lm_head);
   }
 
-  Result<> load_matrix(const MatrixParameter& parameter, Encoding quantization, WeightPtr& weight) {
+  Result<> load(const MatrixParameter& parameter, Encoding quantization, WeightPtr& weight) {
     if (parameter.parts.empty()) return {};
-    TRY(weight,
-        prepare_matrix(checkpoint_, parameter, storage_, quantization, model_.activation, backend_, pool_));
+    const MatrixFormats formats{
+        .plain = plain_, .quantization = quantization, .activation = model_.activation};
+    TRY(weight, load_matrix(checkpoint_, parameter, formats, backend_, pool_));
     CHECK(weight->activation() == model_.activation, "{} made of {}", name(weight->activation()),
-          name(storage_));
+          name(plain_));
     for (const Slot& slot : parameter.parts) bytes_done_ += checkpoint_.find(slot.name)->bytes.size();
     if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
     return {};
@@ -246,7 +178,7 @@ class Loader {
   Model& model_;
   VectorArena arena_;
   ThreadPool pool_;
-  DType storage_ = DType::f32;
+  DType plain_ = DType::f32;
   std::size_t bytes_done_ = 0;
 };
 

@@ -54,6 +54,13 @@ struct MatrixPart {
     const BlockShape block = block_shape(encoding);
     return values.size(1) / block.bytes * block.elements;
   }
+  // Rows [begin, begin + count) of it.
+  MatrixPart row_range(std::int64_t begin, std::int64_t count) const {
+    MatrixPart part{encoding, values.rows(begin, count)};
+    if (scales) part.scales = scales.rows(begin, count);
+    if (zeros) part.zeros = zeros.rows(begin, count);
+    return part;
+  }
 };
 
 }  // namespace octavo

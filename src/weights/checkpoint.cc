@@ -6,7 +6,9 @@
 #include <iterator>
 #include <map>
 
+#include "weights/gguf.h"
 #include "weights/json.h"
+#include "weights/safetensors.h"
 
 namespace octavo {
 namespace {
@@ -56,7 +58,17 @@ Result<> check_shard(const ShardOfTensor& shard_of, std::span<const StoredTensor
 
 }  // namespace
 
-Result<Checkpoint> Checkpoint::open(const std::string& directory) {
+Result<Checkpoint> Checkpoint::open(const std::string& path) {
+  if (!is_gguf(path)) return open_directory(path);
+  TRY(Gguf gguf, Gguf::open(path));
+  for (const MappedFile& file : gguf.files) file.release(file.bytes());  // the metadata
+  Checkpoint checkpoint;
+  checkpoint.files_ = std::move(gguf.files);
+  checkpoint.tensors_ = std::move(gguf.tensors);
+  return checkpoint;
+}
+
+Result<Checkpoint> Checkpoint::open_directory(const std::string& directory) {
   namespace fs = std::filesystem;
   const fs::path base(directory);
   const std::string single = base / "model.safetensors";
@@ -117,22 +129,6 @@ void Checkpoint::release(const StoredTensor& tensor) const {
       return file.release(tensor.bytes);
     }
   }
-}
-
-View view_of(const StoredTensor& tensor) {
-  CHECK(tensor.dtype && tensor.shape.size() <= 4, "tensor {}", tensor.name);
-  View v{const_cast<std::byte*>(tensor.bytes.data()),
-         *tensor.dtype,
-         static_cast<int>(tensor.shape.size()),
-         {},
-         {}};
-  std::int64_t step = 1;
-  for (std::size_t i = tensor.shape.size(); i-- > 0;) {
-    v.shape[i] = tensor.shape[i];
-    v.stride[i] = step;
-    step *= tensor.shape[i];
-  }
-  return v;
 }
 
 }  // namespace octavo

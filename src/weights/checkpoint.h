@@ -1,4 +1,5 @@
-// The tensors of a model directory: model.safetensors, or the shards that model.safetensors.index.json lists.
+// The tensors of a model: model.safetensors in a directory, the shards that model.safetensors.index.json
+// lists, or a GGUF file.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +10,15 @@
 
 #include "base/error.h"
 #include "tensor/mapped_file.h"
-#include "tensor/view.h"
-#include "weights/safetensors.h"
+#include "weights/stored_tensor.h"
 
 namespace octavo {
 
 class Checkpoint {
  public:
-  // Maps the files; reads only their headers. Errors: not_found when neither file is there; corrupt when a
-  // file is damaged, or the index and the shards contradict each other.
-  static Result<Checkpoint> open(const std::string& directory);
+  // Maps the files; reads only their headers. `path` is a directory or a GGUF file. Errors: not_found when
+  // there is neither file; corrupt when a file is damaged, or the index and the shards contradict each other.
+  static Result<Checkpoint> open(const std::string& path);
 
   // Ascending by name, each name once.
   std::span<const StoredTensor> tensors() const { return tensors_; }
@@ -31,11 +31,10 @@ class Checkpoint {
   void release(const StoredTensor& tensor) const;
 
  private:
+  static Result<Checkpoint> open_directory(const std::string& directory);
+
   std::vector<MappedFile> files_;
   std::vector<StoredTensor> tensors_;
 };
-
-// A tensor of up to four dimensions as a view. The format must be one that the engine knows.
-View view_of(const StoredTensor& tensor);
 
 }  // namespace octavo

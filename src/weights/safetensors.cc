@@ -312,7 +312,7 @@ Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> f
   tensors.reserve(entries.size());
   for (Entry& e : entries) {
     tensors.push_back({.name = std::move(e.name),
-                       .dtype_name = e.format->name,
+                       .format = e.format->name,
                        .dtype = e.format->dtype,
                        .shape = std::move(*e.shape),
                        .bytes = data.subspan(e.begin(), e.end() - e.begin())});

@@ -8,28 +8,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
-#include "tensor/dtype.h"
+#include "weights/stored_tensor.h"
 
 namespace octavo {
 
 inline constexpr std::uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
 inline constexpr std::size_t kSafetensorsTensorsMax = 1'000'000;
 inline constexpr std::size_t kSafetensorsRankMax = 8;
-
-struct StoredTensor {
-  std::string name;
-  std::string_view dtype_name;  // as in the file: "BF16"
-  std::optional<DType> dtype;   // nullopt: a format of the file that the engine has no use for
-  std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;  // inside the file
-};
 
 // Reads the header of a whole file. Tensors come in ascending order of their names; their bytes point into
 // `file`. Errors are ErrorCode::corrupt and begin with `what`, the file's name.

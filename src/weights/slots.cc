@@ -1,8 +1,6 @@
 #include "weights/slots.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <set>
 
 namespace octavo {
@@ -24,44 +22,20 @@ std::string some_of(std::span<const std::string_view> names) {
 
 Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   if (tensor.shape != slot.shape) {
-    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], config.json asks for [{}]", slot.name,
+    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], the configuration asks for [{}]", slot.name,
                    fmt::join(tensor.shape, ", "), fmt::join(slot.shape, ", "));
   }
-  const bool known = tensor.dtype == DType::f32 || tensor.dtype == DType::f16 || tensor.dtype == DType::bf16;
-  if (!known) {
-    return failure(ErrorCode::unsupported, "tensor {} is {}; F32, F16 and BF16 can be loaded", slot.name,
-                   tensor.dtype_name);
+  if (!tensor.usable()) {
+    return failure(ErrorCode::unsupported,
+                   "tensor {} is {}; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, "
+                   "Q6_K and IQ4_NL can be loaded",
+                   slot.name, tensor.format);
+  }
+  if (slot.shape.size() != 2 && !tensor.plain()) {
+    return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
+                   tensor.format);
   }
   return {};
-}
-
-// Elements looked at in one go: they stay in the first-level cache.
-constexpr std::size_t kBlock = 4096;
-
-// A float is not finite when all bits of its exponent are set. `Bits` is the unsigned type of its size. The
-// largest exponent of a block is one lane-wise maximum, so that the compiler can use vectors.
-template <class Bits>
-bool all_finite(std::span<const std::byte> bytes, Bits exponent_mask) {
-  const std::size_t count = bytes.size() / sizeof(Bits);
-  Bits block[kBlock];
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    const std::size_t n = std::min(kBlock, count - begin);
-    // The data of a tensor may lie at any byte.
-    std::memcpy(block, bytes.data() + begin * sizeof(Bits), n * sizeof(Bits));
-    Bits largest = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto exponent = static_cast<Bits>(block[i] & exponent_mask);
-      largest = exponent > largest ? exponent : largest;
-    }
-    if (largest == exponent_mask) return false;
-  }
-  return true;
-}
-
-bool all_finite(std::span<const std::byte> bytes, DType type) {
-  if (type == DType::f32) return all_finite<std::uint32_t>(bytes, 0x7f800000);
-  if (type == DType::bf16) return all_finite<std::uint16_t>(bytes, 0x7f80);
-  return all_finite<std::uint16_t>(bytes, 0x7c00);
 }
 
 }  // namespace
@@ -92,21 +66,6 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
   if (!unused.empty()) {
     return failure(ErrorCode::corrupt, "{} tensors have no place in this architecture: {}", unused.size(),
                    some_of(unused));
-  }
-  return {};
-}
-
-Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
-  constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // bytes; a multiple of every element's size
-  std::atomic<bool> finite = true;
-  pool.for_ranges(std::ssize(tensor.bytes), kPiece, [&](std::int64_t begin, std::int64_t end) {
-    const auto piece =
-        tensor.bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    if (!all_finite(piece, *tensor.dtype)) finite = false;
-  });
-  if (!finite) {
-    return failure(ErrorCode::corrupt, "tensor {} holds NaN or infinity in {}", tensor.name,
-                   name(*tensor.dtype));
   }
   return {};
 }

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
 #include "weights/checkpoint.h"
 
 namespace octavo {
 
-// One tensor that must be there, in f32, f16 or bf16.
+// One tensor that must be there: a vector in f32, f16 or bf16, or a matrix in any usable format.
 struct Slot {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -23,8 +22,5 @@ struct Slot {
 // most one '*', at its beginning or its end. Errors: corrupt, naming the tensors at fault.
 Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
                      std::span<const std::string> ignorable);
-
-// Errors: corrupt, naming the tensor, when it holds a NaN or an infinity. Its format is f32, f16 or bf16.
-Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool);
 
 }  // namespace octavo

@@ -23,10 +23,9 @@ Result<Activation> read_activation(const Config& config, const Dialect& dialect)
   if (name == "gelu") return Activation::gelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
-  return field_failure(
-      dialect.activation, ErrorCode::unsupported,
-      "config.json: {} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh and relu",
-      dialect.activation, name);
+  return field_failure(dialect.activation, ErrorCode::unsupported,
+                       "{} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh and relu",
+                       config.where(dialect.activation), name);
 }
 
 Result<Attention> read_heads(const Config& config, const Dialect& dialect, int dim) {
@@ -34,11 +33,11 @@ Result<Attention> read_heads(const Config& config, const Dialect& dialect, int d
   TRY(a.q_heads, config.integer(dialect.heads, kHeads));
   TRY(a.kv_heads, config.integer(dialect.kv_heads, kHeads, a.q_heads));
   if (a.q_heads % a.kv_heads != 0) {
-    return invalid("num_key_value_heads", "config.json: {} {} is not a multiple of num_key_value_heads {}",
-                   dialect.heads, a.q_heads, a.kv_heads);
+    return invalid("num_key_value_heads", "{} {} is not a multiple of num_key_value_heads {}",
+                   config.where(dialect.heads), a.q_heads, a.kv_heads);
   }
   if (!config.has("head_dim") && dim % a.q_heads != 0) {
-    return invalid(dialect.heads, "config.json: {} {} does not divide {} {}", dialect.heads, a.q_heads,
+    return invalid(dialect.heads, "{} {} does not divide {} {}", config.where(dialect.heads), a.q_heads,
                    dialect.dim, dim);
   }
   TRY(a.head_dim, config.integer("head_dim", kHeadDim, dim / a.q_heads));
@@ -75,8 +74,8 @@ Result<RopeScaling> read_scaling(const Config& config, const Config& rope, int r
     TRY(s.low_freq_factor, rope.number("low_freq_factor", kFactor));
     TRY(s.high_freq_factor, rope.number("high_freq_factor", kFactor));
     if (s.low_freq_factor >= s.high_freq_factor) {
-      return invalid("low_freq_factor", "config.json: low_freq_factor {} must be below high_freq_factor {}",
-                     s.low_freq_factor, s.high_freq_factor);
+      return invalid("low_freq_factor", "{} {} must be below high_freq_factor {}",
+                     rope.where("low_freq_factor"), s.low_freq_factor, s.high_freq_factor);
     }
   } else if (kind == "yarn") {
     s.kind = RopeScalingKind::yarn;
@@ -95,11 +94,9 @@ Result<RopeScaling> read_scaling(const Config& config, const Config& rope, int r
         s.factor <= 1 ? 1 : std::sqrt(1 + std::log(s.factor) / std::log(std::max(s.original_positions, 2)));
     TRY(s.attention_factor, rope.number("attention_factor", kFactor, suggested));
   } else {
-    return field_failure(
-        "rope_type", ErrorCode::unsupported,
-        "config.json: rope_type is \"{}\"; supported are default, linear, dynamic, llama3, yarn "
-        "and longrope",
-        kind);
+    return field_failure("rope_type", ErrorCode::unsupported,
+                         "{} is \"{}\"; supported are default, linear, dynamic, llama3, yarn and longrope",
+                         rope.where("rope_type"), kind);
   }
   return s;
 }
@@ -137,8 +134,8 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
   spec.rotary_dim = static_cast<int>(head_dim * fraction);
   if (spec.rotary_dim < 2 || spec.rotary_dim % 2 != 0) {
     return invalid(dialect.rotary_fraction,
-                   "config.json: {} of {} elements of a head turn ({} {}); it must be an even number from 2",
-                   spec.rotary_dim, head_dim, dialect.rotary_fraction, fraction);
+                   "{} is {}: {} of {} elements of a head turn; it must be an even number from 2",
+                   config.where(dialect.rotary_fraction), fraction, spec.rotary_dim, head_dim);
   }
   if (rope) {
     TRY(spec.scaling, read_scaling(config, *rope, spec.rotary_dim, positions));
@@ -178,15 +175,14 @@ Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<
   if (!config.has("sliding_window") && !any_slides) return {};
   TRY(const int window, config.integer("sliding_window", kPositions));
   if (!types.empty() && types.size() != spec.layers.size()) {
-    return invalid("layer_types", "config.json: layer_types has {} entries, there are {} layers",
+    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
                    types.size(), spec.layers.size());
   }
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     if (!types.empty() && types[i] != "sliding_attention" && types[i] != "full_attention") {
-      return field_failure(
-          "layer_types", ErrorCode::unsupported,
-          "config.json: layer_types has \"{}\"; supported are full_attention and sliding_attention",
-          types[i]);
+      return field_failure("layer_types", ErrorCode::unsupported,
+                           "{} has \"{}\"; supported are full_attention and sliding_attention",
+                           config.where("layer_types"), types[i]);
     }
     const bool slides = types.empty() ? sliding(static_cast<int>(i)) : types[i] == "sliding_attention";
     spec.layers[i].attention.window = slides ? window : 0;

@@ -35,9 +35,9 @@ Result<ModelSpec> describe_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, kGemma));
   TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
   if (both_ways) {
-    return field_failure(
-        "use_bidirectional_attention", ErrorCode::unsupported,
-        "config.json: use_bidirectional_attention is true; only causal attention is supported");
+    return field_failure("use_bidirectional_attention", ErrorCode::unsupported,
+                         "{} is true; only causal attention is supported",
+                         config.where("use_bidirectional_attention"));
   }
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) layer.attention.qkv_bias = layer.attention.out_bias = bias;

@@ -31,12 +31,12 @@ constexpr std::array kFamilies = {
 static_assert(std::ranges::is_sorted(kFamilies, {}, &Family::architecture));
 
 // Each number of a rotary embedding may be in its range and yet all of them make no sense together.
-Result<> check_ropes(const ModelSpec& spec) {
+Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   for (const RopeSpec& rope : spec.ropes) {
     const std::vector<float> frequencies = rope_frequencies(rope, spec.max_positions);
     if (std::ranges::all_of(frequencies, [](float f) { return f >= 0 && f < 1e6F; })) continue;
-    return invalid("rope_scaling",
-                   "config.json: rope_scaling and rope_theta give frequencies beyond [0, 1e6)");
+    return invalid("rope_scaling", "{} and rope_theta give frequencies beyond [0, 1e6)",
+                   config.where("rope_scaling"));
   }
   return {};
 }
@@ -48,17 +48,18 @@ std::span<const Family> families() { return kFamilies; }
 Result<ModelSpec> describe(const Config& config) {
   TRY(const std::vector<std::string> names, config.texts("architectures"));
   if (names.empty()) {
-    return invalid("architectures", "config.json: architectures is missing; it must name the architecture");
+    return invalid("architectures", "{} is missing; it must name the architecture",
+                   config.where("architectures"));
   }
   const auto found = std::ranges::lower_bound(kFamilies, names[0], {}, &Family::architecture);
   if (found == kFamilies.end() || found->architecture != names[0]) {
     return field_failure("architectures", ErrorCode::unsupported,
-                         "config.json: the architecture \"{}\" is not supported; supported are {}", names[0],
-                         fmt::join(kFamilies | std::views::transform(&Family::architecture), ", "));
+                         "{}: \"{}\" is not supported; supported are {}", config.where("architectures"),
+                         names[0], fmt::join(kFamilies | std::views::transform(&Family::architecture), ", "));
   }
   TRY(ModelSpec spec, found->describe(config));
   spec.architecture = names[0];
-  TRY_VOID(check_ropes(spec));
+  TRY_VOID(check_ropes(spec, config));
   return spec;
 }
 

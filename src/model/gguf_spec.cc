@@ -1,0 +1,264 @@
+#include "model/gguf_spec.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <cmath>
+#include <ranges>
+
+#include "model/families/families.h"
+#include "model/load_matrix.h"
+
+namespace octavo {
+namespace {
+
+namespace json = boost::json;
+
+struct Architecture {
+  std::string_view name;    // general.architecture
+  std::string_view family;  // as in config.json's "architectures"
+  // The conversion has put the rows of queries and keys in the order of interleaved pairs.
+  bool interleaved = false;
+};
+constexpr std::array kArchitectures = {
+    Architecture{"chatglm", "GlmForCausalLM"},       Architecture{"gemma", "GemmaForCausalLM"},
+    Architecture{"gemma2", "Gemma2ForCausalLM"},     Architecture{"gemma3", "Gemma3ForCausalLM"},
+    Architecture{"glm4", "Glm4ForCausalLM"},         Architecture{"gpt2", "GPT2LMHeadModel"},
+    Architecture{"gptneox", "GPTNeoXForCausalLM"},   Architecture{"granite", "GraniteForCausalLM", true},
+    Architecture{"llama", "LlamaForCausalLM", true}, Architecture{"olmo2", "Olmo2ForCausalLM"},
+    Architecture{"phi3", "Phi3ForCausalLM"},         Architecture{"qwen2", "Qwen2ForCausalLM"},
+    Architecture{"qwen3", "Qwen3ForCausalLM"},       Architecture{"stablelm", "StableLmForCausalLM"},
+};
+
+// What config.json calls a key's number, in the words of all families.
+struct Field {
+  std::string_view key;  // after the architecture's name
+  std::array<std::string_view, 2> fields;
+};
+constexpr Field kFields[] = {
+    {"embedding_length", {"hidden_size", "n_embd"}},
+    {"block_count", {"num_hidden_layers", "n_layer"}},
+    {"attention.head_count", {"num_attention_heads", "n_head"}},
+    {"attention.head_count_kv", {"num_key_value_heads"}},
+    {"attention.key_length", {"head_dim"}},
+    {"feed_forward_length", {"intermediate_size", "n_inner"}},
+    {"context_length", {"max_position_embeddings", "n_positions"}},
+    {"attention.layer_norm_rms_epsilon", {"rms_norm_eps"}},
+    {"attention.layer_norm_epsilon", {"layer_norm_eps", "layer_norm_epsilon"}},
+    {"rope.freq_base", {"rope_theta", "rotary_emb_base"}},
+    {"rope.freq_base_swa", {"rope_local_base_freq"}},
+    {"rope.scaling.original_context_length", {"original_max_position_embeddings"}},
+    {"attention.sliding_window", {"sliding_window"}},
+    {"attn_logit_softcapping", {"attn_logit_softcapping"}},
+    {"final_logit_softcapping", {"final_logit_softcapping"}},
+    {"attention.scale", {"attention_multiplier"}},
+    {"embedding_scale", {"embedding_multiplier"}},
+    {"residual_scale", {"residual_multiplier"}},
+    {"logit_scale", {"logits_scaling"}},
+};
+
+// Builds the fields of one file.
+class Translation {
+ public:
+  Translation(const Gguf& gguf, const Architecture& architecture)
+      : gguf_(gguf), architecture_(architecture) {}
+
+  Result<Config> config() {
+    fields_["architectures"] = {json::string_view(architecture_.family.data(), architecture_.family.size())};
+    for (const Field& field : kFields) {
+      TRY(const auto value, gguf_.metadata.number(key(field.key)));
+      for (const std::string_view name : field.fields)
+        if (!name.empty()) set(name, value, key(field.key));
+    }
+    if (fields_.contains("sliding_window") && fields_["sliding_window"].as_double() == 0)
+      fields_.erase("sliding_window");
+    fields_["tie_word_embeddings"] = gguf_.find("output.weight") == nullptr;
+    TRY_VOID(refuse_experts());
+    TRY_VOID(add_vocabulary());
+    TRY_VOID(add_rotation());
+    TRY_VOID(add_scaling());
+    TRY_VOID(add_special_cases());
+    return Config::of(std::move(fields_), gguf_.metadata.what(), std::move(names_));
+  }
+
+ private:
+  std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_.name, name); }
+
+  void set(std::string_view field, std::optional<double> value, std::string key) {
+    if (value) fields_[{field.data(), field.size()}] = *value;
+    names_.emplace(field, std::move(key));
+  }
+  std::optional<double> field(std::string_view name) const {
+    const auto* value = fields_.if_contains({name.data(), name.size()});
+    return value != nullptr ? std::optional(value->as_double()) : std::nullopt;
+  }
+  double head_dim() const {
+    return field("head_dim")
+        .value_or(field("hidden_size").value_or(0) / std::max(field("num_attention_heads").value_or(1), 1.0));
+  }
+
+  Result<> refuse_experts() {
+    TRY(const auto experts, gguf_.metadata.number(key("expert_count")));
+    if (experts.value_or(0) == 0) return {};
+    return field_failure("expert_count", ErrorCode::unsupported,
+                         "{}: {} is {}: mixtures of experts are not supported", gguf_.metadata.what(),
+                         key("expert_count"), *experts);
+  }
+
+  Result<> add_vocabulary() {
+    const StoredTensor* embedding = gguf_.find("token_embd.weight");
+    if (embedding == nullptr || embedding->shape.size() != 2)
+      return failure(ErrorCode::corrupt, "{}: token_embd.weight is not there, or no matrix",
+                     gguf_.metadata.what());
+    set("vocab_size", static_cast<double>(embedding->shape[0]), "the rows of token_embd.weight");
+    return {};
+  }
+
+  // The share of a head that turns.
+  Result<> add_rotation() {
+    TRY(const auto turning, gguf_.metadata.number(key("rope.dimension_count")));
+    if (!turning || !(head_dim() > 0)) return {};
+    double share = *turning / head_dim();
+    // A little more where it is rounded: a family takes the whole part of share * head_dim.
+    if (share < 1) share = std::nextafter(share, 1.0);
+    for (const char* name : {"partial_rotary_factor", "rotary_pct"})
+      set(name, share, key("rope.dimension_count"));
+    return {};
+  }
+
+  Result<> add_scaling() {
+    TRY(const auto type, gguf_.metadata.text(key("rope.scaling.type")));
+    TRY(const auto factor, gguf_.metadata.number(key("rope.scaling.factor")));
+    TRY(const auto attention, gguf_.metadata.number(key("rope.scaling.attn_factor")));
+    json::object scaling;
+    if (gguf_.find("rope_factors_long.weight") != nullptr) {
+      TRY(scaling["long_factor"], divisors("rope_factors_long.weight"));
+      TRY(scaling["short_factor"], divisors("rope_factors_short.weight"));
+    } else if (gguf_.find("rope_freqs.weight") != nullptr) {
+      TRY(scaling["long_factor"], divisors("rope_freqs.weight"));
+      scaling["short_factor"] = scaling["long_factor"];
+    }
+    if (!scaling.empty()) {
+      scaling["rope_type"] = "longrope";
+      scaling["attention_factor"] = attention.value_or(1);
+    } else if (type.value_or("none") == "linear") {
+      scaling = {{"rope_type", "linear"}, {"factor", factor.value_or(1)}};
+    } else if (type.value_or("none") == "yarn") {
+      TRY(const auto fast, gguf_.metadata.number(key("rope.scaling.yarn_beta_fast")));
+      TRY(const auto slow, gguf_.metadata.number(key("rope.scaling.yarn_beta_slow")));
+      const double stretch = std::max(factor.value_or(1), 1.0);
+      scaling = {{"rope_type", "yarn"},
+                 {"factor", factor.value_or(1)},
+                 {"beta_fast", fast.value_or(32)},
+                 {"beta_slow", slow.value_or(1)},
+                 {"attention_factor", attention.value_or(1) * (1 + 0.1 * std::log(stretch))}};
+    } else if (type.value_or("none") != "none") {
+      return field_failure("rope.scaling.type", ErrorCode::unsupported,
+                           "{}: {} is \"{}\"; supported are none, linear, yarn, and factors in tensors",
+                           gguf_.metadata.what(), key("rope.scaling.type"), *type);
+    }
+    if (!scaling.empty()) fields_["rope_scaling"] = std::move(scaling);
+    return {};
+  }
+
+  // What the angles of the pairs are divided by.
+  Result<json::array> divisors(std::string_view name) const {
+    const StoredTensor* tensor = gguf_.find(name);
+    if (tensor == nullptr || tensor->dtype != DType::f32 || tensor->shape.size() != 1)
+      return failure(ErrorCode::corrupt, "{}: {} must be a vector in F32", gguf_.metadata.what(), name);
+    json::array list;
+    for (std::int64_t i = 0; i < tensor->shape[0]; ++i) list.emplace_back(double{number_at(*tensor, i)});
+    return list;
+  }
+
+  // What the metadata does not say, or not in one number.
+  Result<> add_special_cases() {
+    const std::string_view name = architecture_.name;
+    if (name == "llama" && fields_.contains("sliding_window"))
+      fields_["architectures"] = {"MistralForCausalLM"};
+    if (name == "gptneox" || name == "stablelm") {
+      TRY(const auto parallel, gguf_.metadata.boolean(key("use_parallel_residual")));
+      if (parallel) fields_["use_parallel_residual"] = *parallel;
+    }
+    if (name == "gemma2" || name == "gemma3") {
+      // The 27B models alone scale their scores by another size than the head's.
+      const bool largest = field("num_hidden_layers") == (name == "gemma2" ? 46 : 62);
+      fields_["query_pre_attn_scalar"] =
+          largest ? field("hidden_size").value_or(0) / field("num_attention_heads").value_or(1) : head_dim();
+    }
+    // Every how many layers one sees everything; or, layer by layer, whether it has a window.
+    const std::string pattern = key("attention.sliding_window_pattern");
+    if (gguf_.metadata.is_list(pattern)) {
+      TRY(const std::vector<double> sliding, gguf_.metadata.numbers(pattern));
+      json::array types;
+      for (const double slides : sliding)
+        types.emplace_back(slides != 0 ? "sliding_attention" : "full_attention");
+      fields_["layer_types"] = std::move(types);
+    } else {
+      TRY(const auto period, gguf_.metadata.number(pattern));
+      set("sliding_window_pattern", period, pattern);
+    }
+    return {};
+  }
+
+  const Gguf& gguf_;
+  const Architecture& architecture_;
+  json::object fields_;
+  Config::Names names_;
+};
+
+// Which tensors there are says what else the network has.
+void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
+  const auto has = [&](std::string_view name) { return gguf.find(name) != nullptr; };
+  const bool fused = has("blk.0.attn_qkv.weight");
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention.qkv_bias = has(fused ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
+    layer.attention.out_bias = has("blk.0.attn_output.bias");
+    layer.mlp.up_bias = has("blk.0.ffn_up.bias");
+    layer.mlp.down_bias = has("blk.0.ffn_down.bias");
+    for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm, &layer.attention.qk_norm_spec})
+      norm->weight_offset = 0;
+  }
+  spec.final_norm.weight_offset = 0;
+  for (RopeSpec& rope : spec.ropes) rope.interleaved = rope.interleaved || interleaved;
+  const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
+  spec.names = {
+      .prefixes = {""},
+      .lm_head = "output",
+      .embedding = "token_embd",
+      .positions = "position_embd",
+      .final_norm = "output_norm",
+      .layers = "blk.",
+      .attention_norm = "attn_norm",
+      .attention_post_norm = "post_attention_norm",
+      .mlp_norm = "ffn_norm",
+      .mlp_post_norm = "post_ffw_norm",
+      .q_norm = "attn_q_norm",
+      .k_norm = "attn_k_norm",
+      .qkv = fused ? list("attn_qkv") : list("attn_q", "attn_k", "attn_v"),
+      .out = "attn_output",
+      .up = has("blk.0.ffn_gate.weight") ? list("ffn_gate", "ffn_up") : list("ffn_up"),
+      .down = "ffn_down",
+      .ignorable = {"rope_freqs.weight", "rope_factors_*", "*.attn_rot_embd.weight"},
+  };
+}
+
+}  // namespace
+
+Result<ModelSpec> gguf_spec(const Gguf& gguf) {
+  TRY(const auto name, gguf.metadata.text("general.architecture"));
+  const auto* architecture = std::ranges::find(kArchitectures, name.value_or(""), &Architecture::name);
+  if (architecture == kArchitectures.end())
+    return field_failure("general.architecture", ErrorCode::unsupported,
+                         "{}: general.architecture is \"{}\"; supported are {}", gguf.metadata.what(),
+                         name.value_or(""),
+                         fmt::join(kArchitectures | std::views::transform(&Architecture::name), ", "));
+  TRY(const Config config, Translation(gguf, *architecture).config());
+  TRY(ModelSpec spec, describe(config));
+  adapt(spec, gguf, architecture->interleaved);
+  return spec;
+}
+
+}  // namespace octavo

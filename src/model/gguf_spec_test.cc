@@ -1,0 +1,170 @@
+// What metadata becomes, and how what is wrong or missing is named.
+#include "model/gguf_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "kernels/backends.h"
+#include "model/generation_config.h"
+#include "model/inspect.h"
+#include "model/model.h"
+#include "weights/test_gguf.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::uint32_t kF32 = 0;
+
+class GgufSpec : public testing::Test {
+ protected:
+  GgufSpec()
+      : path_(fs::path(testing::TempDir()) /
+              (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".gguf")) {}
+  ~GgufSpec() override { fs::remove(path_); }
+
+  // A llama's metadata, but for the keys that the test leaves out.
+  static GgufBuilder llama(std::string_view without = "") {
+    GgufBuilder file;
+    file.text("general.architecture", "llama");
+    for (const auto& [name, value] :
+         {std::pair("embedding_length", 64u), std::pair("block_count", 3u),
+          std::pair("context_length", 4096u), std::pair("feed_forward_length", 128u),
+          std::pair("attention.head_count", 4u), std::pair("attention.head_count_kv", 2u),
+          std::pair("rope.dimension_count", 16u)})
+      if (name != without) file.u32(std::string("llama.") + name, value);
+    file.f32("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+    file.tensor("token_embd.weight", {64, 10}, kF32, std::string(64 * 10 * 4, '\0'));
+    return file;
+  }
+  Result<ModelSpec> spec(const GgufBuilder& file) {
+    std::ofstream(path_, std::ios::binary) << file.build();
+    return load_spec(path_);
+  }
+  std::string error(const GgufBuilder& file) {
+    const auto made = spec(file);
+    return made ? "accepted" : made.error().message;
+  }
+
+  fs::path path_;
+};
+
+TEST_F(GgufSpec, Llama) {
+  const auto made = spec(llama().f32("llama.rope.freq_base", 5e5F));
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->architecture, "LlamaForCausalLM");
+  EXPECT_EQ(made->vocab, 10);
+  EXPECT_EQ(made->dim, 64);
+  EXPECT_EQ(made->layers.size(), 3);
+  EXPECT_EQ(made->max_positions, 4096);
+  EXPECT_TRUE(made->tied);
+  EXPECT_EQ(made->layers[0].attention.kv_heads, 2);
+  EXPECT_EQ(made->ropes[0].theta, 5e5);
+  EXPECT_TRUE(made->ropes[0].interleaved);
+  EXPECT_THAT(made->names.qkv, ElementsAre("attn_q", "attn_k", "attn_v"));
+}
+
+TEST_F(GgufSpec, EveryShareOfAHeadTurnsThatManyElements) {
+  for (std::uint32_t dims = 2; dims <= 16; dims += 2) {
+    const auto made = spec(llama("rope.dimension_count").u32("llama.rope.dimension_count", dims));
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    EXPECT_EQ(made->ropes[0].rotary_dim, dims);
+  }
+}
+
+TEST_F(GgufSpec, Window) {
+  const auto made = spec(llama().u32("llama.attention.sliding_window", 100));
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ(made->layers[2].attention.window, 100);
+  const auto none = spec(llama().u32("llama.attention.sliding_window", 0));
+  ASSERT_TRUE(none.has_value());
+  EXPECT_EQ(none->layers[2].attention.window, 0);
+}
+
+TEST_F(GgufSpec, ErrorsNameTheKey) {
+  const std::string file = path_.string();
+  EXPECT_EQ(error(llama("block_count")), file + ": llama.block_count is missing");
+  EXPECT_EQ(error(llama("block_count").u32("llama.block_count", 0)),
+            file + ": llama.block_count is 0, it must lie in [1, 1024]");
+  EXPECT_EQ(error(llama("block_count").text("llama.block_count", "two")),
+            file + ": llama.block_count must be a number");
+  EXPECT_EQ(error(llama().f32("llama.rope.freq_base", NAN)),
+            file + ": llama.rope.freq_base is nan, it must lie in [1, 1000000000000]");
+  EXPECT_THAT(error(llama().u32("llama.expert_count", 8)),
+              HasSubstr("llama.expert_count is 8: mixtures of experts are not supported"));
+  EXPECT_THAT(error(llama().text("llama.rope.scaling.type", "spiral")),
+              HasSubstr("llama.rope.scaling.type is \"spiral\"; supported are none, linear, yarn"));
+  EXPECT_THAT(error(llama().tensor("rope_freqs.weight", {3}, kF32, std::string(12, '\0'))),
+              HasSubstr("must be a list of 8 numbers"));
+  EXPECT_THAT(error(llama("attention.head_count_kv").u32("llama.attention.head_count_kv", 3)),
+              HasSubstr("llama.attention.head_count 4 is not a multiple"));
+  EXPECT_THAT(error(GgufBuilder().text("general.architecture", "mamba")),
+              HasSubstr("general.architecture is \"mamba\"; supported are chatglm, gemma, "));
+  EXPECT_THAT(error(GgufBuilder()), HasSubstr("general.architecture is \"\""));
+  EXPECT_THAT(error(GgufBuilder().text("general.architecture", "llama")),
+              HasSubstr("token_embd.weight is not there, or no matrix"));
+}
+
+TEST_F(GgufSpec, GenerationDefaultsAndEndTokens) {
+  GgufBuilder file = llama();
+  file.texts("tokenizer.ggml.tokens", {"a", "<|im_end|>", "b", "<|end|>", "c"});
+  file.value("tokenizer.ggml.token_type", GgufType::list,
+             GgufBuilder::raw(GgufType::i32) + GgufBuilder::raw(std::uint64_t{5}) +
+                 GgufBuilder::raw(std::int32_t{1}) + GgufBuilder::raw(std::int32_t{3}) +
+                 GgufBuilder::raw(std::int32_t{1}) + GgufBuilder::raw(std::int32_t{1}) +
+                 GgufBuilder::raw(std::int32_t{1}));
+  file.u32("tokenizer.ggml.eos_token_id", 4).u32("tokenizer.ggml.eot_token_id", 1);
+  file.f32("general.sampling.temp", 0.5F)
+      .value("general.sampling.top_k", GgufType::i32, GgufBuilder::raw(20));
+  std::ofstream(path_, std::ios::binary) << file.build();
+  const auto config = load_generation_config(path_);
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_THAT(config->eos_ids, ElementsAre(1, 4));  // "<|end|>" is an ordinary token here
+  EXPECT_EQ(config->temperature, 0.5);
+  EXPECT_EQ(config->top_k, 20);
+}
+
+constexpr const char* kFixture = "tests/data/gguf/llama-q8_0/model.gguf";
+
+TEST_F(GgufSpec, BlocksAreNotQuantisedAgain) {
+  Backend backend = make_reference_backend();
+  const auto model = Model::load(kFixture, backend, {.quantization = Encoding::int8});
+  ASSERT_FALSE(model.has_value());
+  EXPECT_THAT(model.error().message,
+              HasSubstr("token_embd.weight is Q8_0: it cannot be quantised to int8 again"));
+}
+
+TEST_F(GgufSpec, InfiniteScaleIsFound) {
+  std::string bytes;
+  {
+    std::ifstream in(kFixture, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const auto gguf = Gguf::open(kFixture);
+  ASSERT_TRUE(gguf.has_value());
+  const StoredTensor& down = *gguf->find("blk.1.ffn_down.weight");
+  const auto place = static_cast<std::size_t>(down.bytes.data() - gguf->files[0].bytes().data());
+  bytes[place + 34 + 1] = '\x7c';  // the second block's scale
+  std::ofstream(path_, std::ios::binary) << bytes;
+  Backend backend = make_reference_backend();
+  const auto model = Model::load(path_, backend);
+  ASSERT_FALSE(model.has_value());
+  EXPECT_THAT(model.error().message, HasSubstr("tensor blk.1.ffn_down.weight holds NaN or infinity in Q8_0"));
+}
+
+TEST_F(GgufSpec, InspectNamesTheFormats) {
+  const Backend backend = make_reference_backend();
+  const auto text = inspect("tests/data/gguf/llama-q4_k_m/model.gguf", backend.ops);
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("parameters (Q4_K, "));
+}
+
+}  // namespace
+}  // namespace octavo

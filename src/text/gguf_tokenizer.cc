@@ -1,0 +1,221 @@
+#include "text/gguf_tokenizer.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cmath>
+#include <ranges>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "text/pre_tokenizers.h"
+#include "text/utf8.h"
+
+namespace octavo {
+namespace {
+
+namespace json = boost::json;
+
+// tokenizer.ggml.token_type
+constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4;
+
+constexpr std::size_t kTokenBytesMax = 4096;
+constexpr const char* kBlank = "\u2581";  // SentencePiece's sign for a space
+
+json::string_view view(std::string_view text) { return {text.data(), text.size()}; }
+
+double type_of(const GgufVocabulary& v, std::size_t id) { return v.types.empty() ? kNormal : v.types[id]; }
+
+Result<> check_lists(const GgufVocabulary& v) {
+  if (v.tokens.empty()) return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens is not there, or empty");
+  const auto as_long = [&](std::string_view key, std::size_t size) -> Result<> {
+    if (size == v.tokens.size()) return {};
+    return failure(ErrorCode::corrupt, "tokenizer.ggml.{} has {} items, there are {} tokens", key, size,
+                   v.tokens.size());
+  };
+  if (!v.types.empty()) TRY_VOID(as_long("token_type", v.types.size()));
+  if (v.model == "llama") TRY_VOID(as_long("scores", v.scores.size()));
+  if (!std::ranges::all_of(v.scores, [](double score) { return std::isfinite(score); }))
+    return failure(ErrorCode::corrupt, "tokenizer.ggml.scores: one is not finite");
+  for (std::size_t id = 0; id < v.tokens.size(); ++id) {
+    if (v.tokens[id].size() > kTokenBytesMax)
+      return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {} has {} bytes, the limit is {}", id,
+                     v.tokens[id].size(), kTokenBytesMax);
+    if (const auto at = invalid_utf8_at(v.tokens[id]))
+      return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {} is not UTF-8 at byte {}", id, *at);
+  }
+  return {};
+}
+
+std::string quoted(std::string_view text) { return json::serialize(view(text)); }
+
+// {"token": id, ..}. The two long parts of the text are written as they come: as trees they would take many
+// times its memory.
+Result<std::string> vocabulary_text(const GgufVocabulary& v) {
+  std::unordered_set<std::string_view> seen;
+  std::string text = "{";
+  for (std::size_t id = 0; id < v.tokens.size(); ++id) {
+    if (!seen.insert(v.tokens[id]).second)
+      return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {}, \"{}\", comes twice", id,
+                     v.tokens[id]);
+    text += fmt::format("{}{}:{}", id > 0 ? "," : "", quoted(v.tokens[id]), id);
+  }
+  return text + "}";
+}
+
+// [["first", "second"], ..]
+class MergesText {
+ public:
+  void add(std::string_view first, std::string_view second) {
+    text_ += fmt::format("{}[{},{}]", text_.size() > 1 ? "," : "", quoted(first), quoted(second));
+  }
+  std::string end() && { return std::move(text_) + "]"; }
+
+ private:
+  std::string text_ = "[";
+};
+
+// Tokens that are found in a text before anything else.
+json::array added_tokens(const GgufVocabulary& v) {
+  json::array added;
+  for (std::size_t id = 0; id < v.tokens.size(); ++id) {
+    const double type = type_of(v, id);
+    if (type != kControl && type != kUnknown && type != kUserDefined) continue;
+    added.push_back({{"id", id},
+                     {"content", view(v.tokens[id])},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", type != kUserDefined}});
+  }
+  return added;
+}
+
+Result<std::string> listed_merges(const GgufVocabulary& v) {
+  MergesText merges;
+  for (const std::string_view merge : v.merges) {
+    // Byte-level tokens have no space in them.
+    const std::size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == merge.size() || invalid_utf8_at(merge))
+      return failure(ErrorCode::corrupt, "tokenizer.ggml.merges: \"{}\" is not a pair of tokens", merge);
+    merges.add(merge.substr(0, space), merge.substr(space + 1));
+  }
+  return std::move(merges).end();
+}
+
+// SentencePiece joins the two neighbours that make the token of the highest score. As ranks: every way to
+// make a token out of two others, the tokens by falling score.
+std::string merges_of_scores(const GgufVocabulary& v) {
+  std::unordered_map<std::string_view, std::size_t> ids;
+  for (std::size_t id = 0; id < v.tokens.size(); ++id) ids.emplace(v.tokens[id], id);
+  std::vector<std::size_t> order;
+  for (std::size_t id = 0; id < v.tokens.size(); ++id)
+    if (type_of(v, id) == kNormal) order.push_back(id);
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t id) { return v.scores[id]; });
+  MergesText merges;
+  for (const std::size_t id : order) {
+    const std::string_view token = v.tokens[id];
+    std::vector<std::pair<std::size_t, std::size_t>> ways;
+    for (std::size_t at = 1; at < token.size(); ++at) {
+      if ((static_cast<unsigned char>(token[at]) & 0xc0) == 0x80) continue;  // inside a character
+      const auto left = ids.find(token.substr(0, at)), right = ids.find(token.substr(at));
+      if (left != ids.end() && right != ids.end()) ways.emplace_back(left->second, right->second);
+    }
+    std::ranges::sort(ways);
+    for (const auto& [left, right] : ways) merges.add(v.tokens[left], v.tokens[right]);
+  }
+  return std::move(merges).end();
+}
+
+// A tokenizer.json without its added tokens, its vocabulary and its merges.
+json::object byte_level(const PreTokenizer& pre) {
+  json::array steps;
+  for (const std::string_view split : pre.splits)
+    steps.push_back({{"type", "Split"},
+                     {"pattern", {{"Regex", view(split)}}},
+                     {"behavior", "Isolated"},
+                     {"invert", false}});
+  steps.push_back({{"type", "ByteLevel"},
+                   {"add_prefix_space", false},
+                   {"trim_offsets", true},
+                   {"use_regex", pre.gpt2_words}});
+  return {{"normalizer", pre.nfc ? json::value{{"type", "NFC"}} : json::value(nullptr)},
+          {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}}},
+          {"decoder",
+           {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+          {"model", {{"type", "BPE"}, {"ignore_merges", pre.ignore_merges}}}};
+}
+
+json::object sentence_piece(std::string_view unknown, bool prefix) {
+  const json::object blanks = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kBlank}};
+  json::array before, after = {{{"type", "Replace"}, {"pattern", {{"String", kBlank}}}, {"content", " "}},
+                               {{"type", "ByteFallback"}},
+                               {{"type", "Fuse"}}};
+  if (prefix) {
+    before.push_back({{"type", "Prepend"}, {"prepend", kBlank}});
+    after.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  }
+  before.push_back(blanks);
+  return {{"normalizer", {{"type", "Sequence"}, {"normalizers", std::move(before)}}},
+          {"pre_tokenizer", nullptr},
+          {"decoder", {{"type", "Sequence"}, {"decoders", std::move(after)}}},
+          {"model",
+           {{"type", "BPE"}, {"unk_token", view(unknown)}, {"fuse_unk", true}, {"byte_fallback", true}}}};
+}
+
+// What tokenizer_config.json would say.
+TokenizerConfig config_of(const GgufVocabulary& v, bool add_bos) {
+  TokenizerConfig config;
+  json::object object = {{"add_bos_token", add_bos}, {"add_eos_token", v.add_eos.value_or(false)}};
+  for (const auto& [name, id] : {std::pair("bos_token", v.bos), std::pair("eos_token", v.eos),
+                                 std::pair("unk_token", v.unknown), std::pair("pad_token", v.padding)}) {
+    if (!id) continue;
+    const std::string_view token = v.tokens[static_cast<std::size_t>(*id)];
+    object[name] = view(token);
+    config.special_tokens.push_back({name, std::string(token)});
+  }
+  config.json = json::serialize(object);
+  config.chat_templates = v.chat_templates;
+  return config;
+}
+
+}  // namespace
+
+Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
+  GgufVocabulary v = given;
+  const bool pieces = v.model == "llama";
+  if (!pieces && v.model != "gpt2")
+    return field_failure("tokenizer.ggml.model", ErrorCode::unsupported,
+                         "tokenizer.ggml.model is \"{}\"; supported are gpt2 and llama", v.model);
+  TRY_VOID(check_lists(v));
+  const PreTokenizer* pre = find_pre_tokenizer(v.pre.empty() ? "default" : v.pre);
+  if (!pieces && pre == nullptr)
+    return field_failure("tokenizer.ggml.pre", ErrorCode::unsupported,
+                         "tokenizer.ggml.pre is \"{}\"; supported are {}", v.pre,
+                         fmt::join(pre_tokenizers() | std::views::transform(&PreTokenizer::name), ", "));
+  if (pieces && !v.unknown) v.unknown = 0;
+  if (pieces && !v.bos && v.tokens.size() > 2) v.bos = 1;
+  if (pieces && !v.eos && v.tokens.size() > 2) v.eos = 2;
+  for (const auto& id : {v.bos, v.eos, v.unknown, v.padding})
+    if (id && (*id < 0 || *id >= std::ssize(v.tokens)))
+      return failure(ErrorCode::corrupt, "tokenizer.ggml: special token {}, there are {} tokens", *id,
+                     v.tokens.size());
+  json::object tree = pieces ? sentence_piece(v.tokens[static_cast<std::size_t>(*v.unknown)],
+                                              v.add_space_prefix.value_or(true))
+                             : byte_level(*pre);
+  tree["version"] = "1.0";
+  tree["added_tokens"] = added_tokens(v);
+  std::string model = json::serialize(tree["model"]);
+  tree.erase("model");
+  std::string text = json::serialize(tree);
+  TRY(const std::string ids, vocabulary_text(v));
+  TRY(const std::string merges, pieces ? merges_of_scores(v) : listed_merges(v));
+  text.back() = model.back() = ',';  // both go on
+  text += fmt::format("\"model\":{}\"vocab\":{},\"merges\":{}}}}}", model, ids, merges);
+  return Tokenizer::parse(text, config_of(v, v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos))));
+}
+
+}  // namespace octavo

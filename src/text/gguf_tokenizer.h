@@ -1,0 +1,33 @@
+// The tokenizer that a GGUF file describes: a list of tokens, with merges (byte-level BPE) or scores
+// (SentencePiece), put into the words of tokenizer.json.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_config.h"
+
+namespace octavo {
+
+// The metadata under tokenizer.ggml, and tokenizer.chat_template.
+struct GgufVocabulary {
+  std::string_view model;  // "gpt2": byte-level BPE; "llama": SentencePiece
+  std::string_view pre;    // gpt2: the name of what splits the text into words; "": "default"
+  std::vector<std::string_view> tokens = {};
+  std::vector<double> types = {};             // of the tokens; empty: all are ordinary
+  std::vector<std::string_view> merges = {};  // gpt2: "first second", the most urgent first
+  std::vector<double> scores = {};            // llama: of the tokens; what has the highest is merged first
+  std::optional<std::int64_t> bos = {}, eos = {}, unknown = {}, padding = {};
+  std::optional<bool> add_bos = {}, add_eos = {}, add_space_prefix = {};
+  std::vector<NamedTemplate> chat_templates = {};
+};
+
+// Ids are those of the tokenizer that the file was made from, as far as its kind is known. Errors:
+// unsupported, listing the kinds; corrupt, naming the key.
+Result<Tokenizer> tokenizer_of(const GgufVocabulary& vocabulary);
+
+}  // namespace octavo

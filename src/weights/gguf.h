@@ -1,0 +1,52 @@
+// The GGUF file format: magic, version, counts, metadata, a table of tensors, and their data.
+//
+// Versions 2 and 3, little-endian. Here a file is either exactly that or an error that says what is wrong:
+// the tensors' data follows in the order of the table, each padded to the alignment, from the first byte
+// after the head to the end of the file, and nothing comes twice.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "tensor/mapped_file.h"
+#include "weights/gguf_metadata.h"
+#include "weights/stored_tensor.h"
+
+namespace octavo {
+
+inline constexpr std::uint64_t kGgufTensorsMax = 1'000'000;
+inline constexpr std::size_t kGgufTensorNameBytesMax = 255;
+inline constexpr std::uint32_t kGgufRankMax = 4;
+inline constexpr std::int64_t kGgufFilesMax = 10'000;
+
+// One file. Both parts point into it.
+struct GgufContents {
+  GgufMetadata metadata;
+  std::vector<StoredTensor> tensors;  // in the order of the table
+};
+
+// Errors are ErrorCode::corrupt and begin with `what`, the file's name.
+Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what);
+
+// A checkpoint in one file, or in those that its first one counts (name-00001-of-00003.gguf ..).
+struct Gguf {
+  std::vector<MappedFile> files;
+  GgufMetadata metadata;              // of the first
+  std::vector<StoredTensor> tensors;  // of all; ascending by name, each name once
+
+  // Maps the files; reads only their heads. Errors: not_found, io, corrupt; invalid_argument when the file is
+  // not the first of several.
+  static Result<Gguf> open(const std::string& path);
+
+  // Null when there is no such tensor.
+  const StoredTensor* find(std::string_view name) const;
+};
+
+// Whether a model of this path is a GGUF file: it is a file, whatever its name, or has the name of one.
+bool is_gguf(const std::string& path);
+
+}  // namespace octavo

@@ -1,0 +1,121 @@
+#include "weights/stored_tensor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace octavo {
+namespace {
+
+// Elements looked at in one go: they stay in the first-level cache.
+constexpr std::size_t kBlock = 4096;
+
+// A float is not finite when all bits of its exponent are set. `Bits` is the unsigned type of its size. The
+// largest exponent of a block is one lane-wise maximum, so that the compiler can use vectors.
+template <class Bits>
+bool all_finite(std::span<const std::byte> bytes, Bits exponent_mask) {
+  const std::size_t count = bytes.size() / sizeof(Bits);
+  Bits block[kBlock];
+  for (std::size_t begin = 0; begin < count; begin += kBlock) {
+    const std::size_t n = std::min(kBlock, count - begin);
+    // The data of a tensor may lie at any byte.
+    std::memcpy(block, bytes.data() + begin * sizeof(Bits), n * sizeof(Bits));
+    Bits largest = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto exponent = static_cast<Bits>(block[i] & exponent_mask);
+      largest = exponent > largest ? exponent : largest;
+    }
+    if (largest == exponent_mask) return false;
+  }
+  return true;
+}
+
+bool all_finite(std::span<const std::byte> bytes, DType type) {
+  if (type == DType::f32) return all_finite<std::uint32_t>(bytes, 0x7f800000);
+  if (type == DType::bf16) return all_finite<std::uint16_t>(bytes, 0x7f80);
+  return all_finite<std::uint16_t>(bytes, 0x7c00);
+}
+
+// Where a block of GGUF has its numbers in f16; second -1: it has one.
+struct ScalePlaces {
+  int first;
+  int second;
+};
+ScalePlaces scale_places(Encoding encoding) {
+  switch (encoding) {
+    case Encoding::q4_1:
+    case Encoding::q5_1:
+    case Encoding::q4_k:
+    case Encoding::q5_k:
+      return {0, 2};
+    case Encoding::q2_k:
+      return {80, 82};
+    case Encoding::q3_k:
+      return {108, -1};
+    case Encoding::q6_k:
+      return {208, -1};
+    default:
+      return {0, -1};
+  }
+}
+
+bool finite_f16(const std::byte* bytes) { return (std::to_integer<int>(bytes[1]) & 0x7c) != 0x7c; }
+
+bool all_scales_finite(std::span<const std::byte> bytes, Encoding encoding) {
+  const auto [first, second] = scale_places(encoding);
+  const auto step = static_cast<std::size_t>(block_shape(encoding).bytes);
+  bool finite = true;
+  for (std::size_t at = 0; at < bytes.size(); at += step) {
+    finite &= finite_f16(bytes.data() + at + first);
+    if (second >= 0) finite &= finite_f16(bytes.data() + at + second);
+  }
+  return finite;
+}
+
+}  // namespace
+
+View view_of(const StoredTensor& tensor) {
+  CHECK(tensor.dtype && tensor.shape.size() <= 4, "tensor {}", tensor.name);
+  View v{const_cast<std::byte*>(tensor.bytes.data()),
+         *tensor.dtype,
+         static_cast<int>(tensor.shape.size()),
+         {},
+         {}};
+  std::int64_t step = 1;
+  for (std::size_t i = tensor.shape.size(); i-- > 0;) {
+    v.shape[i] = tensor.shape[i];
+    v.stride[i] = step;
+    step *= tensor.shape[i];
+  }
+  return v;
+}
+
+MatrixPart matrix_of(const StoredTensor& tensor) {
+  CHECK(tensor.usable() && tensor.shape.size() == 2, "tensor {}", tensor.name);
+  if (tensor.plain()) return {.values = view_of(tensor)};
+  const BlockShape block = block_shape(tensor.encoding);
+  return {.encoding = tensor.encoding,
+          .values = View::of(const_cast<std::byte*>(tensor.bytes.data()), DType::u8,
+                             {tensor.shape[0], tensor.shape[1] / block.elements * block.bytes})};
+}
+
+Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
+  // Whole elements, and whole blocks.
+  const std::int64_t piece =
+      tensor.plain() ? 1 << 20 : std::int64_t{4096} * block_shape(tensor.encoding).bytes;
+  std::atomic<bool> finite = true;
+  pool.for_ranges(std::ssize(tensor.bytes), piece, [&](std::int64_t begin, std::int64_t end) {
+    const auto bytes =
+        tensor.bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    const bool here =
+        tensor.plain() ? all_finite(bytes, *tensor.dtype) : all_scales_finite(bytes, tensor.encoding);
+    if (!here) finite = false;
+  });
+  if (!finite) {
+    return failure(ErrorCode::corrupt, "tensor {} holds NaN or infinity in {}", tensor.name,
+                   tensor.plain() ? name(*tensor.dtype) : name(tensor.encoding));
+  }
+  return {};
+}
+
+}  // namespace octavo
