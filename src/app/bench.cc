@@ -1,4 +1,5 @@
-// octavo bench latency | throughput: engine and sampler without HTTP, with the fields of vLLM's JSON.
+// octavo bench latency | throughput | step: engine and sampler without HTTP; the first two with the fields of
+// vLLM's JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "app/engine_flags.h"
 #include "app/local_generation.h"
 #include "app/runtime.h"
+#include "app/timed_backend.h"
 #include "base/clock.h"
 #include "base/random.h"
 
@@ -133,6 +135,39 @@ Result<> bench_throughput(BenchCommand& c) {
                                     {"tokens_per_second", static_cast<double>(tokens) / seconds}});
 }
 
+// Where the time of a step goes: operators, and all the rest.
+Result<> bench_step(BenchCommand& c) {
+  EngineOptions& options = c.runtime.engine;
+  if (options.model_dir.empty()) {
+    TRY(options.model_dir, demo_model_dir());
+  }
+  options.max_num_seqs = std::max(options.max_num_seqs, c.batch_size);
+  OpTimes times;
+  TRY(Backend backend, make_backend(options));
+  TRY(const LoadedEngine loaded, load_engine(options, timed_backend(std::move(backend), times)));
+  std::uint64_t number = 0;
+  TRY_VOID(run_batch(*loaded.engine, c, loaded.spec.vocab, c.batch_size, number));  // warm-up
+  for (std::size_t i = 0; i < kOpNames.size(); ++i) times.nanoseconds[i] = times.calls[i] = 0;
+  TRY(const double seconds, run_batch(*loaded.engine, c, loaded.spec.vocab, c.batch_size, number));
+  constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
+  const auto steps = static_cast<double>(times.calls[0]);  // each embeds once
+  object parts;
+  double rest = seconds;
+  const auto print = [&](std::string_view part, double spent) {
+    fmt::print(kRow, part, spent * 1e6 / steps, 100 * spent / seconds);
+    parts[part] = spent;
+  };
+  fmt::print("{} steps of {} sequences\n{:<16} {:>12} {:>9}\n", times.calls[0].load(), c.batch_size, "part",
+             "us per step", "share");
+  for (std::size_t i = 0; i < kOpNames.size(); ++i) {
+    const double spent = static_cast<double>(times.nanoseconds[i]) * 1e-9;
+    rest -= spent;
+    print(kOpNames[i], spent);
+  }
+  print("everything else", rest);
+  return write_json(c.output_json, {{"seconds", seconds}, {"steps", steps}, {"parts", parts}});
+}
+
 void add_common(CLI::App& command, BenchCommand& c) {
   add_engine_flags(command, c.runtime.engine);
   command.add_option("--input-len", c.input_len, "Prompt tokens of a request")
@@ -175,6 +210,18 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   throughput->callback([options, &outcome] {
     if (const auto done = bench_throughput(*options); !done) outcome.report(done.error());
   });
+
+  CLI::App* step =
+      bench->add_subcommand("step", "Where the time of a step goes: each operator, and the rest");
+  add_common(*step, *options);
+  step->add_option("--batch-size", options->batch_size, "Requests at a time")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  step->callback([options, &outcome] {
+    if (const auto done = bench_step(*options); !done) outcome.report(done.error());
+  });
+
+  add_bench_ops(*bench, outcome);
 }
 
 }  // namespace octavo

@@ -19,6 +19,7 @@ void add_generate(CLI::App& program, Outcome& outcome);
 void add_chat(CLI::App& program, Outcome& outcome);
 void add_serve(CLI::App& program, Outcome& outcome);
 void add_bench(CLI::App& program, Outcome& outcome);
+void add_bench_ops(CLI::App& bench, Outcome& outcome);
 void add_model(CLI::App& program, Outcome& outcome);
 
 }  // namespace octavo

@@ -12,12 +12,6 @@
 namespace octavo {
 namespace {
 
-Result<Backend> make_backend(const EngineOptions& options) {
-  if (options.device == "reference") return make_reference_backend();
-  if (options.device == "cpu") return make_cpu_backend({.threads = options.threads, .isa = {}});
-  return invalid("device", "must be cpu or reference, got {}", options.device);
-}
-
 Result<ModelDType> model_dtype(const std::string& text) {
   if (text == "auto") return ModelDType::automatic;
   if (text == "bfloat16") return ModelDType::bfloat16;
@@ -121,9 +115,20 @@ Result<> plan_cache(const EngineOptions& options, std::int64_t block_bytes, Sche
 
 }  // namespace
 
+Result<Backend> make_backend(const EngineOptions& options) {
+  if (options.device == "reference") return make_reference_backend();
+  if (options.device == "cpu") return make_cpu_backend({.threads = options.threads, .isa = {}});
+  return invalid("device", "must be cpu or reference, got {}", options.device);
+}
+
 Result<LoadedEngine> load_engine(const EngineOptions& options,
                                  std::function<void(std::size_t, std::size_t)> progress) {
   TRY(Backend backend, make_backend(options));
+  return load_engine(options, std::move(backend), std::move(progress));
+}
+
+Result<LoadedEngine> load_engine(const EngineOptions& options, Backend backend,
+                                 std::function<void(std::size_t, std::size_t)> progress) {
   TRY(const ModelDType dtype, model_dtype(options.dtype));
   TRY(const Encoding encoding, quantization(options.quantization));
   if (options.speculation) TRY_VOID(validate(*options.speculation));

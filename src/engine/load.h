@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "engine/engine_options.h"
+#include "kernels/ops.h"
 #include "model/spec.h"
 
 namespace octavo {
@@ -26,5 +27,11 @@ struct LoadedEngine {
 // contradict each other.
 Result<LoadedEngine> load_engine(const EngineOptions& options,
                                  std::function<void(std::size_t, std::size_t)> progress = {});
+// The same on a backend that is there already.
+Result<LoadedEngine> load_engine(const EngineOptions& options, Backend backend,
+                                 std::function<void(std::size_t, std::size_t)> progress = {});
+
+// The device that the options ask for.
+Result<Backend> make_backend(const EngineOptions& options);
 
 }  // namespace octavo

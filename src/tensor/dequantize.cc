@@ -58,6 +58,17 @@ void dequantize_block(Encoding encoding, const QuantBlock& block, int elements, 
   }
 }
 
+template <class T>
+void widen(const View& values, std::int64_t row, float* out) {
+  const T* from = values.row<T>(row);
+  const std::int64_t step = values.stride[1];
+  if (step == 1) {
+    for (std::int64_t k = 0; k < values.size(1); ++k) out[k] = to_f32(from[k]);
+  } else {
+    for (std::int64_t k = 0; k < values.size(1); ++k) out[k] = to_f32(from[k * step]);
+  }
+}
+
 }  // namespace
 
 BlockTraits block_traits(Encoding encoding) {
@@ -154,14 +165,9 @@ void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block)
 void dequantize(const MatrixPart& part, std::int64_t row, float* out) {
   const std::int64_t cols = part.cols();
   if (part.encoding == Encoding::plain) {
-    const View& values = part.values;
-    for (std::int64_t k = 0; k < cols; ++k) {
-      const std::int64_t i = k * values.stride[1];
-      out[k] = values.dtype == DType::f32    ? values.row<float>(row)[i]
-               : values.dtype == DType::bf16 ? to_f32(values.row<BFloat16>(row)[i])
-                                             : to_f32(values.row<Float16>(row)[i]);
-    }
-    return;
+    if (part.values.dtype == DType::f32) return widen<float>(part.values, row, out);
+    if (part.values.dtype == DType::bf16) return widen<BFloat16>(part.values, row, out);
+    return widen<Float16>(part.values, row, out);
   }
   const auto* bytes = part.values.row<std::uint8_t>(row);
   if (!part.scales) {

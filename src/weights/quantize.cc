@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <span>
 
 #include "base/check.h"
@@ -12,45 +14,81 @@ namespace {
 
 constexpr std::int64_t kColumnsMultiple = 32;  // that the kernels multiply at a time
 
-// The codes of one group of a row.
+// Four numbers; what every processor has vectors for.
+using Lanes [[gnu::vector_size(16)]] = float;
+constexpr std::int64_t kLanes = 4;
+
+Lanes load(const float* from) {
+  Lanes x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+Lanes least(Lanes a, Lanes b) { return a < b ? a : b; }
+Lanes most(Lanes a, Lanes b) { return a > b ? a : b; }
+
+// The codes of one group of a row: value / scale + zero, rounded to nearest, in [0, largest].
 struct Group {
   float scale = 0;
-  int zero = 0;
+  float zero = 0;
+  float largest = 0;
+  float inverse = scale > 0 ? 1 / scale : 0;
+
+  Lanes codes(Lanes values) const {
+    constexpr float kRounder = 0x1.8p23f;  // its last place is 1
+    return least(most(values * inverse + zero, Lanes{}), Lanes{} + largest) + kRounder - kRounder;
+  }
 };
 
-int coded(float value, const Group& group, int most) {
-  if (group.scale == 0) return group.zero;
-  return std::clamp(static_cast<int>(std::lround(value / group.scale)) + group.zero, 0, most);
+struct Range {
+  float low = 0;
+  float high = 0;
+};
+
+// The least and the largest, and 0 among them.
+Range range_of(std::span<const float> values) {
+  Lanes low{}, high{};
+  for (std::size_t i = 0; i < values.size(); i += kLanes) {
+    low = least(low, load(&values[i]));
+    high = most(high, load(&values[i]));
+  }
+  Range range;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    range.low = std::min(range.low, low[lane]);
+    range.high = std::max(range.high, high[lane]);
+  }
+  return range;
+}
+
+float squared_error(std::span<const float> values, const Group& group) {
+  Lanes sums[4] = {};  // independent ones, that none waits for the other
+  static_assert(kColumnsMultiple % (4 * kLanes) == 0);
+  for (std::size_t i = 0; i < values.size(); i += 4 * kLanes)
+    for (std::size_t j = 0; j < 4; ++j) {
+      const Lanes value = load(&values[i + j * kLanes]);
+      const Lanes error = value - group.scale * (group.codes(value) - group.zero);
+      sums[j] += error * error;
+    }
+  const Lanes sum = sums[0] + sums[1] + sums[2] + sums[3];
+  return sum[0] + sum[1] + sum[2] + sum[3];
 }
 
 Group int8_group(std::span<const float> values) {
-  float largest = 0;
-  for (const float value : values) largest = std::max(largest, std::abs(value));
-  return {largest / 127, 128};
-}
-
-double squared_error(std::span<const float> values, const Group& group) {
-  double sum = 0;
-  for (const float value : values) {
-    const double error = value - group.scale * static_cast<float>(coded(value, group, 15) - group.zero);
-    sum += error * error;
-  }
-  return sum;
+  const Range range = range_of(values);
+  return {std::max(-range.low, range.high) / 127, 128, 255};
 }
 
 // A range a little narrower than the values' clips the outliers and is finer for all others.
 Group int4_group(std::span<const float> values) {
-  const auto [low, high] = std::ranges::minmax(values);
-  Group best;
-  double least = 0;
+  const Range range = range_of(values);
+  Group best{0, 0, 15};
+  float least_error = std::numeric_limits<float>::infinity();
   for (const float share : {1.0f, 0.95f, 0.9f, 0.85f, 0.8f, 0.75f}) {
-    const float from = std::min(low, 0.0f) * share, to = std::max(high, 0.0f) * share;
-    Group group{(to - from) / 15, 0};
-    if (group.scale > 0) group.zero = static_cast<int>(std::lround(-from / group.scale));
-    const double error = squared_error(values, group);
-    if (share < 1 && error >= least) continue;
+    const float step = (range.high - range.low) * share / 15;
+    const Group group{step, step > 0 ? std::nearbyint(-range.low * share / step) : 0, 15};
+    const float error = squared_error(values, group);
+    if (error >= least_error) continue;
     best = group;
-    least = error;
+    least_error = error;
   }
   return best;
 }
@@ -67,7 +105,7 @@ Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPo
                    int8 ? kColumnsMultiple : kInt4Group, cols);
   const std::int64_t groups = cols / group;
   QuantizedMatrix out;
-  out.codes.resize(static_cast<std::size_t>(rows * cols));
+  TRY(out.codes, allocate_host(static_cast<std::size_t>(rows * cols)));
   out.scales.resize(static_cast<std::size_t>(rows * groups));
   if (!int8) out.zeros.resize(out.scales.size());
   pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -81,14 +119,18 @@ Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPo
         const auto place = static_cast<std::size_t>(row * groups + g);
         out.scales[place] = chosen.scale;
         if (!int8) out.zeros[place] = static_cast<std::uint8_t>(chosen.zero);
-        std::ranges::transform(part, out.codes.begin() + row * cols + g * group, [&](float value) {
-          return static_cast<std::uint8_t>(coded(value, chosen, int8 ? 255 : 15));
-        });
+        std::uint8_t* codes = static_cast<std::uint8_t*>(out.codes.data()) + row * cols + g * group;
+        for (std::size_t k = 0; k < part.size(); k += kLanes) {
+          const Lanes made = chosen.codes(load(&part[k]));
+          for (int lane = 0; lane < kLanes; ++lane)
+            codes[k + static_cast<std::size_t>(lane)] =
+                static_cast<std::uint8_t>(static_cast<int>(made[lane]));
+        }
       }
     }
   });
   out.part = {.encoding = encoding,
-              .values = View::of(out.codes.data(), DType::u8, {rows, cols}),
+              .values = out.codes.view(DType::u8, {rows, cols}),
               .scales = View::of(out.scales.data(), DType::f32, {rows, groups}),
               .zeros = int8 ? View{} : View::of(out.zeros.data(), DType::u8, {rows, groups})};
   return out;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "tensor/buffer.h"
 #include "tensor/encoding.h"
 
 namespace octavo {
@@ -15,7 +16,7 @@ inline constexpr std::int64_t kInt4Group = 128;
 
 // A quantised matrix and its memory.
 struct QuantizedMatrix {
-  std::vector<std::uint8_t> codes;
+  Buffer codes;
   std::vector<float> scales;
   std::vector<std::uint8_t> zeros;
   MatrixPart part;

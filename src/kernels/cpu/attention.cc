@@ -1,5 +1,7 @@
 // Attention over pages: the plan's units on all threads, then the merges of what was shared out.
 #include <algorithm>
+#include <atomic>
+#include <new>
 
 #include "kernels/cpu/attention_unit.h"
 #include "kernels/cpu/cpu.h"
@@ -9,7 +11,7 @@ namespace octavo::cpu {
 namespace {
 
 void merge_pieces(const AttentionCall& call, const AttentionMerge& merge, std::int64_t head) {
-  const std::int64_t n = call.layout.padded_dim;
+  const std::int64_t n = call.stored.layout.padded_dim;
   alignas(64) float values[kMaxHeadDim];
   for (std::int64_t row = merge.row_begin; row < merge.row_end; ++row) {
     std::fill_n(values, n, 0.0f);
@@ -28,28 +30,23 @@ void attention(Stream& stream, const AttentionArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const auto& plan = static_cast<const CpuAttentionPlan&>(args.plan);
   const KvSpec& spec = args.cache.spec;
-  const TileFunction* dot_tiles = cpu.kernels().tiles[static_cast<int>(Operand::bf16_dot)];
-  KvSpec wide = spec;  // as the tiles meet it
-  if (size_of(spec.dtype) == 1) wide.dtype = DType::bf16;
-  const bool dot = wide.dtype == DType::bf16 && args.q.dtype == DType::bf16 && dot_tiles != nullptr;
-  const Operand operand = dot                         ? Operand::bf16_dot
-                          : wide.dtype == DType::bf16 ? Operand::bf16
-                          : wide.dtype == DType::f16  ? Operand::f16
-                                                      : Operand::f32;
-  const AttentionCall call{args,
-                           plan,
-                           cpu.kernels(),
-                           KvLayout(spec),
-                           KvLayout(wide),
-                           format_of(args.q.dtype),
-                           dot,
-                           cpu.kernels().tiles[static_cast<int>(operand)]};
+  const IsaKernels& kernels = cpu.kernels();
+  const bool packed = size_of(spec.dtype) == 1;
+  KvSpec wide = spec;
+  if (packed) wide.dtype = DType::bf16;
+  const bool dot = wide.dtype == DType::bf16 && args.q.dtype == DType::bf16 &&
+                   kernels.tiles[static_cast<int>(Operand::bf16_dot)] != nullptr;
+  const auto operand = [&](const KvSpec& kv) {
+    return KvOperand{kv.dtype, KvLayout(kv), kernels.tiles[static_cast<int>(operand_of(kv.dtype, dot))]};
+  };
+  const AttentionCall call{args, plan, kernels, operand(spec), operand(wide), format_of(args.q.dtype), dot};
   CHECK(args.q.size(1) / spec.kv_heads == plan.group(), "the plan is for another number of heads");
 
-  cpu.pool().for_ranges(std::ssize(plan.units()), 1, [&](std::int64_t begin, std::int64_t end) {
-    AttentionScratch scratch;
-    for (std::int64_t i = begin; i < end; ++i)
-      AttentionUnitRun(call, plan.units()[static_cast<std::size_t>(i)], scratch).run();
+  std::atomic<std::int64_t> next{0};
+  cpu.pool().run([&](int rank) {
+    auto* scratch = new (cpu.scratch(rank, sizeof(AttentionScratch))) AttentionScratch;
+    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < std::ssize(plan.units());)
+      AttentionUnitRun(call, plan.units()[static_cast<std::size_t>(i)], *scratch).run();
   });
   cpu.pool().for_ranges(
       std::ssize(plan.merges()) * spec.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/attention_unit.h"
 #include "kernels/cpu/cpu.h"
 
 namespace octavo::cpu {
@@ -235,6 +236,7 @@ std::unique_ptr<AttentionPlan> make_attention_plan(Device& device, const Attenti
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
   auto plan = CpuAttentionPlan::make(limits, stream.pool().size(), stream.kernels().tile_rows);
   CHECK(plan.has_value(), "{}", plan.error().message);
+  for (int rank = 0; rank < stream.pool().size(); ++rank) stream.scratch(rank, sizeof(AttentionScratch));
   return *std::move(plan);
 }
 

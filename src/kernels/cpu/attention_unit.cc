@@ -8,30 +8,29 @@
 namespace octavo::cpu {
 namespace {
 
-// Values are mixed in runs of this many groups where the tiles of several heads take turns.
-constexpr std::int64_t kRunGroups = 4;
-
-// No infinity and no NaN among the numbers of a format, by their bits.
-template <class Word>
-bool all_finite(const std::byte* data, std::int64_t bytes, Word exponent) {
-  const auto* words = reinterpret_cast<const Word*>(data);
-  Word found = 0;
-  for (std::int64_t i = 0; i < bytes / static_cast<std::int64_t>(sizeof(Word)); ++i)
-    found = static_cast<Word>(found | ((words[i] & exponent) == exponent ? 1 : 0));
-  return found == 0;
+std::int64_t rows_of(const AttentionCall& call, const AttentionUnit& unit) {
+  std::int64_t rows = 0;
+  for (const AttentionPart& part : call.plan.parts(unit)) rows += part.rows();
+  return rows;
 }
 
 }  // namespace
 
 AttentionUnitRun::AttentionUnitRun(const AttentionCall& call, const AttentionUnit& unit,
                                    AttentionScratch& scratch)
-    : call_(call), unit_(unit), scratch_(scratch) {
+    : call_(call),
+      unit_(unit),
+      scratch_(scratch),
+      rows_(rows_of(call, unit)),
+      widened_(call.packed() && rows_ > call.kernels.tile_rows),
+      kv_(widened_ ? call.wide : call.stored) {
+  Row* to = row_;
   for (const AttentionPart& part : call.plan.parts(unit))
     for (std::int32_t row = part.row_begin; row < part.row_end; ++row) {
       const std::int64_t position = call.plan.position(part.sequence, row);
       const std::int64_t begin =
           call.args.window > 0 ? std::max<std::int64_t>(0, position - call.args.window + 1) : 0;
-      row_[rows_++] = {part.sequence, row, part.merge, begin, position + 1};
+      *to++ = {part.sequence, row, part.merge, begin, position + 1};
     }
 }
 
@@ -39,12 +38,12 @@ void AttentionUnitRun::run() {
   load_queries();
   const std::int64_t tile_rows = call_.kernels.tile_rows;
   for (std::int64_t piece = unit_.piece_begin; piece < unit_.piece_end; ++piece) {
-    if (rows_ <= tile_rows && !call_.packed()) {
+    if (rows_ <= tile_rows) {
       attend(piece, {unit_.head_begin, unit_.head_end, 0, rows_});
       continue;
     }
     for (std::int64_t head = unit_.head_begin; head < unit_.head_end; ++head) {
-      if (call_.packed()) widen(piece, head);
+      if (widened_) widen(piece, head);
       for (std::int64_t row = 0; row < rows_; row += tile_rows)
         attend(piece, {head, head + 1, row, std::min(row + tile_rows, rows_)});
     }
@@ -70,25 +69,33 @@ void AttentionUnitRun::load_queries() {
       } else {
         call_.kernels.widen(from, call_.format, reinterpret_cast<float*>(to), call_.dim());
       }
-      scratch_.states[i] = {scratch_.values + i * call_.layout.padded_dim, kNoScore, 0};
-      std::fill_n(scratch_.states[i].values, call_.layout.padded_dim, 0.0f);
+      scratch_.states[i] = {scratch_.values + i * kv_.layout.padded_dim, kNoScore, 0};
+      std::fill_n(scratch_.states[i].values, kv_.layout.padded_dim, 0.0f);
     }
 }
 
-// Tiles over one piece. The heads take turns group by group: so memory is read in the order in which it lies.
+// Tiles over one piece. The heads take turns block by block.
 void AttentionUnitRun::attend(std::int64_t piece, const Tiles& tiles) {
   const Groups groups = visible(piece, tiles);
   if (groups.begin < groups.end) {
     locate(piece, groups);
-    const std::int64_t at_once = std::max<std::int64_t>(1, 2 * call_.kernels.lanes / kGroupTokens);
-    for (std::int64_t g = groups.begin; g < groups.end; g += at_once)
-      for (std::int64_t head = tiles.head_begin; head < tiles.head_end; ++head) score(tiles, groups, head, g);
-    for (std::int64_t head = tiles.head_begin; head < tiles.head_end; ++head)
+    const auto for_runs = [&](std::int64_t run, auto&& body) {
+      for (std::int64_t g = groups.begin, end; g < groups.end; g = end) {
+        end = std::min((g / run + 1) * run, groups.end);
+        for (std::int64_t head = tiles.head_begin; head < tiles.head_end; ++head) body(head, g, end);
+      }
+    };
+    for_runs(run_groups(tiles, groups_at_once()),
+             [&](std::int64_t head, std::int64_t begin, std::int64_t end) {
+               for (std::int64_t g = begin; g < end; g += groups_at_once()) score(tiles, groups, head, g);
+             });
+    for (std::int64_t head = tiles.head_begin; head < tiles.head_end; ++head) {
+      if (call_.stored.dtype == DType::i8) load_scales(groups, head);
       for (std::int64_t row = tiles.row_begin; row < tiles.row_end; ++row) softmax(piece, groups, head, row);
-    const std::int64_t run = tiles.head_end - tiles.head_begin > 1 ? kRunGroups : kPieceGroups;
-    for (std::int64_t g = groups.begin; g < groups.end; g += run)
-      for (std::int64_t head = tiles.head_begin; head < tiles.head_end; ++head)
-        mix(tiles, groups, head, g, std::min(g + run, groups.end));
+    }
+    for_runs(run_groups(tiles, 1), [&](std::int64_t head, std::int64_t begin, std::int64_t end) {
+      mix(tiles, groups, head, begin, end);
+    });
   }
   for (std::int64_t head = tiles.head_begin; head < tiles.head_end; ++head) {
     const bool clean = finite(head, groups);
@@ -119,10 +126,10 @@ void AttentionUnitRun::locate(std::int64_t piece, const Groups& groups) {
   const KvLayer& cache = call_.args.cache;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
     const std::int64_t group = piece * kPieceGroups + g;
-    const std::int32_t block = call_.plan.block(row_[0].sequence, group / call_.layout.groups);
+    const std::int32_t block = call_.plan.block(row_[0].sequence, group / kv_.layout.groups);
     CHECK(block >= 0 && block < cache.blocks, "block {} of {}", block, cache.blocks);
     blocks_[g] = cache.data + block * cache.stride_bytes;
-    in_block_[g] = group % call_.layout.groups;
+    in_block_[g] = group % kv_.layout.groups;
   }
 }
 
@@ -130,25 +137,29 @@ void AttentionUnitRun::locate(std::int64_t piece, const Groups& groups) {
 void AttentionUnitRun::widen(std::int64_t piece, std::int64_t head) {
   const Groups groups = visible(piece, {head, head + 1, 0, rows_});
   locate(piece, groups);
-  const KvLayout& stored = call_.stored;
-  const Packed format = call_.args.cache.spec.dtype == DType::i8 ? Packed::i8 : Packed::e4m3;
+  const KvLayout& from = call_.stored.layout;
+  const Packed format = call_.stored.dtype == DType::i8 ? Packed::i8 : Packed::e4m3;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
-    call_.kernels.widen_packed(blocks_[g] + stored.keys(head, in_block_[g]), format,
-                               scratch_.wide_keys + g * call_.layout.key_group_bytes, stored.key_group_bytes);
-    call_.kernels.widen_packed(blocks_[g] + stored.values(head, in_block_[g]), format,
-                               scratch_.wide_values + g * call_.layout.value_group_bytes,
-                               stored.value_group_bytes);
-    if (format == Packed::e4m3) continue;
-    const std::byte* scales = blocks_[g] + stored.scales(head, in_block_[g]);
-    std::memcpy(scratch_.key_scales + g * kGroupTokens, scales, kScaleGroupBytes / 2);
-    std::memcpy(scratch_.value_scales + g * kGroupTokens, scales + kScaleGroupBytes / 2,
-                kScaleGroupBytes / 2);
+    call_.kernels.widen_packed(blocks_[g] + from.keys(head, in_block_[g]), format,
+                               scratch_.wide_keys + g * kv_.layout.key_group_bytes, from.key_group_bytes);
+    call_.kernels.widen_packed(blocks_[g] + from.values(head, in_block_[g]), format,
+                               scratch_.wide_values + g * kv_.layout.value_group_bytes,
+                               from.value_group_bytes);
+  }
+}
+
+void AttentionUnitRun::load_scales(const Groups& groups, std::int64_t head) {
+  constexpr std::int64_t kBytes = kScaleGroupBytes / 2;
+  for (std::int64_t g = groups.begin; g < groups.end; ++g) {
+    const std::byte* scales = blocks_[g] + call_.stored.layout.scales(head, in_block_[g]);
+    std::memcpy(scratch_.key_scales + g * kGroupTokens, scales, kBytes);
+    std::memcpy(scratch_.value_scales + g * kGroupTokens, scales + kBytes, kBytes);
   }
 }
 
 // Queries times the keys of a group, or of two where two vectors hold as many.
 void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t g) {
-  const KvLayout& layout = call_.layout;
+  const KvLayout& layout = kv_.layout;
   const bool pair = 2 * call_.kernels.lanes > kGroupTokens;
   const std::byte* first = keys(head, g);
   const auto second_of = [&](std::int64_t group, const std::byte* one) {
@@ -159,7 +170,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
   const std::byte* ahead = nullptr;
   std::int64_t ahead_vector_stride = 0;
   if (tiles.head_end - tiles.head_begin > 1) {
-    const std::int64_t next = g + (pair ? 2 : 1);
+    const std::int64_t next = g + run_groups(tiles, groups_at_once());
     if (next < groups.end) {
       ahead = keys(head, next);
       ahead_vector_stride = second_of(next, ahead);
@@ -168,7 +179,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
       ahead_vector_stride = groups.begin + 1 < groups.end ? values(head, groups.begin + 1) - ahead : 0;
     }
   }
-  call_.tiles[tiles.rows() - 1]({
+  kv_.tiles[tiles.rows() - 1]({
       .x = scratch_.q + at(head, tiles.row_begin) * q_stride(),
       .x_row_stride = q_stride(),
       .x_unit_stride = 4,
@@ -189,7 +200,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
 void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::int64_t head,
                                std::int64_t row) {
   const std::int64_t i = at(head, row);
-  const bool scaled = call_.args.cache.spec.dtype == DType::i8;
+  const bool scaled = call_.stored.dtype == DType::i8;
   results_[i] = {.scores = scratch_.scores + i * kScoreStride,
                  .first = groups.begin * kGroupTokens,
                  .last = groups.end * kGroupTokens,
@@ -209,7 +220,7 @@ void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::in
 // Probabilities times the values of groups [begin, end).
 void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin,
                            std::int64_t end) {
-  const KvLayout& layout = call_.layout;
+  const KvLayout& layout = kv_.layout;
   const std::int64_t width = 2 * call_.kernels.lanes;
   const std::byte* w[kPieceGroups];
   const std::byte* ahead[kPieceGroups];
@@ -220,7 +231,7 @@ void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_
   const bool fetch = tiles.head_end - tiles.head_begin > 1;
   for (std::int64_t d = 0; d < layout.padded_dim; d += width) {
     const std::int64_t vector_stride = d + call_.kernels.lanes < layout.padded_dim ? vector_bytes() : 0;
-    call_.tiles[tiles.rows() - 1]({
+    kv_.tiles[tiles.rows() - 1]({
         .x = scratch_.p + (at(head, tiles.row_begin) * kScoreStride + begin * kGroupTokens) * call_.x_bytes(),
         .x_row_stride = kScoreStride * call_.x_bytes(),
         .x_unit_stride = 4,
@@ -239,69 +250,10 @@ void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_
   }
 }
 
-// Tokens that a row does not see have probability 0, but what times 0 is not 0 (a slot that was never
-// written, a later token whose values overflowed) would still reach it. Whether there is such a value in the
-// groups that not every row sees whole; the others' belong to every row.
-bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
-  const KvLayout& layout = call_.layout;
-  for (std::int64_t g = groups.begin; g < groups.end; ++g) {
-    if (groups.whole(g)) continue;
-    const std::byte* data = values(head, g);
-    const DType dtype = call_.packed() ? DType::bf16 : call_.args.cache.spec.dtype;
-    const bool fine = dtype == DType::f32
-                          ? all_finite<std::uint32_t>(data, layout.value_group_bytes, 0x7f800000u)
-                          : all_finite<std::uint16_t>(data, layout.value_group_bytes,
-                                                      dtype == DType::bf16 ? 0x7f80 : 0x7c00);
-    if (!fine) return false;
-  }
-  return true;
-}
-
-// A row's mix once more, on its own, with zeros for what it does not see: the same sum in the same order.
-void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::int64_t head,
-                                 std::int64_t row) {
-  const KvLayout& layout = call_.layout;
-  const std::int64_t width = 2 * call_.kernels.lanes;
-  for (std::int64_t g = groups.begin; g < groups.end; ++g) {
-    const std::int64_t first = piece * kPieceTokens + g * kGroupTokens;
-    const std::byte* w = clean(head, g, row_[row].begin - first, row_[row].end - first);
-    for (std::int64_t d = 0; d < layout.padded_dim; d += width)
-      call_.tiles[0]({
-          .x = scratch_.p + (at(head, row) * kScoreStride + g * kGroupTokens) * call_.x_bytes(),
-          .x_row_stride = 0,
-          .x_unit_stride = 4,
-          .w = &w,
-          .segments = 1,
-          .w_offset = d * layout.unit * layout.element_bytes,
-          .steps = kGroupTokens / layout.unit,
-          .step_stride = layout.padded_dim * layout.unit * layout.element_bytes,
-          .vector_stride = d + call_.kernels.lanes < layout.padded_dim ? vector_bytes() : 0,
-          .c = scratch_.piece_values + at(head, row) * c_stride() + d,
-          .c_stride = c_stride(),
-          .accumulate = g > groups.begin,
-      });
-  }
-}
-
-// The values of a group with zeros for tokens outside [begin, end).
-const std::byte* AttentionUnitRun::clean(std::int64_t head, std::int64_t g, std::int64_t begin,
-                                         std::int64_t end) {
-  if (begin <= 0 && end >= kGroupTokens) return values(head, g);
-  const KvLayout& layout = call_.layout;
-  std::memcpy(scratch_.cleaned, values(head, g), static_cast<std::size_t>(layout.value_group_bytes));
-  for (std::int64_t token = 0; token < kGroupTokens; ++token) {
-    if (token >= begin && token < end) continue;
-    for (std::int64_t d = 0; d < layout.padded_dim; ++d)
-      std::memset(scratch_.cleaned + layout.value(token, d), 0,
-                  static_cast<std::size_t>(layout.element_bytes));
-  }
-  return scratch_.cleaned;
-}
-
 // A row's result for a piece: into its state, or to where the merge will find it.
 void AttentionUnitRun::keep(std::int64_t piece, std::int64_t head, std::int64_t row) {
   const std::int64_t i = at(head, row);
-  const std::int64_t n = call_.layout.padded_dim;
+  const std::int64_t n = kv_.layout.padded_dim;
   const bool seen = row_[row].begin < (piece + 1) * kPieceTokens && row_[row].end > piece * kPieceTokens;
   AttentionState found{scratch_.piece_values + i * c_stride(), kNoScore, 0};
   if (seen) {

@@ -4,6 +4,7 @@
 // al., 2023).
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "kernels/cpu/attention_plan.h"
@@ -15,18 +16,24 @@ constexpr std::int64_t kPieceGroups = kPieceTokens / kGroupTokens;
 constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a tile call may write a group too many
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
+// Keys and values as the tiles meet them.
+struct KvOperand {
+  DType dtype;
+  KvLayout layout;
+  const TileFunction* tiles;
+};
+
 // What is the same for all units of a call.
 struct AttentionCall {
   const AttentionArgs& args;
   const CpuAttentionPlan& plan;
   const IsaKernels& kernels;
-  const KvLayout stored;  // how a block lies in memory
-  const KvLayout layout;  // what the tiles meet: the same, or for 8-bit formats the bf16 that they become
-  const Format format;    // of q and out
+  const KvOperand stored;  // as blocks lie in memory
+  const KvOperand wide;    // the bf16 that 8-bit formats become; else the same
+  const Format format;     // of q and out
   const bool dot;
-  const TileFunction* tiles;
 
-  bool packed() const { return stored.element_bytes == 1; }
+  bool packed() const { return stored.layout.element_bytes == 1; }
   std::int64_t dim() const { return args.cache.spec.head_dim; }
   std::int64_t x_bytes() const { return dot ? 2 : 4; }  // of q and probabilities as the tiles want them
   // Elements (of `bytes` each) from the begin of q or out to those of a row.
@@ -43,7 +50,7 @@ struct AttentionCall {
   }
 };
 
-// Working memory of one unit; on the stack of its thread. Rows are [head][row].
+// Working memory of one unit. Rows are [head][row].
 struct AttentionScratch {
   alignas(64) std::byte q[kAttentionRows * kMaxHeadDim * 4];
   alignas(64) float values[kAttentionRows * kMaxHeadDim];
@@ -52,7 +59,7 @@ struct AttentionScratch {
   alignas(64) std::byte p[kAttentionRows * kScoreStride * 4];
   alignas(64) std::byte cleaned[kGroupTokens * kMaxHeadDim * 4];
   AttentionState states[kAttentionRows];
-  // A packed piece of one head, widened, and its scales.
+  // An 8-bit piece of one head, widened; and the scales of one.
   alignas(64) std::byte wide_keys[kPieceTokens * kMaxHeadDim * 2];
   alignas(64) std::byte wide_values[kPieceTokens * kMaxHeadDim * 2];
   alignas(64) float key_scales[kPieceTokens];
@@ -94,6 +101,7 @@ class AttentionUnitRun {
   Groups visible(std::int64_t piece, const Tiles& tiles) const;
   void locate(std::int64_t piece, const Groups& groups);
   void widen(std::int64_t piece, std::int64_t head);
+  void load_scales(const Groups& groups, std::int64_t head);
   void score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t group);
   void softmax(std::int64_t piece, const Groups& groups, std::int64_t head, std::int64_t row);
   void mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin, std::int64_t end);
@@ -103,12 +111,12 @@ class AttentionUnitRun {
   void keep(std::int64_t piece, std::int64_t head, std::int64_t row);
 
   const std::byte* keys(std::int64_t head, std::int64_t g) const {
-    if (call_.packed()) return scratch_.wide_keys + g * call_.layout.key_group_bytes;
-    return blocks_[g] + call_.layout.keys(head, in_block_[g]);
+    if (widened_) return scratch_.wide_keys + g * kv_.layout.key_group_bytes;
+    return blocks_[g] + kv_.layout.keys(head, in_block_[g]);
   }
   const std::byte* values(std::int64_t head, std::int64_t g) const {
-    if (call_.packed()) return scratch_.wide_values + g * call_.layout.value_group_bytes;
-    return blocks_[g] + call_.layout.values(head, in_block_[g]);
+    if (widened_) return scratch_.wide_values + g * kv_.layout.value_group_bytes;
+    return blocks_[g] + kv_.layout.values(head, in_block_[g]);
   }
   // Where a row of a head lies in the scratch arrays.
   std::int64_t at(std::int64_t head, std::int64_t row) const {
@@ -117,16 +125,29 @@ class AttentionUnitRun {
   std::int64_t q_stride() const { return call_.dim() * call_.x_bytes(); }
   std::int64_t c_stride() const {
     const std::int64_t width = 2 * call_.kernels.lanes;
-    return (call_.layout.padded_dim + width - 1) / width * width;
+    return (kv_.layout.padded_dim + width - 1) / width * width;
   }
   std::int64_t vector_bytes() const {
-    return call_.kernels.lanes * call_.layout.unit * call_.layout.element_bytes;
+    return call_.kernels.lanes * kv_.layout.unit * kv_.layout.element_bytes;
+  }
+  // Groups that a tile's two vectors hold.
+  std::int64_t groups_at_once() const {
+    return std::max<std::int64_t>(1, 2 * call_.kernels.lanes / kGroupTokens);
+  }
+  // Groups of a head that are met before it is the next head's turn, `least` at least: a block's, so that
+  // memory is read in the order in which it lies.
+  std::int64_t run_groups(const Tiles& tiles, std::int64_t least) const {
+    if (tiles.head_end - tiles.head_begin == 1) return kPieceGroups;
+    return std::clamp(kv_.layout.groups, least, kPieceGroups);
   }
 
   const AttentionCall& call_;
   const AttentionUnit& unit_;
   AttentionScratch& scratch_;
-  std::int64_t rows_ = 0;  // of a head
+  const std::int64_t rows_;  // of a head
+  // Many rows meet 8-bit numbers that were made bf16 once; few, numbers that become so on the way.
+  const bool widened_;
+  const KvOperand& kv_;
   Row row_[kAttentionRows];
   SoftmaxRow results_[kAttentionRows];
   // Of the piece at hand: each group's block, and which group of the block it is.

@@ -39,29 +39,45 @@ struct PanelLayout {
   }
 };
 
+// What the numbers of some columns of every row are multiplied by: [panel][group][width]. No data: by 1.
+struct PanelScales {
+  std::int64_t groups = 0;
+  std::int64_t group_steps = 0;
+  Buffer data = {};
+  const float* at(const PanelLayout& layout, std::int64_t panel, std::int64_t group) const {
+    return static_cast<const float*>(data.data()) + (panel * groups + group) * layout.width;
+  }
+};
+
+// f32, f16, bf16, or f8_e4m3 with scales.
 class PanelWeight final : public CpuWeight {
  public:
-  PanelWeight(const PanelLayout& layout, Format format, DType activation, Buffer data)
-      : CpuWeight(layout.rows, layout.cols, activation, data.bytes()),
+  PanelWeight(const PanelLayout& layout, DType dtype, DType activation, Buffer data, PanelScales scales)
+      : CpuWeight(layout.rows, layout.cols, activation, data.bytes() + scales.data.bytes()),
         layout_(layout),
-        format_(format),
-        data_(std::move(data)) {}
+        dtype_(dtype),
+        data_(std::move(data)),
+        scales_(std::move(scales)) {}
   void multiply(CpuStream& stream, const MatmulArgs& args) const override;
   void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
             float* out) const override;
   const PanelLayout& layout() const { return layout_; }
-  Format format() const { return format_; }
+  DType dtype() const { return dtype_; }
+  const PanelScales& scales() const { return scales_; }
   const std::byte* data() const { return static_cast<const std::byte*>(data_.data()); }
   // Two vectors make a step of a panel.
   std::int64_t vector_stride() const { return layout_.step_bytes() / 2; }
 
  private:
   PanelLayout layout_;
-  Format format_;
+  DType dtype_;
   Buffer data_;
+  PanelScales scales_;
 };
 
 // The dtype as a kernel format; it must be one of the three floating-point ones.
 Format format_of(DType type);
+// The operand that tiles make of numbers of this format; `dot`: for dot products with bf16.
+Operand operand_of(DType type, bool dot);
 
 }  // namespace octavo::cpu

@@ -17,22 +17,23 @@ namespace octavo::cpu {
 // Formats of activations and KV caches.
 enum class Format : std::uint8_t { f32, bf16, f16 };
 
-// 8-bit formats of KV caches: widened before they are multiplied.
+// 8-bit formats of KV caches, which become bf16 before they are multiplied.
 enum class Packed : std::uint8_t { e4m3, i8 };
 
 // How the streamed operand W of the product kernel lies in memory, and what it meets. A step is one k, or a
 // pair (k, k + 1) of bf16; lane j of a vector holds row j of W at that step.
 //   f32, f16     one number per lane, times x in f32
 //   bf16         a pair per lane, times two numbers of x in f32
-//   bf16_dot     a pair per lane, times a pair of bf16 (dot product instructions)
-enum class Operand : std::uint8_t { f32, f16, bf16, bf16_dot };
-constexpr int kOperands = 4;
+//   e4m3, i8     a pair of bytes per lane, made bf16 on the way
+//   .._dot       a pair per lane, times a pair of bf16 (dot product instructions)
+enum class Operand : std::uint8_t { f32, f16, bf16, e4m3, i8, bf16_dot, e4m3_dot, i8_dot };
+constexpr int kOperands = 8;
 
 // c[r][0 .. 2 lanes) (+)= sum over all steps of all segments of x[r] * W, one accumulator for each element of
 // c and steps strictly in order: the sum is the same whatever rows share the tile and wherever it was
 // interrupted.
 struct TileArgs {
-  const std::byte* x;          // f32, or pairs of bf16 for bf16_dot
+  const std::byte* x;          // f32, or pairs of bf16 for .._dot
   std::int64_t x_row_stride;   // bytes
   std::int64_t x_unit_stride;  // bytes from one f32 or pair to the next
   const std::byte* const* w;   // the first vector of each segment
@@ -140,7 +141,9 @@ struct IsaKernels {
   // x -> f32 and back; bias may be nullptr.
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
-  void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 16
+  void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 32
+  // out += x * scales
+  void (*add_scaled)(const float* x, const float* scales, float* out, std::int64_t n);
   void (*add_norm)(const AddNormRow& row);
   NormStats (*norm_stats)(const void* x, Format format, std::int64_t n, NormKind kind, float eps);
   void (*head)(const HeadRow& row);

@@ -3,6 +3,6 @@
 
 namespace octavo::cpu {
 
-constinit const IsaKernels kAvx2Kernels = kernels_of<Avx2>("avx2", nullptr);
+constinit const IsaKernels kAvx2Kernels = kernels_of<Avx2>("avx2");
 
 }  // namespace octavo::cpu

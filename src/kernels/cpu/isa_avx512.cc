@@ -3,6 +3,6 @@
 
 namespace octavo::cpu {
 
-constinit const IsaKernels kAvx512Kernels = kernels_of<Avx512>("avx512", nullptr);
+constinit const IsaKernels kAvx512Kernels = kernels_of<Avx512>("avx512");
 
 }  // namespace octavo::cpu

@@ -3,6 +3,6 @@
 
 namespace octavo::cpu {
 
-constinit const IsaKernels kAvx512VnniKernels = kernels_of<Avx512Vnni>("avx512_vnni", nullptr);
+constinit const IsaKernels kAvx512VnniKernels = kernels_of<Avx512Vnni>("avx512_vnni");
 
 }  // namespace octavo::cpu

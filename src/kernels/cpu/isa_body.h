@@ -10,25 +10,23 @@ namespace octavo::cpu {
 namespace {
 
 template <class S>
-struct Tiles {
-  using Rows = std::make_index_sequence<S::kTileRows>;
-  static constexpr auto f32 = wide_tiles<S, OperandF32<S>>(Rows{});
-  static constexpr auto f16 = wide_tiles<S, OperandF16<S>>(Rows{});
-  static constexpr auto bf16 = wide_tiles<S, OperandBf16<S>>(Rows{});
-  static constexpr auto quant = quant_tiles<S>(std::make_integer_sequence<int, kQuantKinds>{});
-};
+constexpr auto kQuantTiles = quant_tiles<S>(std::make_integer_sequence<int, kQuantKinds>{});
 
 template <class S>
-constexpr IsaKernels kernels_of(const char* name, const TileFunction* dot) {
+constexpr IsaKernels kernels_of(const char* name) {
   return {
       .name = name,
       .lanes = S::kLanes,
       .tile_rows = S::kTileRows,
-      .tiles = {Tiles<S>::f32.functions, Tiles<S>::f16.functions, Tiles<S>::bf16.functions, dot},
-      .quant_tiles = Tiles<S>::quant.functions,
+      .tiles = {kWideTiles<S, OperandF32<S>>.functions, kWideTiles<S, OperandF16<S>>.functions,
+                kWideTiles<S, OperandBf16<S>>.functions, kWideTiles<S, OperandE4m3<S>>.functions,
+                kWideTiles<S, OperandI8<S>>.functions, dot_functions<S, OperandBf16<S>>(),
+                dot_functions<S, OperandE4m3<S>>(), dot_functions<S, OperandI8<S>>()},
+      .quant_tiles = kQuantTiles<S>.functions,
       .widen = widen<S>,
       .narrow = narrow<S>,
       .widen_packed = widen_packed<S>,
+      .add_scaled = add_scaled<S>,
       .add_norm = add_norm<S>,
       .norm_stats = norm_stats<S>,
       .head = head<S>,

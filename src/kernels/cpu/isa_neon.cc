@@ -3,6 +3,6 @@
 
 namespace octavo::cpu {
 
-constinit const IsaKernels kNeonKernels = kernels_of<Neon>("neon", nullptr);
+constinit const IsaKernels kNeonKernels = kernels_of<Neon>("neon");
 
 }  // namespace octavo::cpu

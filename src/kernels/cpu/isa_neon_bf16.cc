@@ -2,12 +2,7 @@
 #include "kernels/cpu/simd_neon_bf16.h"
 
 namespace octavo::cpu {
-namespace {
 
-constexpr auto kDotTiles = dot_tiles<NeonBf16>(std::make_index_sequence<NeonBf16::kTileRows>{});
-
-}  // namespace
-
-constinit const IsaKernels kNeonBf16Kernels = kernels_of<NeonBf16>("neon_bf16", kDotTiles.functions);
+constinit const IsaKernels kNeonBf16Kernels = kernels_of<NeonBf16>("neon_bf16");
 
 }  // namespace octavo::cpu

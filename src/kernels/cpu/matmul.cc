@@ -1,13 +1,12 @@
 // y = x W^T + bias, for any number of rows with one arithmetic.
 //
-// Each element of y is one accumulator that meets k in order (isa.h), so blocking changes nothing but speed.
-// The blocks are those of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008):
-// a unit of work is a few panels of W times some tiles of x, a stretch of k at a time, such that the stretch
-// of x stays in the second-level cache while a panel's stretch passes through the first.
+// Each element of y is one accumulator that meets k in order (isa.h), so blocking (matmul.h) changes nothing
+// but speed.
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
@@ -15,12 +14,12 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitRows = 192;       // rows of x of a unit of work
-constexpr std::int64_t kUnitColumns = 256;    // outputs of a unit
-constexpr std::int64_t kStretchBytes = 2048;  // of one row of W
-constexpr std::int64_t kUnitsPerThread =
-    16;  // so that no thread is left with much to do when the others are done
+constexpr std::int64_t kStretchBytes = 2048;     // of one row of W
 constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay waking the other threads
+
+// Of any instruction set.
+constexpr std::int64_t kMostTileRows = 12;
+constexpr std::int64_t kMostWidth = 32;
 
 // x as the tiles want it: numbers or pairs of 4 bytes, in tiles of `tile_rows` rows.
 struct TiledX {
@@ -39,18 +38,6 @@ struct Product {
   const IsaKernels& kernels;
   bool dot;
   std::int64_t units;  // 4-byte units of a row of x: f32, or pairs of bf16
-
-  Operand operand() const {
-    switch (w.format()) {
-      case Format::f32:
-        return Operand::f32;
-      case Format::f16:
-        return Operand::f16;
-      case Format::bf16:
-        return dot ? Operand::bf16_dot : Operand::bf16;
-    }
-    return Operand::f32;
-  }
 };
 
 // One tile of x, its rows interleaved unit by unit; what lies past the last column is zero.
@@ -83,16 +70,14 @@ void interleave(const Product& product, std::int64_t first_row, std::int64_t row
 TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, std::int64_t rows,
               std::byte* scratch) {
   const View& x = product.args.x;
-  const std::int64_t most = product.kernels.tile_rows;
-  const std::int64_t tiles = (rows + most - 1) / most;
   TiledX tiled{.data = scratch,
                .rows = rows,
-               .tile_rows = (rows + tiles - 1) / tiles,
+               .tile_rows = even_tile_rows(rows, product.kernels.tile_rows),
                .tile_stride = 0,
                .row_stride = 0};
   const bool as_is =
       product.dot ? product.w.cols() % 2 == 0 : x.dtype == DType::f32 && product.w.layout().unit == 1;
-  if (tiles == 1 && as_is) {
+  if (tiled.tiles() == 1 && as_is) {
     tiled.row_stride = x.stride[0] * static_cast<std::int64_t>(size_of(x.dtype));
     tiled.data = static_cast<const std::byte*>(x.data) + first_row * tiled.row_stride;
     if (rows == 1) tiled.row_stride = 4;
@@ -108,55 +93,97 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
   return tiled;
 }
 
-// Tiles [first_tile, last_tile) times panels [first_panel, last_panel).
-void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_row, std::int64_t first_tile,
-                   std::int64_t last_tile, std::int64_t first_panel, std::int64_t last_panel) {
-  alignas(64) float c[kUnitRows * kUnitColumns];
-  const PanelLayout& layout = product.w.layout();
-  const std::int64_t width = layout.width;
-  const std::int64_t columns = (last_panel - first_panel) * width;
-  const TileFunction* tile_functions = product.kernels.tiles[static_cast<int>(product.operand())];
-  const std::int64_t units_per_step = product.dot ? 1 : layout.unit;
-  const std::int64_t stretch = kStretchBytes / (layout.unit * layout.element_bytes);
+// Steps after which the next panel has its turn. All of them where x is a single tile; but sums of scaled
+// numbers are always cut alike.
+std::int64_t stretch_steps(const PanelWeight& w, std::int64_t tiles) {
+  const PanelLayout& layout = w.layout();
+  const std::int64_t steps = kStretchBytes / (layout.unit * layout.element_bytes);
+  const std::int64_t group = w.scales().group_steps;
+  if (group > 0 && group < steps) return tiles == 1 ? layout.steps() : steps / group * group;
+  return tiles == 1 && group == 0 ? layout.steps() : steps;
+}
 
-  for (std::int64_t step = 0; step < layout.steps(); step += stretch) {
-    for (std::int64_t panel = first_panel; panel < last_panel; ++panel) {
-      const std::byte* w = product.w.data() + panel * layout.panel_bytes() + step * layout.step_bytes();
-      for (std::int64_t tile = first_tile; tile < last_tile; ++tile) {
-        const std::int64_t rows = x.rows_of(tile);
-        const std::int64_t unit_stride = x.row_stride == 0 ? rows * 4 : 4;
-        tile_functions[rows - 1]({
-            .x = x.data + tile * x.tile_stride + step * units_per_step * unit_stride,
-            .x_row_stride = x.row_stride == 0 ? 4 : x.row_stride,
-            .x_unit_stride = unit_stride,
-            .w = &w,
-            .segments = 1,
-            .w_offset = 0,
-            .steps = std::min(stretch, layout.steps() - step),
-            .step_stride = layout.step_bytes(),
-            .vector_stride = product.w.vector_stride(),
-            .c = c + (tile - first_tile) * x.tile_rows * columns + (panel - first_panel) * width,
-            .c_stride = columns,
-            .accumulate = step > 0,
-        });
-      }
-    }
-  }
-
-  const View& y = product.args.y;
-  const std::int64_t first_output = first_panel * width;
-  const std::int64_t outputs = std::min(columns, layout.rows - first_output);
-  const float* bias = product.args.bias ? product.args.bias.as<float>() + first_output : nullptr;
-  const std::int64_t last_row = std::min(last_tile * x.tile_rows, x.rows);
-  for (std::int64_t row = first_tile * x.tile_rows; row < last_row; ++row) {
-    std::byte* to = static_cast<std::byte*>(y.data) + ((first_row + row) * y.stride[0] + first_output) *
-                                                          static_cast<std::int64_t>(size_of(y.dtype));
-    product.kernels.narrow(c + (row - first_tile * x.tile_rows) * columns, bias, format_of(y.dtype), to,
-                           outputs);
+// A tile of x times a stretch of one panel, from step `step` on. With scales, sums of a group (of a stretch,
+// if that is less) join c when they are scaled, at the same steps for any x.
+void multiply_tile(const Product& product, const TileFunction tile, std::int64_t rows, std::int64_t panel,
+                   std::int64_t step, TileArgs args) {
+  const PanelScales& scales = product.w.scales();
+  if (scales.groups == 0) return tile(args);
+  const std::int64_t width = product.w.layout().width;
+  const std::int64_t units_per_step = product.dot ? 1 : product.w.layout().unit;
+  alignas(64) float sums[kMostTileRows * kMostWidth];
+  float* c = args.c;
+  if (!args.accumulate)
+    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(c + r * args.c_stride, width, 0.0f);
+  const std::int64_t end = step + args.steps;
+  const std::int64_t c_stride = std::exchange(args.c_stride, width);
+  args.c = sums;
+  args.accumulate = false;
+  for (std::int64_t next = 0; step < end; step = next) {
+    next = std::min((step / scales.group_steps + 1) * scales.group_steps, end);
+    args.steps = next - step;
+    tile(args);
+    args.x += args.steps * units_per_step * args.x_unit_stride;
+    args.w_offset += args.steps * args.step_stride;
+    const float* factors = scales.at(product.w.layout(), panel, step / scales.group_steps);
+    for (std::int64_t r = 0; r < rows; ++r)
+      product.kernels.add_scaled(sums + r * width, factors, c + r * c_stride, width);
   }
 }
 
+void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_row, const MatmulUnit& unit) {
+  alignas(64) float c[kUnitRows * kUnitColumns];
+  const PanelLayout& layout = product.w.layout();
+  const std::int64_t columns = unit.panels() * layout.width;
+  const TileFunction* tile_functions =
+      product.kernels.tiles[static_cast<int>(operand_of(product.w.dtype(), product.dot))];
+  const std::int64_t units_per_step = product.dot ? 1 : layout.unit;
+  const std::int64_t first_tile = unit.row_begin / x.tile_rows;
+  const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
+  const std::int64_t stretch = stretch_steps(product.w, tiles);
+
+  for (std::int64_t step = 0; step < layout.steps(); step += stretch) {
+    for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
+      const std::byte* w = product.w.data() + panel * layout.panel_bytes() + step * layout.step_bytes();
+      for (std::int64_t tile = 0; tile < tiles; ++tile) {
+        const std::int64_t rows = x.rows_of(first_tile + tile);
+        const std::int64_t unit_stride = x.row_stride == 0 ? rows * 4 : 4;
+        multiply_tile(
+            product, tile_functions[rows - 1], rows, panel, step,
+            {
+                .x = x.data + (first_tile + tile) * x.tile_stride + step * units_per_step * unit_stride,
+                .x_row_stride = x.row_stride == 0 ? 4 : x.row_stride,
+                .x_unit_stride = unit_stride,
+                .w = &w,
+                .segments = 1,
+                .w_offset = 0,
+                .steps = std::min(stretch, layout.steps() - step),
+                .step_stride = layout.step_bytes(),
+                .vector_stride = product.w.vector_stride(),
+                .c = c + tile * x.tile_rows * columns + (panel - unit.panel_begin) * layout.width,
+                .c_stride = columns,
+                .accumulate = step > 0,
+            });
+      }
+    }
+  }
+  const std::int64_t output = unit.panel_begin * layout.width;
+  write_outputs(product.kernels, product.args, c, columns, first_row + unit.row_begin, unit.rows(), output,
+                std::min(columns, layout.rows - output));
+}
+
 }  // namespace
+
+void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
+                   std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs) {
+  const View& y = args.y;
+  const float* bias = args.bias ? args.bias.as<float>() + output : nullptr;
+  for (std::int64_t i = 0; i < rows; ++i)
+    kernels.narrow(sums + i * stride, bias, format_of(y.dtype),
+                   static_cast<std::byte*>(y.data) +
+                       ((row + i) * y.stride[0] + output) * static_cast<std::int64_t>(size_of(y.dtype)),
+                   outputs);
+}
 
 void matmul(Stream& stream, const MatmulArgs& args) {
   static_cast<const CpuWeight&>(args.w).multiply(cpu_stream(stream), args);
@@ -164,7 +191,7 @@ void matmul(Stream& stream, const MatmulArgs& args) {
 
 void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args) const {
   ThreadPool& pool = cpu.pool();
-  const bool dot = format() == Format::bf16 && activation() == DType::bf16 &&
+  const bool dot = layout_.unit == 2 && activation() == DType::bf16 &&
                    cpu.kernels().tiles[static_cast<int>(Operand::bf16_dot)] != nullptr;
   const Product product{args, *this, cpu.kernels(), dot,
                         dot ? layout_.steps() : layout_.steps() * layout_.unit};
@@ -173,22 +200,9 @@ void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args) const {
   const std::int64_t m = args.y.size(0);
   for (std::int64_t first_row = 0; first_row < m; first_row += kMatmulRows) {
     const TiledX x = tile_x(product, pool, first_row, std::min(kMatmulRows, m - first_row), scratch);
-    const std::int64_t tiles_per_unit = std::max<std::int64_t>(1, kUnitRows / x.tile_rows);
-    const std::int64_t row_blocks = (x.tiles() + tiles_per_unit - 1) / tiles_per_unit;
-    const std::int64_t wanted = kUnitsPerThread * pool.size();
-    const std::int64_t panels_per_unit =
-        std::clamp<std::int64_t>(layout_.panels() * row_blocks / wanted, 1, kUnitColumns / layout_.width);
-    const std::int64_t panel_blocks = (layout_.panels() + panels_per_unit - 1) / panels_per_unit;
-    const std::int64_t units = row_blocks * panel_blocks;
-    const std::int64_t grain = x.rows * layout_.rows * layout_.cols < kWorthSharing ? units : 1;
-    pool.for_ranges(units, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t unit = begin; unit < end; ++unit) {
-        const std::int64_t tile = unit % row_blocks * tiles_per_unit;
-        const std::int64_t panel = unit / row_blocks * panels_per_unit;
-        multiply_unit(product, x, first_row, tile, std::min(tile + tiles_per_unit, x.tiles()), panel,
-                      std::min(panel + panels_per_unit, layout_.panels()));
-      }
-    });
+    for_matmul_units(pool, x.rows, x.tile_rows, layout_.panels(), layout_.width,
+                     x.rows * layout_.rows * layout_.cols >= kWorthSharing,
+                     [&](const MatmulUnit& unit) { multiply_unit(product, x, first_row, unit); });
   }
 }
 

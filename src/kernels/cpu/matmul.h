@@ -1,17 +1,70 @@
-// The blocking of matmul.
+// The blocking of products, for weights of numbers and of codes.
+//
+// The blocks are those of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008):
+// a unit of work is a few panels of W times some tiles of x, a stretch of k at a time, such that the stretch
+// of x stays in the second-level cache while a panel's stretch passes through the first. Where x is a single
+// tile there is nothing to keep, and a unit reads its panels from front to back, as memory is read fastest.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/ops.h"
 
 namespace octavo::cpu {
 
 // Rows of x that are laid out and multiplied at a time.
 constexpr std::int64_t kMatmulRows = 384;
 
+constexpr std::int64_t kUnitRows = 192;     // rows of x of a unit of work
+constexpr std::int64_t kUnitColumns = 256;  // outputs of a unit
+
 // Working memory of a product with this many columns.
 constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
   return static_cast<std::size_t>(kMatmulRows * (cols + 1)) * sizeof(float);
 }
+
+// Rows of x of a tile, at most `most`, so that all tiles are about as high.
+constexpr std::int64_t even_tile_rows(std::int64_t rows, std::int64_t most) {
+  const std::int64_t tiles = (rows + most - 1) / most;
+  return (rows + tiles - 1) / tiles;
+}
+
+// Rows [row_begin, row_end) of x, from the begin of a tile on, times panels [panel_begin, panel_end).
+struct MatmulUnit {
+  std::int64_t row_begin;
+  std::int64_t row_end;
+  std::int64_t panel_begin;
+  std::int64_t panel_end;
+  std::int64_t rows() const { return row_end - row_begin; }
+  std::int64_t panels() const { return panel_end - panel_begin; }
+};
+
+// Calls body(unit) for all units of a product, on all threads where `shared`.
+template <class Body>
+void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_rows, std::int64_t panels,
+                      std::int64_t width, bool shared, Body&& body) {
+  constexpr std::int64_t kUnitsPerThread = 16;  // so that threads finish together
+  const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / tile_rows) * tile_rows;
+  const std::int64_t row_blocks = (rows + unit_rows - 1) / unit_rows;
+  const std::int64_t wanted = kUnitsPerThread * pool.size();
+  const std::int64_t unit_panels =
+      std::clamp<std::int64_t>(panels * row_blocks / wanted, 1, kUnitColumns / width);
+  const std::int64_t units = row_blocks * ((panels + unit_panels - 1) / unit_panels);
+  pool.for_ranges(units, shared ? 1 : units, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t row = unit % row_blocks * unit_rows;
+      const std::int64_t panel = unit / row_blocks * unit_panels;
+      body(MatmulUnit{row, std::min(row + unit_rows, rows), panel, std::min(panel + unit_panels, panels)});
+    }
+  });
+}
+
+// Rows of sums, `stride` floats apart, into y from `row` and `output` on, with the bias.
+void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
+                   std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs);
 
 }  // namespace octavo::cpu

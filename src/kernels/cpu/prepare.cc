@@ -36,10 +36,39 @@ void pack_part(const View& part, std::int64_t part_first, std::int64_t panel, co
                std::byte* data) {
   const std::int64_t first = std::max(part_first, panel * layout.width);
   const std::int64_t last = std::min(part_first + part.size(0), (panel + 1) * layout.width);
+  if (layout.element_bytes == 1)
+    return pack_rows<std::uint8_t, 2>(part, part_first, first, last, layout, data);
   if (layout.element_bytes == 4)
     return pack_rows<std::uint32_t, 1>(part, part_first, first, last, layout, data);
   if (layout.unit == 1) return pack_rows<std::uint16_t, 1>(part, part_first, first, last, layout, data);
   pack_rows<std::uint16_t, 2>(part, part_first, first, last, layout, data);
+}
+
+DType dtype_of(const MatrixPart& part) {
+  return part.encoding == Encoding::fp8 ? DType::f8_e4m3 : part.values.dtype;
+}
+
+// The scales of fp8 parts, which must have as many groups.
+Result<PanelScales> pack_scales(Device& device, const MatrixSource& source, const PanelLayout& layout) {
+  const std::int64_t groups = source.parts[0].scales.size(1);
+  const std::int64_t columns = layout.cols / groups;
+  if (groups > 1 && (columns * groups != layout.cols || columns % layout.unit != 0))
+    return failure(ErrorCode::unsupported, "fp8 with {} scales for {} columns", groups, layout.cols);
+  PanelScales scales{.groups = groups, .group_steps = groups == 1 ? layout.steps() : columns / layout.unit};
+  TRY(scales.data,
+      device.allocate(static_cast<std::size_t>(layout.panels() * groups * layout.width) * sizeof(float)));
+  auto* to = static_cast<float*>(scales.data.data());
+  std::int64_t row = 0;
+  for (const MatrixPart& part : source.parts) {
+    if (part.scales.size(1) != groups)
+      return failure(ErrorCode::unsupported, "a fused fp8 matrix of parts with {} and {} scales a row",
+                     groups, part.scales.size(1));
+    for (std::int64_t r = 0; r < part.rows(); ++r, ++row)
+      for (std::int64_t g = 0; g < groups; ++g)
+        to[(row / layout.width * groups + g) * layout.width + row % layout.width] =
+            part.scales.row<float>(r)[g * part.scales.stride[1]];
+  }
+  return scales;
 }
 
 }  // namespace
@@ -57,6 +86,21 @@ Format format_of(DType type) {
   }
 }
 
+Operand operand_of(DType type, bool dot) {
+  switch (type) {
+    case DType::f32:
+      return Operand::f32;
+    case DType::f16:
+      return Operand::f16;
+    case DType::f8_e4m3:
+      return dot ? Operand::e4m3_dot : Operand::e4m3;
+    case DType::i8:
+      return dot ? Operand::i8_dot : Operand::i8;
+    default:
+      return dot ? Operand::bf16_dot : Operand::bf16;
+  }
+}
+
 void PanelWeight::read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
                        float* out) const {
   const std::int64_t step_part = layout_.unit * layout_.element_bytes;
@@ -64,32 +108,34 @@ void PanelWeight::read(std::int64_t row, std::int64_t column, std::int64_t count
   const std::byte* from = data() + layout_.offset(row, column);
   for (std::int64_t i = 0; i * layout_.unit < count; ++i)
     std::memcpy(part + i * step_part, from + i * layout_.step_bytes(), static_cast<std::size_t>(step_part));
-  kernels.widen(part, format_, out, count);
+  if (dtype_ != DType::f8_e4m3) return kernels.widen(part, format_of(dtype_), out, count);
+  for (std::int64_t i = 0; i < count; ++i)
+    out[i] = to_f32(Float8E4M3{static_cast<std::uint8_t>(part[i])}) *
+             scales_.at(layout_, row / layout_.width,
+                        (column + i) / layout_.unit / scales_.group_steps)[row % layout_.width];
 }
 
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   CHECK(!source.parts.empty());
-  std::size_t plain = 0;
+  std::size_t quantised = 0;
   for (const MatrixPart& part : source.parts) {
     CHECK(part.values.rank == 2 && part.cols() == source.parts[0].cols(),
           "parts of a matrix must have as many columns");
-    if (part.encoding == Encoding::fp8)
-      return failure(ErrorCode::unsupported, "a matrix in {}", name(part.encoding));
-    plain += part.encoding == Encoding::plain ? 1 : 0;
+    quantised += part.encoding == Encoding::plain || part.encoding == Encoding::fp8 ? 0 : 1;
   }
-  if (plain == 0) return prepare_quantised(static_cast<CpuDevice&>(device), source);
-  if (plain < source.parts.size())
+  if (quantised == source.parts.size()) return prepare_quantised(static_cast<CpuDevice&>(device), source);
+  if (quantised > 0)
     return failure(ErrorCode::unsupported, "a fused matrix of both quantised and plain parts");
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
-  const DType dtype = source.parts[0].values.dtype;
+  const DType dtype = dtype_of(source.parts[0]);
   PanelLayout layout{.cols = source.parts[0].cols(),
                      .width = 2 * stream.kernels().lanes,
-                     .unit = dtype == DType::bf16 ? 2 : 1,
+                     .unit = dtype == DType::bf16 || dtype == DType::f8_e4m3 ? 2 : 1,
                      .element_bytes = static_cast<std::int64_t>(size_of(dtype))};
   for (const MatrixPart& part : source.parts) {
-    if (part.values.dtype != dtype)
+    if (dtype_of(part) != dtype)
       return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(dtype),
-                     name(part.values.dtype));
+                     name(dtype_of(part)));
     layout.rows += part.rows();
   }
   TRY_VOID(stream.reserve_shared(matmul_scratch_bytes(layout.cols)));
@@ -104,9 +150,13 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
       }
     }
   });
-  const bool in_bf16 = dtype == DType::bf16 && source.activation == DType::bf16;
-  return std::make_unique<const PanelWeight>(layout, format_of(dtype), in_bf16 ? DType::bf16 : DType::f32,
-                                             std::move(data));
+  PanelScales scales;
+  if (dtype == DType::f8_e4m3) {
+    TRY(scales, pack_scales(device, source, layout));
+  }
+  const bool in_bf16 = layout.unit == 2 && source.activation == DType::bf16;
+  return std::make_unique<const PanelWeight>(layout, dtype, in_bf16 ? DType::bf16 : DType::f32,
+                                             std::move(data), std::move(scales));
 }
 
 }  // namespace octavo::cpu

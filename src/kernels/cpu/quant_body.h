@@ -38,13 +38,13 @@ struct Quant {
   static constexpr int kPlane = 4 * kWidth;  // bytes for each bit
   static constexpr int kSubBytes =
       kTwoLevels ? kWidth * kFormat.subs * (kScales == QuantScales::bytes_min ? 2 : 1) : 0;
-  static constexpr int kHeaderBytes = kWidth * ((kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
-                                                                   : kHasMin                        ? 2
-                                                                                                    : 0));
+  static constexpr int kHeaderBytes =
+      quant_header_bytes(kWidth, (kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
+                                                    : kHasMin                        ? 2
+                                                                                     : 0));
   static constexpr int kGroupBytes = kSubBytes + kPlane * (kFormat.low_bits + kFormat.high_bits);
 
-  static GroupScales<S> header(const std::byte* p) {
-    GroupScales<S> h{};
+  static void header(const std::byte* p, GroupScales<S>& h) {
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       const int lane = v * S::kLanes;
@@ -54,13 +54,10 @@ struct Quant {
       else if constexpr (kHasMin)
         h.min[v] = S::load_f16(p + kWidth * 2 + lane * 2);
     }
-    return h;
   }
 
-  // Scales of one part of a group.
-  static GroupScales<S> scales(const GroupScales<S>& header, const std::byte* group, int sub) {
-    if constexpr (!kTwoLevels) return header;
-    GroupScales<S> s{};
+  // Scales of one part of a group, where there are two levels of them.
+  static void scales(const GroupScales<S>& header, const std::byte* group, int sub, GroupScales<S>& s) {
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       const std::byte* p = group + sub * kWidth + v * S::kLanes;
@@ -75,7 +72,6 @@ struct Quant {
         s.min[v] = S::mul(header.min[v], S::floats(S::template bits<4, 15>(both)));
       }
     }
-    return s;
   }
 
   // Four codes a lane: columns 4 step .. 4 step + 3 of one vector of rows.
@@ -119,7 +115,9 @@ struct Quant {
       sums[r][0] = sums[r][1] = S::set_int(kFormat.zero == 0 ? 0 : -kFormat.zero * at(r)->sums[kSum]);
     (step<kRows, kSub* static_cast<int>(sizeof...(kSteps)) + kSteps>(group + kSubBytes, x, row_stride, sums),
      ...);
-    const GroupScales<S> w = scales(header, group, kSub);
+    GroupScales<S> own;
+    if constexpr (kTwoLevels) scales(header, group, kSub, own);
+    const GroupScales<S>& w = kTwoLevels ? own : header;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const F<S> scale = S::set(at(r)->scale);
@@ -145,9 +143,13 @@ struct Quant {
     for (int i = 0; i < kPointers; ++i) x[i] = args.x + 3 * i * args.x_row_stride;
     const std::byte* block = args.w;
     for (std::int64_t b = 0; b < args.blocks; ++b, block += args.block_bytes) {
-      const GroupScales<S> h = header(block);
+      GroupScales<S> h;
+      header(block, h);
       const std::byte* group = block + kHeaderBytes + args.first_group * kGroupBytes;
       for (std::int64_t g = 0; g < args.groups; ++g, group += kGroupBytes) {
+        // All lines of a group are asked for before the first is needed.
+#pragma GCC unroll 32
+        for (int line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(group + line);
         if constexpr (kFormat.subs == 1) {
           part<kRows, 0>(h, group, x, args.x_row_stride, c, std::make_integer_sequence<int, 8>{});
         } else {

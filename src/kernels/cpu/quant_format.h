@@ -5,10 +5,12 @@
 //   header   scale; min (or zero)                       of the block
 //   group    scales, then mins, of its `subs` parts     where the format has two levels of scales
 //            the low plane, the high plane of the codes
+// A header ends where a vector does, so that no vector of codes lies across two lines of a cache.
 // A plane of b bits is b times four bytes a row: byte i of them holds, from its low end, bits of the codes of
 // columns 4 s + i for those 8 / b steps s = 0 .. 7 that share the byte.
 //
-// This header goes into the files of single instruction sets: data only (see isa.h).
+// This header goes into the files of single instruction sets: data, and what the compiler works out (see
+// isa.h).
 #pragma once
 
 #include <cstdint>
@@ -66,6 +68,12 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
 };
 
 constexpr int kQuantGroup = 32;  // columns that share a scale of x
+
+// `item_bytes` for each row.
+constexpr int quant_header_bytes(int width, int item_bytes) {
+  const int vector = 2 * width;
+  return (width * item_bytes + vector - 1) / vector * vector;
+}
 
 // Thirty-two columns of a row of x: code * scale. A cache line.
 struct alignas(64) QuantX {

@@ -1,21 +1,18 @@
 // y = x W^T + bias with W quantised: x is quantised too, once, and the sums are those of integers.
 //
-// A row of x becomes codes of 8 bits, a scale for each 32 columns. Blocking is as in matmul.cc, and changes
-// nothing but speed here too.
+// A row of x becomes codes of 8 bits, a scale for each 32 columns. Blocking (matmul.h) changes nothing but
+// speed.
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "kernels/cpu/matmul.h"
 #include "kernels/cpu/quant_weight.h"
 
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 384;          // rows of x quantised and multiplied at a time
-constexpr std::int64_t kUnitRows = 192;      // rows of x of a unit of work
-constexpr std::int64_t kUnitColumns = 256;   // outputs of a unit
-constexpr std::int64_t kStretchGroups = 32;  // of one row: what passes through the first-level cache
-constexpr std::int64_t kUnitsPerThread = 16;
+constexpr std::int64_t kStretchGroups = 32;      // of one row: what passes through the first-level cache
 constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
 
 // Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
@@ -73,23 +70,22 @@ struct QuantisedRows {
   std::int64_t tile_rows;
 };
 
-// Rows [begin, end) of x times panels [first_panel, last_panel) of a band.
 void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
-                   const QuantisedRows& x, std::int64_t begin, std::int64_t end, std::int64_t first_panel,
-                   std::int64_t last_panel) {
+                   const QuantisedRows& x, const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
   const QuantLayout& layout = band.layout;
-  const std::int64_t columns = (last_panel - first_panel) * layout.width;
+  const std::int64_t columns = unit.panels() * layout.width;
   const QuantTileFunction* tiles = kernels.quant_tiles[static_cast<int>(layout.kind)];
   const std::int64_t block_groups = layout.block_groups;
   // A stretch is whole blocks, or a piece of one.
-  const std::int64_t blocks_at_once = std::max<std::int64_t>(1, kStretchGroups / block_groups);
-  const std::int64_t groups_at_once = std::min(kStretchGroups, block_groups);
+  const std::int64_t stretch = unit.rows() <= x.tile_rows ? layout.groups() : kStretchGroups;
+  const std::int64_t blocks_at_once = std::max<std::int64_t>(1, stretch / block_groups);
+  const std::int64_t groups_at_once = std::min(stretch, block_groups);
   for (std::int64_t block = 0; block < layout.blocks(); block += blocks_at_once) {
     for (std::int64_t group = 0; group < block_groups; group += groups_at_once) {
-      for (std::int64_t panel = first_panel; panel < last_panel; ++panel) {
-        for (std::int64_t row = begin; row < end; row += x.tile_rows) {
-          const std::int64_t rows = std::min(x.tile_rows, end - row);
+      for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
+        for (std::int64_t row = unit.row_begin; row < unit.row_end; row += x.tile_rows) {
+          const std::int64_t rows = std::min(x.tile_rows, unit.row_end - row);
           tiles[rows - 1]({
               .x = x.data + row * x.stride +
                    (block * block_groups + group) * static_cast<std::int64_t>(sizeof(QuantX)),
@@ -99,7 +95,7 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
               .block_bytes = layout.block_bytes(),
               .first_group = group,
               .groups = std::min(groups_at_once, block_groups - group),
-              .c = c + (row - begin) * columns + (panel - first_panel) * layout.width,
+              .c = c + (row - unit.row_begin) * columns + (panel - unit.panel_begin) * layout.width,
               .c_stride = columns,
               .accumulate = block + group > 0,
           });
@@ -107,22 +103,15 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
       }
     }
   }
-  const View& y = args.y;
-  const std::int64_t in_band = first_panel * layout.width;
-  const std::int64_t output = band.first_row + in_band;
-  const float* bias = args.bias ? args.bias.as<float>() + output : nullptr;
-  for (std::int64_t row = begin; row < end; ++row) {
-    std::byte* to = static_cast<std::byte*>(y.data) +
-                    ((x.first + row) * y.stride[0] + output) * static_cast<std::int64_t>(size_of(y.dtype));
-    kernels.narrow(c + (row - begin) * columns, bias, format_of(y.dtype), to,
-                   std::min(columns, layout.rows - in_band));
-  }
+  const std::int64_t in_band = unit.panel_begin * layout.width;
+  write_outputs(kernels, args, c, columns, x.first + unit.row_begin, unit.rows(), band.first_row + in_band,
+                std::min(columns, layout.rows - in_band));
 }
 
 }  // namespace
 
 std::size_t quant_scratch_bytes(std::int64_t cols) {
-  return static_cast<std::size_t>(kRows * x_stride(cols));
+  return static_cast<std::size_t>(kMatmulRows * x_stride(cols));
 }
 
 void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
@@ -130,38 +119,22 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
   const IsaKernels& kernels = stream.kernels();
   std::byte* scratch = stream.shared(quant_scratch_bytes(cols()));
   const std::int64_t m = args.y.size(0);
-  for (std::int64_t first = 0; first < m; first += kRows) {
+  for (std::int64_t first = 0; first < m; first += kMatmulRows) {
     QuantisedRows x{.data = scratch,
                     .stride = x_stride(cols()),
                     .first = first,
-                    .rows = std::min(kRows, m - first),
+                    .rows = std::min(kMatmulRows, m - first),
                     .tile_rows = 0};
-    const std::int64_t tiles = (x.rows + kQuantRows - 1) / kQuantRows;
-    x.tile_rows = (x.rows + tiles - 1) / tiles;
+    x.tile_rows = even_tile_rows(x.rows, kQuantRows);
     pool.for_ranges(x.rows, std::max<std::int64_t>(1, kWorthSharing / 16 / cols()),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t row = begin; row < end; ++row)
                         quantise_row(kernels, args.x, first + row, scratch + row * x.stride);
                     });
-    const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / x.tile_rows) * x.tile_rows;
-    const std::int64_t row_blocks = (x.rows + unit_rows - 1) / unit_rows;
-    for (const QuantBand& band : bands_) {
-      const QuantLayout& layout = band.layout;
-      const std::int64_t wanted = kUnitsPerThread * pool.size();
-      const std::int64_t panels_per_unit =
-          std::clamp<std::int64_t>(layout.panels() * row_blocks / wanted, 1, kUnitColumns / layout.width);
-      const std::int64_t panel_blocks = (layout.panels() + panels_per_unit - 1) / panels_per_unit;
-      const std::int64_t units = row_blocks * panel_blocks;
-      const std::int64_t grain = x.rows * layout.rows * layout.cols < kWorthSharing ? units : 1;
-      pool.for_ranges(units, grain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t unit = begin; unit < end; ++unit) {
-          const std::int64_t row = unit % row_blocks * unit_rows;
-          const std::int64_t panel = unit / row_blocks * panels_per_unit;
-          multiply_unit(kernels, args, band, x, row, std::min(row + unit_rows, x.rows), panel,
-                        std::min(panel + panels_per_unit, layout.panels()));
-        }
-      });
-    }
+    for (const QuantBand& band : bands_)
+      for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,
+                       x.rows * band.layout.rows * band.layout.cols >= kWorthSharing,
+                       [&](const MatmulUnit& unit) { multiply_unit(kernels, args, band, x, unit); });
   }
 }
 

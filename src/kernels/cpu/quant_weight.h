@@ -26,7 +26,9 @@ struct QuantLayout {
   std::int64_t groups() const { return (cols + kQuantGroup - 1) / kQuantGroup; }
   std::int64_t blocks() const { return groups() / block_groups; }
   std::int64_t panels() const { return (rows + width - 1) / width; }
-  std::int64_t header_bytes() const { return width * (scale_bytes() + min_bytes()); }
+  std::int64_t header_bytes() const {
+    return quant_header_bytes(static_cast<int>(width), static_cast<int>(scale_bytes() + min_bytes()));
+  }
   std::int64_t group_bytes() const {
     return width * (sub_bytes() + 4 * (format().low_bits + format().high_bits));
   }

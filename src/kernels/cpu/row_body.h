@@ -25,12 +25,17 @@ template <class S>
 void widen_packed(const void* x, Packed format, void* bf16, std::int64_t n) {
   const auto* from = static_cast<const std::byte*>(x);
   auto* to = static_cast<std::byte*>(bf16);
-  if (format == Packed::e4m3) {
-    for (std::int64_t i = 0; i < n; i += S::kLanes) S::store_bf16(to + 2 * i, S::load_e4m3(from + i));
-  } else {
-    for (std::int64_t i = 0; i < n; i += S::kLanes)
-      S::store_bf16(to + 2 * i, S::floats(S::load_i8(from + i)));
+  for (std::int64_t i = 0; i < n; i += 2 * S::kLanes) {
+    const typename S::Pairs pairs = format == Packed::e4m3 ? S::pairs_e4m3(from + i) : S::pairs_i8(from + i);
+    __builtin_memcpy(to + 2 * i, &pairs, sizeof pairs);
   }
+}
+
+// n: a multiple of the lanes.
+template <class S>
+void add_scaled(const float* x, const float* scales, float* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += S::kLanes)
+    S::store_f32(out + i, S::fma(S::load_f32(x + i), S::load_f32(scales + i), S::load_f32(out + i)));
 }
 
 template <class S>

@@ -25,14 +25,6 @@ struct Avx2 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half_of(p)), 16));
   }
   static F load_f16(const void* p) { return _mm256_cvtph_ps(half_of(p)); }
-  static F load_e4m3(const void* p) {
-    const __m256i bits = _mm256_cvtepu8_epi32(quarter_of(p));
-    const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
-    const __m256i sign = _mm256_slli_epi32(_mm256_sub_epi32(bits, magnitude), 24);
-    const F value = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(magnitude, 20)), set(0x1p120f));
-    const __m256i nan = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
-    return _mm256_or_ps(_mm256_or_ps(value, _mm256_castsi256_ps(nan)), _mm256_castsi256_ps(sign));
-  }
   static void store_f32(void* p, F x) { _mm256_storeu_ps(static_cast<float*>(p), x); }
   static void store_bf16(void* p, F x) {
     const __m256i bits = _mm256_castps_si256(x);
@@ -49,6 +41,17 @@ struct Avx2 {
   }
 
   static Pairs load_pairs(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+  // Two bytes a lane, exactly as bf16.
+  static Pairs pairs_e4m3(const void* p) {
+    const __m256i x = _mm256_cvtepu8_epi16(half_of(p));
+    return joined(from_e4m3(_mm256_and_si256(x, _mm256_set1_epi32(0xff))),
+                  from_e4m3(_mm256_srli_epi32(x, 16)));
+  }
+  static Pairs pairs_i8(const void* p) {
+    const __m256i x = _mm256_cvtepi8_epi16(half_of(p));
+    return joined(_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x, 16), 16)),
+                  _mm256_cvtepi32_ps(_mm256_srai_epi32(x, 16)));
+  }
   static F low(Pairs x) { return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16)); }
   static F high(Pairs x) {
     return _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(static_cast<int>(0xffff0000))));
@@ -122,6 +125,18 @@ struct Avx2 {
   }
 
  private:
+  static F from_e4m3(__m256i bits) {
+    const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
+    const __m256i sign = _mm256_slli_epi32(_mm256_sub_epi32(bits, magnitude), 24);
+    const F value = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(magnitude, 20)), set(0x1p120f));
+    const __m256i nan = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
+    return _mm256_or_ps(_mm256_or_ps(value, _mm256_castsi256_ps(nan)), _mm256_castsi256_ps(sign));
+  }
+  // The upper halves of both.
+  static Pairs joined(F low_half, F high_half) {
+    return _mm256_blend_epi16(_mm256_srli_epi32(_mm256_castps_si256(low_half), 16),
+                              _mm256_castps_si256(high_half), 0xaa);
+  }
   static __m128i quarter_of(const void* p) { return _mm_loadl_epi64(static_cast<const __m128i*>(p)); }
   static __m128i half_of(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
   static int clamp(std::int64_t i) { return static_cast<int>(i < 0 ? 0 : i > kLanes ? kLanes : i); }

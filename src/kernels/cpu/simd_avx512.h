@@ -25,15 +25,6 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half_of(p)), 16));
   }
   static F load_f16(const void* p) { return _mm512_cvtph_ps(half_of(p)); }
-  static F load_e4m3(const void* p) {
-    const __m512i bits = _mm512_cvtepu8_epi32(quarter_of(p));
-    const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7f));
-    const __m512i sign = _mm512_slli_epi32(_mm512_sub_epi32(bits, magnitude), 24);
-    const F value = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(magnitude, 20)), set(0x1p120f));
-    const Mask nan = _mm512_cmpeq_epi32_mask(magnitude, _mm512_set1_epi32(0x7f));
-    return _mm512_or_ps(_mm512_mask_mov_ps(value, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000))),
-                        _mm512_castsi512_ps(sign));
-  }
   static void store_f32(void* p, F x) { _mm512_storeu_ps(p, x); }
   static void store_bf16(void* p, F x) {
     const __m512i bits = _mm512_castps_si512(x);
@@ -49,6 +40,27 @@ struct Avx512 {
   }
 
   static Pairs load_pairs(const void* p) { return _mm512_loadu_si512(p); }
+  // Two bytes a lane, exactly as bf16.
+  static Pairs pairs_e4m3(const void* p) {
+    const __m512i x = _mm512_cvtepu8_epi16(half_of(p));
+    const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi16(0x7f));
+    // What is below the least normal number comes from a table.
+    const __m512i small =
+        _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60));
+    __m512i y = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
+    y = _mm512_mask_permutexvar_epi16(y, _mm512_cmplt_epi16_mask(magnitude, _mm512_set1_epi16(8)), magnitude,
+                                      small);
+    y = _mm512_mask_mov_epi16(y, _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x7f)),
+                              _mm512_set1_epi16(0x7fc0));
+    return _mm512_or_si512(y, _mm512_slli_epi16(_mm512_sub_epi16(x, magnitude), 8));
+  }
+  static Pairs pairs_i8(const void* p) {
+    const __m512i x = _mm512_cvtepi8_epi16(half_of(p));
+    const F low_half = _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(x, 16), 16));
+    const F high_half = _mm512_cvtepi32_ps(_mm512_srai_epi32(x, 16));
+    return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(low_half), 16),
+                           _mm512_castps_si512(high_half));
+  }
   static F low(Pairs x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }
   static F high(Pairs x) {
     return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(static_cast<int>(0xffff0000))));

@@ -32,10 +32,6 @@ struct Neon {
     const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(static_cast<const std::uint16_t*>(p)));
     return {{vcvt_f32_f16(vget_low_f16(halves)), vcvt_f32_f16(vget_high_f16(halves))}};
   }
-  static F load_e4m3(const void* p) {
-    const uint16x8_t wide = vmovl_u8(vld1_u8(static_cast<const std::uint8_t*>(p)));
-    return {{from_e4m3(vmovl_u16(vget_low_u16(wide))), from_e4m3(vmovl_u16(vget_high_u16(wide)))}};
-  }
   static void store_f32(void* p, F x) {
     auto* to = static_cast<float*>(p);
     vst1q_f32(to, x.val[0]);
@@ -52,6 +48,24 @@ struct Neon {
   static Pairs load_pairs(const void* p) {
     const auto* from = static_cast<const std::uint32_t*>(p);
     return {{vld1q_u32(from), vld1q_u32(from + 4)}};
+  }
+  // Two bytes a lane, exactly as bf16.
+  static Pairs pairs_e4m3(const void* p) {
+    const uint8x16_t bytes = vld1q_u8(static_cast<const std::uint8_t*>(p));
+    const auto pairs = [](uint16x8_t x) {
+      const uint32x4_t both = vreinterpretq_u32_u16(x);
+      return joined(from_e4m3(vandq_u32(both, vdupq_n_u32(0xff))), from_e4m3(vshrq_n_u32(both, 16)));
+    };
+    return {{pairs(vmovl_u8(vget_low_u8(bytes))), pairs(vmovl_u8(vget_high_u8(bytes)))}};
+  }
+  static Pairs pairs_i8(const void* p) {
+    const int8x16_t bytes = vld1q_s8(static_cast<const std::int8_t*>(p));
+    const auto pairs = [](int16x8_t x) {
+      const int32x4_t both = vreinterpretq_s32_s16(x);
+      return joined(vcvtq_f32_s32(vshrq_n_s32(vshlq_n_s32(both, 16), 16)),
+                    vcvtq_f32_s32(vshrq_n_s32(both, 16)));
+    };
+    return {{pairs(vmovl_s8(vget_low_s8(bytes))), pairs(vmovl_s8(vget_high_s8(bytes)))}};
   }
   static F low(Pairs x) { return as_floats({{vshlq_n_u32(x.val[0], 16), vshlq_n_u32(x.val[1], 16)}}); }
   static F high(Pairs x) {
@@ -139,6 +153,11 @@ struct Neon {
   static float maximum(F x) { return vmaxvq_f32(vmaxq_f32(x.val[0], x.val[1])); }
 
  private:
+  // The upper halves of both.
+  static uint32x4_t joined(float32x4_t low_half, float32x4_t high_half) {
+    return vbslq_u32(vdupq_n_u32(0xffff0000), vreinterpretq_u32_f32(high_half),
+                     vshrq_n_u32(vreinterpretq_u32_f32(low_half), 16));
+  }
   static float32x4_t from_e4m3(uint32x4_t bits) {
     const uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7f));
     const uint32x4_t sign = vshlq_n_u32(vsubq_u32(bits, magnitude), 24);

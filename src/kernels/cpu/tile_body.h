@@ -33,6 +33,16 @@ struct OperandBf16 {
   static F<S> unit(Raw raw, int u) { return u == 0 ? S::low(raw) : S::high(raw); }
 };
 
+template <class S>
+struct OperandE4m3 : OperandBf16<S> {
+  static typename S::Pairs load(const void* p) { return S::pairs_e4m3(p); }
+};
+
+template <class S>
+struct OperandI8 : OperandBf16<S> {
+  static typename S::Pairs load(const void* p) { return S::pairs_i8(p); }
+};
+
 // x in f32: accumulators += unit * x, unit by unit.
 template <class S, class W, int kRows>
 struct WideStep {
@@ -58,13 +68,13 @@ struct WideStep {
 };
 
 // x in pairs of bf16.
-template <class S, int kRows>
+template <class S, class W, int kRows>
 struct DotStep {
   static constexpr int kUnits = 1;
   static void run(const std::byte* w, std::int64_t vector_stride, const std::byte* const* x,
                   std::int64_t row_stride, std::int64_t, F<S> (&c)[kRows][2]) {
-    const typename S::Pairs w0 = S::load_pairs(w);
-    const typename S::Pairs w1 = S::load_pairs(w + vector_stride);
+    const typename S::Pairs w0 = W::load(w);
+    const typename S::Pairs w1 = W::load(w + vector_stride);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const typename S::Pairs b = S::broadcast_pair(x[r / 3] + (r % 3) * row_stride);
@@ -126,9 +136,21 @@ constexpr TileTable<S::kTileRows> wide_tiles(std::index_sequence<r...>) {
   return {{tile<S, static_cast<int>(r) + 1, WideStep<S, W, static_cast<int>(r) + 1>>...}};
 }
 
-template <class S, std::size_t... r>
+template <class S, class W, std::size_t... r>
 constexpr TileTable<S::kTileRows> dot_tiles(std::index_sequence<r...>) {
-  return {{tile<S, static_cast<int>(r) + 1, DotStep<S, static_cast<int>(r) + 1>>...}};
+  return {{tile<S, static_cast<int>(r) + 1, DotStep<S, W, static_cast<int>(r) + 1>>...}};
+}
+
+template <class S, class W>
+constexpr auto kWideTiles = wide_tiles<S, W>(std::make_index_sequence<S::kTileRows>{});
+template <class S, class W>
+constexpr auto kDotTiles = dot_tiles<S, W>(std::make_index_sequence<S::kTileRows>{});
+
+// nullptr without the instructions.
+template <class S, class W>
+constexpr const TileFunction* dot_functions() {
+  if constexpr (S::kDot) return kDotTiles<S, W>.functions;
+  return nullptr;
 }
 
 }  // namespace

@@ -1,0 +1,93 @@
+// Attention over pages: single tokens of short and long contexts, prompts, and a common prefix.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "app/op_cases.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kBlockSize = 16;
+constexpr double kColdBytes = 128e6;  // of all layers: more than a cache holds
+
+struct Contexts {
+  std::string_view name;
+  int sequences, queries, length;
+  int shared = 0;  // tokens that all sequences begin with, in the same blocks
+};
+constexpr Contexts kContexts[] = {
+    {"decode", 1, 1, 32},     {"decode", 16, 1, 32},     {"decode", 1, 1, 4096},
+    {"decode", 16, 1, 4096},  {"decode", 16, 1, 2112},   {"decode shared", 16, 1, 2112, 2000},
+    {"prefill", 1, 512, 512}, {"prefill", 1, 512, 4096}, {"prefill", 1, 4096, 4096}};
+
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+Result<> attention_case(Backend& backend, const OpShapes& s, const Contexts& x, DType cache,
+                        const OpVisitor& visitor) {
+  const Ops& ops = backend.ops;
+  const KvSpec spec{.kv_heads = static_cast<int>(s.kv_heads),
+                    .head_dim = static_cast<int>(s.head_dim),
+                    .block_size = kBlockSize,
+                    .dtype = cache};
+  const int blocks_each = x.length / kBlockSize;
+  const int shared_blocks = x.shared / kBlockSize;
+  const int blocks = blocks_each * x.sequences;
+  const std::int64_t block_bytes = ops.kv_block_bytes(spec);
+  const std::int64_t n = std::int64_t{x.sequences} * x.queries;
+  // Each query of a head meets the tokens up to its own twice (keys and values), two operations a number.
+  const double met = static_cast<double>(n) * (x.length - (x.queries - 1) / 2.0);
+  OpCase c{.operation = fmt::format("attention {} {}", s.name, x.name),
+           .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
+           .format = std::string(name(cache)),
+           .calls = 1,
+           .bytes = static_cast<double>((blocks - shared_blocks * (x.sequences - 1)) * block_bytes),
+           .operations = met * static_cast<double>(s.q_heads * s.head_dim) * 4,
+           .arithmetic = Arithmetic::bf16};
+  if (!visitor.wanted(c)) return {};
+  c.calls = x.queries > 1 ? 1 : static_cast<int>(std::clamp(kColdBytes / c.bytes, 1.0, 256.0));
+
+  std::vector<Buffer> layers;
+  for (int i = 0; i < c.calls; ++i) {
+    TRY(Buffer layer, backend.device->allocate(size(blocks * block_bytes)));
+    std::memset(layer.data(), 0, layer.bytes());
+    layers.push_back(std::move(layer));
+  }
+  const auto plan = ops.make_attention_plan(*backend.device, {.max_tokens = static_cast<int>(n),
+                                                              .max_sequences = x.sequences,
+                                                              .max_length = x.length,
+                                                              .q_heads = static_cast<int>(s.q_heads),
+                                                              .kv = spec});
+  std::vector<std::int32_t> starts, lengths(size(x.sequences), x.length), table(size(blocks));
+  for (int i = 0; i <= x.sequences; ++i) starts.push_back(i * x.queries);
+  std::iota(table.rbegin(), table.rend(), 0);  // not in the order of memory, as after some use
+  for (int i = blocks_each; i < blocks; ++i)
+    if (i % blocks_each < shared_blocks) table[size(i)] = table[size(i % blocks_each)];
+  const std::int64_t width = s.q_heads * s.head_dim;
+  TRY(const Buffer q, backend.device->allocate(size(n * width) * 2));
+  TRY(const Buffer out, backend.device->allocate(size(n * width) * 2));
+  c.run = [&] {
+    ops.plan_attention(*backend.stream, {starts, lengths, table, blocks_each}, *plan);
+    for (const Buffer& layer : layers)
+      ops.attention(*backend.stream,
+                    {.q = q.view(DType::bf16, {n, s.q_heads, s.head_dim}),
+                     .cache = {static_cast<std::byte*>(layer.data()), blocks, block_bytes, spec},
+                     .plan = *plan,
+                     .scale = 0.125f,
+                     .out = out.view(DType::bf16, {n, width})});
+  };
+  visitor.measure(c);
+  return {};
+}
+
+}  // namespace
+
+Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
+  for (const Contexts& contexts : kContexts)
+    for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8})
+      TRY_VOID(attention_case(backend, shapes, contexts, cache, visitor));
+  return {};
+}
+
+}  // namespace octavo

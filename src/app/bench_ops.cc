@@ -1,0 +1,160 @@
+// octavo bench ops: every operator against this machine's limits, which are measured between its own runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/machine_limits.h"
+#include "app/op_cases.h"
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+struct OpsCommand {
+  int threads = 0;
+  std::string isa;
+  std::string filter;
+  int repeats = 9;
+  bool json = false;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// What one case came to: medians over the repeats. Shares are of the limit measured just before the run.
+struct Finding {
+  double seconds;  // of a call
+  double least_seconds;
+  double of_bandwidth;
+  double of_peak;
+
+  // Of the limit that bounds the operator: the time that memory or arithmetic alone would take.
+  double of_limit() const { return std::max(of_bandwidth, of_peak); }
+};
+
+Finding measure(MachineLimits& limits, const OpCase& c, int repeats) {
+  c.run();
+  std::vector<double> seconds, of_bandwidth, of_peak;
+  for (int i = 0; i < repeats; ++i) {
+    const double bandwidth = limits.bandwidth();
+    const double peak = limits.peak(c.arithmetic);
+    const double time = limits.seconds_of(c.run) / c.calls;
+    seconds.push_back(time);
+    of_bandwidth.push_back(c.bytes / time / bandwidth);
+    of_peak.push_back(c.operations / time / peak);
+  }
+  return {median(seconds), std::ranges::min(seconds), median(of_bandwidth), median(of_peak)};
+}
+
+constexpr std::string_view kRow = "{:<40} {:<22} {:<8} {:>12} {:>9} {:>10} {:>8}\n";
+
+void print(const OpCase& c, const Finding& f) {
+  const auto rate = [&](double amount) { return fmt::format("{:.1f}", amount / f.seconds / 1e9); };
+  fmt::print(kRow, c.operation, c.shape, c.format, fmt::format("{:.1f}", f.seconds * 1e6),
+             c.bytes > 0 ? rate(c.bytes) : "", rate(c.operations), fmt::format("{:.2f}", f.of_limit()));
+  std::fflush(stdout);
+}
+
+boost::json::object json_of(const OpCase& c, const Finding& f) {
+  return {{"operation", c.operation},
+          {"shape", c.shape},
+          {"format", c.format},
+          {"seconds", f.seconds},
+          {"least_seconds", f.least_seconds},
+          {"bytes", c.bytes},
+          {"operations", c.operations},
+          {"share_of_bandwidth", f.of_bandwidth},
+          {"share_of_peak", f.of_peak},
+          {"share_of_limit", f.of_limit()}};
+}
+
+// The instruction set asked for, or the best that there is.
+Result<CpuIsa> chosen_isa(const std::string& wanted) {
+  std::optional<CpuIsa> best;
+  for (const CpuIsa isa : kCpuIsas) {
+    if (!wanted.empty() && wanted != name(isa)) continue;
+    if (make_cpu_backend({.threads = 1, .isa = isa})) best = isa;
+  }
+  if (best) return *best;
+  return invalid("isa", "{} is not there: this processor or this build lacks it", wanted);
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+Result<> bench_ops(const OpsCommand& command) {
+  TRY(const CpuIsa isa, chosen_isa(command.isa));
+  TRY(Backend backend, make_cpu_backend({.threads = command.threads, .isa = isa}));
+  const int threads = command.threads == 0 ? usable_processors() : command.threads;
+  TRY(MachineLimits limits, MachineLimits::make(threads, isa));
+  const double bandwidth = limits.bandwidth();
+  const double f32 = limits.peak(Arithmetic::f32), bf16 = limits.peak(Arithmetic::bf16),
+               int8 = limits.peak(Arithmetic::int8);
+  boost::json::array cases;
+  if (!command.json) {
+    fmt::print("{}: reads {:.1f} GB/s; peaks: f32 {:.0f}, bf16 {:.0f} GFLOP/s, int8 {:.0f} GOP/s\n",
+               backend.device->name(), bandwidth / 1e9, f32 / 1e9, bf16 / 1e9, int8 / 1e9);
+    fmt::print(kRow, "operation", "shape", "format", "microseconds", "GB/s", "GFLOP/s", "of limit");
+  }
+  int measured = 0;
+  const OpVisitor visitor{.wanted =
+                              [&](const OpCase& c) {
+                                return contains(fmt::format("{} {} {}", c.operation, c.shape, c.format),
+                                                command.filter);
+                              },
+                          .measure =
+                              [&](const OpCase& c) {
+                                const Finding found = measure(limits, c, command.repeats);
+                                ++measured;
+                                if (command.json) {
+                                  cases.push_back(json_of(c, found));
+                                } else {
+                                  print(c, found);
+                                }
+                              }};
+  for (const OpShapes& shapes : kOpShapes)
+    for (const auto part : {product_cases, attention_cases, row_cases, sample_cases})
+      TRY_VOID(part(backend, shapes, visitor));
+  if (measured == 0) return invalid("filter", "no operator's line contains '{}'", command.filter);
+  if (command.json)
+    fmt::print("{}\n", boost::json::serialize(boost::json::object{{"device", backend.device->name()},
+                                                                  {"read_bytes_per_second", bandwidth},
+                                                                  {"f32_flops", f32},
+                                                                  {"bf16_flops", bf16},
+                                                                  {"int8_ops", int8},
+                                                                  {"cases", std::move(cases)}}));
+  return {};
+}
+
+}  // namespace
+
+void add_bench_ops(CLI::App& bench, Outcome& outcome) {
+  auto options = std::make_shared<OpsCommand>();
+  CLI::App* ops = bench.add_subcommand(
+      "ops", "Time of every operator, and its share of this machine's read bandwidth or peak arithmetic");
+  ops->add_option(
+         "--cpu-threads", options->threads,
+         "Compute threads; as many as this process may use when 0. One is timed by the processor time "
+         "that it gets, which other programs disturb less")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  ops->add_option("--isa", options->isa,
+                  "Instruction set, such as avx2; the best that there is when left out");
+  ops->add_option("--filter", options->filter, "Only lines that contain this, such as 'int4' or 'decode'");
+  ops->add_option("--repeats", options->repeats, "Runs of each operator; their median counts")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  ops->add_flag("--json", options->json, "JSON instead of a table");
+  ops->callback([options, &outcome] {
+    if (const auto done = bench_ops(*options); !done) outcome.report(done.error());
+  });
+}
+
+}  // namespace octavo

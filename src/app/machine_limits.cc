@@ -1,0 +1,134 @@
+#include "app/machine_limits.h"
+
+#include <cstring>
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace octavo {
+namespace {
+
+constexpr std::size_t kMemoryBytes = std::size_t{256} << 20;  // no cache holds it
+constexpr std::int64_t kRounds = 400'000;
+
+double seconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Independent chains of one instruction, long enough that its latency does not show.
+#define OCTAVO_CHAINS(count, step)                             \
+  for (std::int64_t i = 0; i < kRounds; ++i) {                 \
+    _Pragma("GCC unroll 24") for (int j = 0; j < count; ++j) { \
+      c[j] = step;                                             \
+      asm volatile("" : "+" OCTAVO_REGISTER(c[j]));            \
+    }                                                          \
+  }
+
+// Each returns the operations done.
+#if defined(__x86_64__)
+#define OCTAVO_REGISTER "v"
+
+__attribute__((target("avx2"))) void read_all(const std::byte* data, std::int64_t bytes) {
+  __m256i sums[8] = {};
+  for (std::int64_t i = 0; i + 256 <= bytes; i += 256)
+    for (int j = 0; j < 8; ++j)
+      sums[j] =
+          _mm256_xor_si256(sums[j], _mm256_load_si256(reinterpret_cast<const __m256i*>(data + i + 32 * j)));
+  for (int j = 1; j < 8; ++j) sums[0] = _mm256_xor_si256(sums[0], sums[j]);
+  asm volatile("" : : "v"(sums[0]));
+}
+__attribute__((target("avx512f,avx512bf16"))) double pairs_512() {
+  __m512 c[24] = {};
+  const __m512bh a = (__m512bh)_mm512_set1_epi32(0x3f803f80);
+  OCTAVO_CHAINS(24, _mm512_dpbf16_ps(c[j], a, a))
+  return double{kRounds} * 24 * 64;
+}
+__attribute__((target("avx512f"))) double floats_512() {
+  __m512 c[24] = {};
+  const __m512 a = _mm512_set1_ps(1);
+  OCTAVO_CHAINS(24, _mm512_fmadd_ps(a, a, c[j]))
+  return double{kRounds} * 24 * 32;
+}
+__attribute__((target("avx2,fma"))) double floats_256() {
+  __m256 c[12] = {};
+  const __m256 a = _mm256_set1_ps(1);
+  OCTAVO_CHAINS(12, _mm256_fmadd_ps(a, a, c[j]))
+  return double{kRounds} * 12 * 16;
+}
+__attribute__((target("avx512f,avx512vnni"))) double quads_512() {
+  __m512i c[24] = {};
+  const __m512i a = _mm512_set1_epi8(1);
+  OCTAVO_CHAINS(24, _mm512_dpbusd_epi32(c[j], a, a))
+  return double{kRounds} * 24 * 128;
+}
+double calculate(CpuIsa isa, Arithmetic arithmetic) {
+  const bool dot = isa == CpuIsa::avx512_bf16;
+  if (arithmetic == Arithmetic::int8 && (dot || isa == CpuIsa::avx512_vnni)) return quads_512();
+  if (arithmetic == Arithmetic::bf16 && dot) return pairs_512();
+  return isa == CpuIsa::avx2 ? floats_256() : floats_512();
+}
+#elif defined(__aarch64__)
+#define OCTAVO_REGISTER "w"
+
+void read_all(const std::byte* data, std::int64_t bytes) {
+  uint8x16_t sums[8] = {};
+  for (std::int64_t i = 0; i + 128 <= bytes; i += 128)
+    for (int j = 0; j < 8; ++j)
+      sums[j] = veorq_u8(sums[j], vld1q_u8(reinterpret_cast<const std::uint8_t*>(data) + i + 16 * j));
+  for (int j = 1; j < 8; ++j) sums[0] = veorq_u8(sums[0], sums[j]);
+  asm volatile("" : : "w"(sums[0]));
+}
+double floats_128() {
+  float32x4_t c[24] = {};
+  const float32x4_t a = vdupq_n_f32(1);
+  OCTAVO_CHAINS(24, vfmaq_f32(c[j], a, a))
+  return double{kRounds} * 24 * 8;
+}
+__attribute__((target("arch=armv8.2-a+bf16"))) double pairs_128() {
+  float32x4_t c[24] = {};
+  const bfloat16x8_t a = vreinterpretq_bf16_u16(vdupq_n_u16(0x3f80));
+  OCTAVO_CHAINS(24, vbfdotq_f32(c[j], a, a))
+  return double{kRounds} * 24 * 16;
+}
+double calculate(CpuIsa isa, Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::bf16 && isa == CpuIsa::neon_bf16 ? pairs_128() : floats_128();
+}
+#endif
+
+}  // namespace
+
+Result<MachineLimits> MachineLimits::make(int threads, CpuIsa isa) {
+  TRY(Buffer memory, allocate_host(kMemoryBytes));
+  std::memset(memory.data(), 1, kMemoryBytes);
+  return MachineLimits(threads, isa, std::move(memory));
+}
+
+double MachineLimits::seconds_of(const std::function<void()>& work) const {
+  const clockid_t clock = pool_->size() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  const double begin = seconds(clock);
+  work();
+  return seconds(clock) - begin;
+}
+
+double MachineLimits::bandwidth() {
+  const auto share = static_cast<std::int64_t>(kMemoryBytes) / pool_->size() / 4096 * 4096;
+  const auto* memory = static_cast<const std::byte*>(memory_.data());
+  const double time =
+      seconds_of([&] { pool_->run([&](int rank) { read_all(memory + rank * share, share); }); });
+  return static_cast<double>(share * pool_->size()) / time;
+}
+
+double MachineLimits::peak(Arithmetic arithmetic) {
+  std::atomic<double> operations{0};
+  const double time =
+      seconds_of([&] { pool_->run([&](int) { operations += calculate(isa_, arithmetic); }); });
+  return operations / time;
+}
+
+}  // namespace octavo

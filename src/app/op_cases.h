@@ -1,0 +1,43 @@
+// The operators that `octavo bench ops` measures, at the shapes of real models.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "app/machine_limits.h"
+#include "kernels/ops.h"
+
+namespace octavo {
+
+// The shapes of a decoder's operators.
+struct OpShapes {
+  std::string_view name;
+  std::int64_t dim, q_heads, kv_heads, head_dim, hidden, vocab;
+};
+inline constexpr OpShapes kOpShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
+                                         {"Qwen3-0.6B", 1024, 16, 8, 128, 3072, 151936}};
+
+struct OpCase {
+  std::string operation;
+  std::string shape;
+  std::string format;
+  int calls;          // of the operator in one run
+  double bytes;       // of a call, that must come from memory: weights, KV; else 0
+  double operations;  // of a call, an addition and a multiplication being two
+  Arithmetic arithmetic = Arithmetic::f32;
+  std::function<void()> run = {};
+};
+
+// Where cases go. `wanted` is asked, without `run`, before anything is made for a case.
+struct OpVisitor {
+  std::function<bool(const OpCase&)> wanted;
+  std::function<void(const OpCase&)> measure;
+};
+
+Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+
+}  // namespace octavo

@@ -1,0 +1,142 @@
+// Products of every format, for single tokens, small batches and prompts.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "app/op_cases.h"
+#include "base/random.h"
+
+namespace octavo {
+namespace {
+
+// All copies of a matrix together are more than a cache holds, as the layers of a model are.
+constexpr double kColdBytes = 256e6;
+constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512};
+constexpr std::int64_t kDistinctRows = 64;  // the others repeat them
+
+struct ProductFormat {
+  std::string_view name;
+  Encoding encoding = Encoding::plain;
+  DType dtype = DType::bf16;  // of floating-point numbers
+  std::int64_t group = 0;     // columns that share a scale; 0: a row
+};
+constexpr ProductFormat kFormats[] = {{"bf16"},
+                                      {"f16", Encoding::plain, DType::f16},
+                                      {"f32", Encoding::plain, DType::f32},
+                                      {"int8", Encoding::int8},
+                                      {"int4 128", Encoding::int4, DType::u8, 128},
+                                      {"int4 32", Encoding::int4, DType::u8, 32},
+                                      {"fp8 128", Encoding::fp8, DType::f8_e4m3, 128},
+                                      {"Q8_0", Encoding::q8_0},
+                                      {"Q4_0", Encoding::q4_0},
+                                      {"Q4_K", Encoding::q4_k},
+                                      {"Q6_K", Encoding::q6_k}};
+
+Arithmetic arithmetic_of(const ProductFormat& format) {
+  if (format.encoding != Encoding::plain && format.encoding != Encoding::fp8) return Arithmetic::int8;
+  return format.dtype == DType::f32 || format.dtype == DType::f16 ? Arithmetic::f32 : Arithmetic::bf16;
+}
+
+// Rows of a matrix with random contents. All its bytes are 0x30 .. 0x37: so is every number and scale in it
+// an ordinary one, in any format.
+class RandomRows {
+ public:
+  RandomRows(const ProductFormat& format, std::int64_t cols) {
+    const BlockShape block = block_shape(format.encoding);
+    const std::int64_t row_bytes = format.encoding == Encoding::plain
+                                       ? cols * static_cast<std::int64_t>(size_of(format.dtype))
+                                       : cols / block.elements * block.bytes;
+    bytes_.resize(static_cast<std::size_t>(kDistinctRows * row_bytes));
+    for (std::size_t i = 0; i < bytes_.size(); ++i)
+      bytes_[i] = static_cast<std::uint8_t>(0x30 | (random_bits(1, i) & 7));
+    part_.encoding = format.encoding;
+    if (format.encoding == Encoding::plain) {
+      part_.values = View::of(bytes_.data(), format.dtype, {kDistinctRows, cols});
+      return;
+    }
+    part_.values = View::of(bytes_.data(), DType::u8, {kDistinctRows, row_bytes});
+    if (block.elements > 1) return;
+    if (format.encoding == Encoding::int4)
+      for (std::uint8_t& code : bytes_) code &= 15;
+    const std::int64_t groups = format.group > 0 ? cols / format.group : 1;
+    scales_.assign(static_cast<std::size_t>(kDistinctRows * groups), 0.01f);
+    part_.scales = View::of(scales_.data(), DType::f32, {kDistinctRows, groups});
+    if (format.encoding != Encoding::int4) return;
+    zeros_.assign(scales_.size(), 7);
+    part_.zeros = View::of(zeros_.data(), DType::u8, {kDistinctRows, groups});
+  }
+
+  // Over and over, `rows` of them.
+  std::vector<MatrixPart> repeated(std::int64_t rows) const {
+    std::vector<MatrixPart> parts(static_cast<std::size_t>(rows / kDistinctRows), part_);
+    if (const std::int64_t rest = rows % kDistinctRows; rest > 0) {
+      MatrixPart& last = parts.emplace_back(part_);
+      for (View* view : {&last.values, &last.scales, &last.zeros})
+        if (*view) *view = view->rows(0, rest);
+    }
+    return parts;
+  }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::vector<float> scales_;
+  std::vector<std::uint8_t> zeros_;
+  MatrixPart part_;
+};
+
+struct Matrix {
+  std::string_view name;
+  std::int64_t rows, cols;
+};
+
+Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& matrix,
+                      const ProductFormat& format, const OpVisitor& visitor) {
+  std::vector<WeightPtr> copies;
+  for (const std::int64_t m : kBatches) {
+    if (m > 64 && matrix.rows == shapes.vocab) continue;  // logits are for last tokens only
+    OpCase c{.operation = fmt::format("matmul {} {}", shapes.name, matrix.name),
+             .shape = fmt::format("{} x {} x {}", m, matrix.cols, matrix.rows),
+             .format = std::string(format.name),
+             .calls = 1,
+             .bytes = 0,
+             .operations = 2.0 * static_cast<double>(m * matrix.rows * matrix.cols),
+             .arithmetic = arithmetic_of(format)};
+    if (!visitor.wanted(c)) continue;
+    if (copies.empty()) {
+      const RandomRows rows(format, matrix.cols);
+      const std::vector<MatrixPart> parts = rows.repeated(matrix.rows);
+      do {
+        TRY(copies.emplace_back(), backend.ops.prepare(*backend.device, {parts, DType::bf16}));
+      } while (static_cast<double>(copies.size() * copies[0]->bytes()) < kColdBytes);
+    }
+    const DType act = copies[0]->activation();
+    TRY(const Buffer x, backend.device->allocate(static_cast<std::size_t>(m * matrix.cols) * size_of(act)));
+    TRY(const Buffer y, backend.device->allocate(static_cast<std::size_t>(m * matrix.rows) * sizeof(float)));
+    std::memset(x.data(), 0x3d, x.bytes());  // numbers of about 0.05
+    c.calls = static_cast<int>(m > 64 ? 1 : copies.size());
+    c.bytes = static_cast<double>(copies[0]->bytes());
+    c.run = [&] {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(c.calls); ++i)
+        backend.ops.matmul(
+            *backend.stream,
+            {.x = x.view(act, {m, matrix.cols}), .w = *copies[i], .y = y.view(DType::f32, {m, matrix.rows})});
+    };
+    visitor.measure(c);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<> product_cases(Backend& backend, const OpShapes& s, const OpVisitor& visitor) {
+  const Matrix matrices[] = {{"qkv", (s.q_heads + 2 * s.kv_heads) * s.head_dim, s.dim},
+                             {"out", s.dim, s.q_heads * s.head_dim},
+                             {"gate_up", 2 * s.hidden, s.dim},
+                             {"down", s.dim, s.hidden},
+                             {"lm_head", s.vocab, s.dim}};
+  for (const Matrix& matrix : matrices)
+    for (const ProductFormat& format : kFormats) TRY_VOID(matrix_cases(backend, s, matrix, format, visitor));
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,150 @@
+// Operators on rows: norms, activations, the way into the KV cache; and sampling.
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "app/op_cases.h"
+#include "base/random.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kCalls = 64;  // of a case: one alone is too short to be timed
+constexpr std::int64_t kTokens[] = {1, 16, 64, 512};
+
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+OpCase row_case(const OpShapes& shapes, std::string_view operation, std::int64_t n, std::string_view format,
+                double operations) {
+  return {.operation = fmt::format("{} {}", operation, shapes.name),
+          .shape = fmt::format("{} rows", n),
+          .format = std::string(format),
+          .calls = kCalls,
+          .bytes = 0,
+          .operations = operations};
+}
+
+void measure(const OpVisitor& visitor, OpCase&& c, const std::function<void()>& call) {
+  if (!visitor.wanted(c)) return;
+  c.run = [&] {
+    for (int i = 0; i < c.calls; ++i) call();
+  };
+  visitor.measure(c);
+}
+
+Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const OpVisitor& visitor) {
+  const Ops& ops = backend.ops;
+  Stream& stream = *backend.stream;
+  const std::int64_t qkv = (s.q_heads + 2 * s.kv_heads) * s.head_dim;
+  TRY(const Buffer residual, backend.device->allocate(size(n * s.dim) * sizeof(float)));
+  TRY(const Buffer wide, backend.device->allocate(size(n * std::max(qkv, 2 * s.hidden)) * 2));
+  TRY(const Buffer narrow,
+      backend.device->allocate(size(n * std::max(s.q_heads * s.head_dim, s.hidden)) * 2));
+  TRY(const Buffer weight, backend.device->allocate(size(s.dim) * sizeof(float)));
+  measure(visitor, row_case(s, "add_norm", n, "bf16", static_cast<double>(n * s.dim) * 6), [&] {
+    ops.add_norm(stream, {.residual = residual.view(DType::f32, {n, s.dim}),
+                          .delta = narrow.view(DType::bf16, {n, s.dim}),
+                          .norm = {NormKind::rms, 1e-5f, weight.view(DType::f32, {s.dim}), {}},
+                          .out = wide.view(DType::bf16, {n, s.dim})});
+  });
+  measure(visitor, row_case(s, "activate silu", n, "bf16", static_cast<double>(n * s.hidden) * 10), [&] {
+    ops.activate(stream, {.x = wide.view(DType::bf16, {n, 2 * s.hidden}),
+                          .y = narrow.view(DType::bf16, {n, s.hidden})});
+  });
+  TRY(const Buffer angles, backend.device->allocate(size(n * s.head_dim / 2) * sizeof(float)));
+  std::vector<std::int32_t> positions(size(n));
+  std::vector<std::int64_t> slots(size(n));
+  std::iota(positions.begin(), positions.end(), 0);
+  std::iota(slots.begin(), slots.end(), 0);
+  const View angle = angles.view(DType::f32, {n, s.head_dim / 2});
+  for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8}) {
+    const KvSpec spec{.kv_heads = static_cast<int>(s.kv_heads),
+                      .head_dim = static_cast<int>(s.head_dim),
+                      .block_size = 16,
+                      .dtype = cache};
+    const std::int64_t blocks = (n + 15) / 16, block_bytes = ops.kv_block_bytes(spec);
+    TRY(const Buffer pool, backend.device->allocate(size(blocks * block_bytes)));
+    measure(visitor, row_case(s, "rope and store", n, name(cache), static_cast<double>(n * qkv) * 4), [&] {
+      ops.qkv_store(stream, {.qkv = wide.view(DType::bf16, {n, qkv}),
+                             .q_heads = static_cast<int>(s.q_heads),
+                             .rope = {.cos = angle, .sin = angle, .rotary_dim = static_cast<int>(s.head_dim)},
+                             .positions = View::of(std::span(positions)),
+                             .slots = View::of(std::span(slots)),
+                             .cache = {static_cast<std::byte*>(pool.data()), blocks, block_bytes, spec},
+                             .q_out = narrow.view(DType::bf16, {n, s.q_heads, s.head_dim})});
+    });
+  }
+  return {};
+}
+
+struct Sampling {
+  std::string_view name;
+  float temperature;
+  std::int32_t top_k;
+  float top_p;
+  std::int32_t top_counts;
+};
+constexpr Sampling kSamplings[] = {{"greedy", 0, 0, 1, -1},
+                                   {"greedy, logprobs", 0, 0, 1, 0},
+                                   {"drawn", 1, 0, 1, -1},
+                                   {"top_k 50, top_p 0.9", 1, 50, 0.9f, -1},
+                                   {"top_p 0.9", 1, 0, 0.9f, -1}};
+
+}  // namespace
+
+Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
+  for (const std::int64_t n : kTokens) TRY_VOID(token_cases(backend, shapes, n, visitor));
+  return {};
+}
+
+Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
+  for (const std::int64_t n : {1, 16, 64})
+    for (const Sampling& how : kSamplings) {
+      const std::int64_t count = n * shapes.vocab;
+      OpCase c = row_case(shapes, fmt::format("sample {}", how.name), n, "f32", static_cast<double>(count));
+      if (!visitor.wanted(c)) continue;
+      c.calls = 4;
+      TRY(const Buffer logits, backend.device->allocate(size(count) * sizeof(float)));
+      // Roughly normal, as logits are: the sum of four uniform numbers.
+      for (std::int64_t i = 0; i < count; ++i) {
+        float sum = 0;
+        const std::uint64_t bits = random_bits(7, static_cast<std::uint64_t>(i));
+        for (int part = 0; part < 64; part += 16) sum += static_cast<float>(bits >> part & 0xffff) / 65536;
+        static_cast<float*>(logits.data())[i] = (sum - 2) * 6;
+      }
+      const auto of = [&](auto value) { return std::vector<decltype(value)>(size(n), value); };
+      const auto temperature = of(how.temperature), top_p = of(how.top_p), min_p = of(0.0f);
+      const auto top_k = of(how.top_k), forced = of(std::int32_t{-1}), top_counts = of(how.top_counts);
+      const auto random = of(std::int64_t{0x123456789abcdef});
+      auto id = of(std::int32_t{0}), rank = of(std::int32_t{0});
+      auto logprob = of(0.0f);
+      measure(visitor, std::move(c), [&] {
+        backend.ops.sample(*backend.stream, {.logits = logits.view(DType::f32, {n, shapes.vocab}),
+                                             .temperature = View::of(std::span(temperature)),
+                                             .top_k = View::of(std::span(top_k)),
+                                             .top_p = View::of(std::span(top_p)),
+                                             .min_p = View::of(std::span(min_p)),
+                                             .random = View::of(std::span(random)),
+                                             .forced = View::of(std::span(forced)),
+                                             .history = {},
+                                             .history_counts = {},
+                                             .repetition_penalty = {},
+                                             .frequency_penalty = {},
+                                             .presence_penalty = {},
+                                             .bias = {},
+                                             .bias_values = {},
+                                             .mask_rows = {},
+                                             .mask = {},
+                                             .top_counts = View::of(std::span(top_counts)),
+                                             .reported = {},
+                                             .out_id = View::of(std::span(id)),
+                                             .out_logprob = View::of(std::span(logprob)),
+                                             .out_rank = View::of(std::span(rank)),
+                                             .out_top_ids = {},
+                                             .out_top_logprobs = {}});
+      });
+    }
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,48 @@
+#include "app/timed_backend.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace octavo {
+namespace {
+
+struct Timing {
+  const Ops* ops = nullptr;
+  OpTimes* times = nullptr;
+  std::optional<Ops> timed;
+};
+Timing timing;
+
+template <std::size_t kName, auto kOp, class Args>
+void timed(Stream& stream, const Args& args) {
+  const std::int64_t begin = now_ns();
+  (timing.ops->*kOp)(stream, args);
+  timing.times->nanoseconds[kName] += now_ns() - begin;
+  ++timing.times->calls[kName];
+}
+
+template <std::size_t kName, auto kOp, class Args>
+void replace(Ops& ops, Op<Args> Ops::*) {
+  ops.*kOp = timed<kName, kOp, Args>;
+}
+
+template <auto... kOps, std::size_t... kNames>
+void replace_all(Ops& ops, std::index_sequence<kNames...>) {
+  (replace<kNames, kOps>(ops, kOps), ...);
+}
+
+}  // namespace
+
+Backend timed_backend(Backend backend, OpTimes& times) {
+  timing.ops = &backend.ops;
+  timing.times = &times;
+  timing.timed = backend.ops;
+  replace_all<&Ops::embed, &Ops::add_norm, &Ops::matmul, &Ops::activate, &Ops::qkv_store, &Ops::attention,
+              &Ops::gather_rows, &Ops::scale_logits, &Ops::sample>(
+      *timing.timed, std::make_index_sequence<kOpNames.size()>{});
+  return {backend.name, *timing.timed, std::move(backend.device), std::move(backend.stream)};
+}
+
+}  // namespace octavo

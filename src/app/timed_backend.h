@@ -1,0 +1,25 @@
+// A backend whose operators are timed: what a step spends in each, and so what it spends outside all of them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/ops.h"
+
+namespace octavo {
+
+inline constexpr std::array<std::string_view, 9> kOpNames = {"embed",       "add_norm",     "matmul",
+                                                             "activate",    "qkv_store",    "attention",
+                                                             "gather_rows", "scale_logits", "sample"};
+
+struct OpTimes {
+  std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
+  std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
+};
+
+// One at a time: operators are plain functions, which find `times` in one place.
+Backend timed_backend(Backend backend, OpTimes& times);
+
+}  // namespace octavo
