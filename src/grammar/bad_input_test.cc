@@ -164,5 +164,30 @@ TEST(BadInput, Ambiguity) {
   });
 }
 
+// Beyond the work that a mask may take there is an error, and rolling back leads out of it again.
+TEST(BadInput, TooManyReadings) {
+  on_small_stack([] {
+    const auto grammar =
+        compile(GrammarKind::ebnf,
+                R"(root ::= root root root | root root | "a" | "b" root root "b" | "b" root | "")");
+    ASSERT_TRUE(grammar);
+    Matcher matcher(grammar.value());
+    std::vector<std::int32_t> mask(matcher.vocabulary().mask_words());
+    Result<void> filled;
+    while (filled && matcher.accepted() < 5000) {
+      filled = matcher.fill_mask(mask);
+      if (filled && !matcher.accept('b')) break;
+    }
+    filled = matcher.fill_mask(mask);
+    ASSERT_FALSE(filled) << matcher.accepted();
+    EXPECT_EQ(filled.error().code, ErrorCode::resource_exhausted);
+    EXPECT_NE(filled.error().message.find("too many readings"), std::string::npos) << filled.error().message;
+    matcher.rollback(matcher.accepted() - 3);
+    EXPECT_TRUE(matcher.fill_mask(mask));
+    EXPECT_FALSE(matcher.accept('c'));
+    EXPECT_TRUE(matcher.accept('a'));
+  });
+}
+
 }  // namespace
 }  // namespace octavo::grammar

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "grammar/limits.h"
 #include "grammar/passes/passes.h"
 
 namespace octavo::grammar {
@@ -22,8 +23,17 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
     Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary, std::size_t parser_bytes_max) {
   TRY(const Grammar optimized, within_limits(optimize(std::move(grammar))));
   TRY(Tables tables, make_tables(optimized, *vocabulary));
-  return std::shared_ptr<const CompiledGrammar>(
+  std::shared_ptr<const CompiledGrammar> compiled(
       new CompiledGrammar(std::move(tables), std::move(vocabulary), parser_bytes_max));
+  // The first look at the grammar: what cannot even begin is refused here.
+  ParseStates& states = compiled->table_->states();
+  states.accepting(states.start());
+  if (states.exhausted())
+    return failure(
+        ErrorCode::invalid_argument,
+        "the grammar has too many ways to begin a text: finding them takes more than {} units of work",
+        kWorkMax);
+  return compiled;
 }
 
 }  // namespace octavo::grammar

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "grammar/trie_walk.h"
+
 namespace octavo::grammar {
 
 namespace {
@@ -18,12 +20,15 @@ std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, St
   rule.prefix_free_ = !tables.states[first].accepting;
   for (StateId s = first; s < end; ++s) {
     if (!tables.call_edges(s).empty() || !tables.token_edges(s).empty()) return std::nullopt;
-    for (const Edge& edge : tables.byte_edges(s))
+    ByteSet& bytes = rule.bytes_.emplace_back();
+    for (const Edge& edge : tables.byte_edges(s)) {
+      bytes.add(edge.low, edge.high);
       for (unsigned c = tables.byte_class[edge.low]; c <= tables.byte_class[edge.high]; ++c) {
         std::uint32_t& next = rule.next_[(s - first) * classes + c];
         if (next != kNowhere && next != edge.target - first) return std::nullopt;
         next = edge.target - first;
       }
+    }
     rule.accepting_.push_back(tables.states[s].accepting);
     rule.ends_.push_back(tables.ends(s));
     rule.prefix_free_ = rule.prefix_free_ && rule.accepting_.back() == rule.ends_.back();
@@ -38,24 +43,19 @@ StateMask DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, St
   out.may_end = accepting_[state - first_];
   std::vector<TokenId> accepted;
   std::vector<std::uint32_t> open;
-  std::vector<std::uint32_t> path(vocabulary.token_bytes_max() + 1);
-  path[0] = state - first_;
-  for (std::uint32_t i = 1; i < trie.size();) {
-    const TrieNode& node = trie[i];
-    const std::uint32_t next =
-        next_[path[node.depth - 1u] * static_cast<std::size_t>(classes_) + tables.byte_class[node.byte]];
-    if (next == kNowhere) {
-      i = node.end;
-      continue;
-    }
-    ++out.visited;
-    path[node.depth] = next;
-    for (std::uint32_t t = 0; t < node.token_count; ++t) accepted.push_back(sorted[node.first_token + t]);
-    if (accepting_[next] && node.end > i + 1) open.push_back(i);
-    i = ends_[next] ? node.end : i + 1;
-  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> scratch;
+  out.visited = walk_trie(
+      vocabulary, scratch, 0, state - first_, [&](std::uint32_t at) { return bytes_[at]; },
+      [&](std::uint32_t at, std::uint8_t byte) { return next(tables, at, byte); },
+      [&](std::uint32_t i, std::uint32_t at) {
+        const TrieNode& node = trie[i];
+        for (std::uint32_t t = 0; t < node.token_count; ++t) accepted.push_back(sorted[node.first_token + t]);
+        if (node.end == i + 1) return false;
+        if (accepting_[at]) open.push_back(i);
+        return !ends_[at];
+      });
   out.set_open(trie, open, {});
-  out.accepted = TokenSet(std::move(accepted), vocabulary.mask_words());
+  out.accepted = TokenSet(accepted, vocabulary.mask_words());
   return out;
 }
 
@@ -64,41 +64,40 @@ StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary
   const auto sorted = vocabulary.sorted_tokens();
   struct Place {
     std::uint32_t state, repeats;  // complete ones
+    bool complete;                 // the last one ends here
   };
-  std::vector<Place> path(vocabulary.token_bytes_max() + 1);
-  path[0] = {start - first_, 0};
   StateMask out;
   out.may_end = true;
   std::vector<std::uint32_t> open, open_repeats;
   std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // with the repetitions that were begun
-  for (std::uint32_t i = 1; i < trie.size();) {
-    const TrieNode& node = trie[i];
-    const Place from = path[node.depth - 1u];
-    const std::uint32_t next =
-        next_[from.state * static_cast<std::size_t>(classes_) + tables.byte_class[node.byte]];
-    if (next == kNowhere) {
-      i = node.end;
-      continue;
-    }
-    ++out.visited;
-    const bool complete = ends_[next];
-    path[node.depth] = complete ? Place{start - first_, from.repeats + 1} : Place{next, from.repeats};
-    for (std::uint32_t t = 0; t < node.token_count; ++t)
-      accepted.emplace_back(from.repeats + 1, sorted[node.first_token + t]);
-    if (complete && node.end > i + 1) {
-      open.push_back(i);
-      open_repeats.push_back(from.repeats + 1);
-    }
-    ++i;
-  }
+  std::vector<std::pair<std::uint32_t, Place>> scratch;
+  out.visited = walk_trie(
+      vocabulary, scratch, 0, Place{start - first_, 0, false},
+      [&](const Place& at) { return bytes_[at.state]; },
+      [&](const Place& at, std::uint8_t byte) {
+        const std::uint32_t behind = next(tables, at.state, byte);
+        return ends_[behind] ? Place{start - first_, at.repeats + 1, true} : Place{behind, at.repeats, false};
+      },
+      [&](std::uint32_t i, const Place& at) {
+        const TrieNode& node = trie[i];
+        const std::uint32_t begun = at.complete ? at.repeats : at.repeats + 1;
+        for (std::uint32_t t = 0; t < node.token_count; ++t)
+          accepted.emplace_back(begun, sorted[node.first_token + t]);
+        if (node.end == i + 1) return false;
+        if (at.complete) {
+          open.push_back(i);
+          open_repeats.push_back(at.repeats);
+        }
+        return true;
+      });
   out.set_open(trie, open, open_repeats);
   // Counting sort.
   out.repeats_begin.assign(vocabulary.token_bytes_max() + 2, 0);
   for (const auto& entry : accepted) ++out.repeats_begin[entry.first + 1];
   for (std::size_t r = 1; r < out.repeats_begin.size(); ++r) out.repeats_begin[r] += out.repeats_begin[r - 1];
-  std::vector<std::uint32_t> next = out.repeats_begin;
+  std::vector<std::uint32_t> place = out.repeats_begin;
   out.by_repeats.resize(accepted.size());
-  for (const auto& [repeats, token] : accepted) out.by_repeats[next[repeats]++] = token;
+  for (const auto& [repeats, token] : accepted) out.by_repeats[place[repeats]++] = token;
   out.accepted = TokenSet(out.by_repeats, vocabulary.mask_words());
   return out;
 }
@@ -116,7 +115,7 @@ StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min,
   const auto tokens = std::span(all.by_repeats);
   const auto keep = tokens.first(kept), remove = tokens.subspan(kept);
   if (keep.size() < remove.size()) {
-    out.accepted = TokenSet(std::vector<TokenId>(keep.begin(), keep.end()), mask_words);
+    out.accepted = TokenSet(keep, mask_words);
   } else if (remove.size() > mask_words / 8) {
     out.accepted = all.accepted.without(remove, mask_words);
   } else {

@@ -33,7 +33,13 @@ class DenseRule {
 
   StateId first_ = 0;
   int classes_ = 0;
+  // The state after one byte that may come next.
+  std::uint32_t next(const Tables& tables, std::uint32_t state, std::uint8_t byte) const {
+    return next_[state * static_cast<std::size_t>(classes_) + tables.byte_class[byte]];
+  }
+
   std::vector<std::uint32_t> next_;  // [state - first][byte class]
+  std::vector<ByteSet> bytes_;       // that may come next
   std::vector<bool> accepting_, ends_;
   bool prefix_free_ = false;
 };

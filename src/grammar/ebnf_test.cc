@@ -114,6 +114,20 @@ TEST(Ebnf, SpecialTokensAreAtoms) {
   EXPECT_FALSE(CompiledGrammar::compile(*ebnf_grammar("root ::= <[999]>"), vocabulary));
 }
 
+TEST(Ebnf, ATokenAskedForByNumberMayBeText) {
+  const auto vocabulary = byte_vocabulary({"ab", "abc"});
+  const auto g = compile(R"(root ::= <[256]> "x" | "ab" [yc])", vocabulary);
+  Matcher whole(g), bytes(g);
+  EXPECT_EQ(testing::mask_of(whole, *vocabulary), testing::brute_force_mask(whole, *vocabulary));
+  ASSERT_TRUE(whole.accept(256));
+  EXPECT_EQ(testing::mask_of(whole, *vocabulary), testing::brute_force_mask(whole, *vocabulary));
+  EXPECT_TRUE(Matcher(whole).accept('x'));
+  EXPECT_TRUE(whole.accept('y'));
+  ASSERT_TRUE(testing::feed(bytes, "ab"));
+  EXPECT_FALSE(bytes.accept('x'));
+  EXPECT_TRUE(bytes.accept('c'));
+}
+
 TEST(Ebnf, RefusesWithPosition) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"", "no rule 'root'"},          {"root ::= other", "'other' is not defined at line 1, column 10"},

@@ -10,8 +10,6 @@ namespace octavo::grammar {
 
 namespace {
 
-using Kind = Goal::Kind;
-
 unsigned type_of(std::string_view name) {
   if (name == "null") return kNull;
   if (name == "boolean") return kBoolean;
@@ -23,7 +21,6 @@ unsigned type_of(std::string_view name) {
   return 0;
 }
 
-// Keywords whose work is done by another one of the same schema, or that only inform.
 constexpr std::string_view kPassive[] = {
     "$schema",         "$id",           "$comment",      "$anchor",     "$defs",
     "definitions",     "$vocabulary",   "title",         "description", "default",
@@ -31,15 +28,18 @@ constexpr std::string_view kPassive[] = {
     "contentEncoding", "contentSchema", "then",          "else",        "additionalItems",
     "minContains",     "maxContains",   "$dynamicAnchor"};
 
-bool is_passive(std::string_view keyword) {
-  return keyword.starts_with("x-") || std::ranges::find(kPassive, keyword) != std::end(kPassive);
-}
-
 bool is_dependency(std::string_view keyword) {
   return keyword == "dependentRequired" || keyword == "dependentSchemas" || keyword == "dependencies";
 }
 
-void tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive, bool lower) {
+}  // namespace
+
+bool FactsBuilder::is_passive(std::string_view keyword) {
+  return keyword.starts_with("x-") || std::ranges::find(kPassive, keyword) != std::end(kPassive);
+}
+
+void FactsBuilder::tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive,
+                           bool lower) {
   if (bound) {
     const auto order = lower ? value <=> bound->value : bound->value <=> value;
     if (order < 0 || (order == 0 && !exclusive)) return;
@@ -47,9 +47,8 @@ void tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool excl
   bound = NumberLimits::Bound{std::move(value), exclusive};
 }
 
-}  // namespace
-
 Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
+  TRY_VOID(find_whole(goals));
   open_.push_back({{}, goals, {}});
   std::vector<Facts> out;
   while (!open_.empty()) {
@@ -62,7 +61,9 @@ Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
       branch.done.push_back(goal);
       TRY_VOID(take(branch, goal));
     }
-    if (!branch.dead && branch.facts.types != 0) out.push_back(std::move(branch.facts));
+    if (branch.dead || branch.facts.types == 0) continue;
+    TRY_VOID(finish_unevaluated(branch));
+    out.push_back(std::move(branch.facts));
   }
   std::ranges::reverse(out);
   return out;
@@ -163,11 +164,7 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
   } else if (keyword == "maxItems") {
     return at_most(facts.items_max);
   } else if (keyword == "uniqueItems") {
-    // Sound only where there is nothing to compare; the writer looks again once maxItems is known.
-    if (value.is(Json::Kind::boolean) && !value.boolean) return {};
-    const Json* max = schema.find("maxItems");
-    if (!max || !Decimal::parse(max->text) || *Decimal::parse(max->text) > *Decimal::parse("1"))
-      return reader_.refuse(&schema, keyword, "is not supported (only with maxItems of at most 1)");
+    if (value.boolean) facts.unique_items = &schema;
   } else if (keyword == "items" || keyword == "prefixItems") {
     return group(facts.arrays);
   } else if (keyword == "contains") {
@@ -212,7 +209,11 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
       branch.todo.push_back({&schema, Kind::keyword_holds, keyword, i});
   } else if (keyword == "unevaluatedProperties" || keyword == "unevaluatedItems") {
     if (value.is(Json::Kind::boolean) && value.boolean) return {};
-    return reader_.refuse(&schema, keyword, "is not supported");
+    if (reader_.draft7_) return reader_.refuse(&schema, keyword, "is a keyword of later drafts");
+    if (std::ranges::find(whole_, &schema) == whole_.end())
+      return reader_.refuse(&schema, keyword, "is supported only where the schema is no part of another one");
+    Facts& facts = branch.facts;
+    (keyword == "unevaluatedItems" ? facts.unevaluated_items : facts.unevaluated_properties) = &schema;
   } else {
     return reader_.refuse(&schema, keyword, "is not a keyword that is supported");
   }
@@ -278,115 +279,6 @@ Result<void> FactsBuilder::choose(Branch& branch, const Json& schema, std::strin
   };
   for (std::size_t i = 0; i + 1 < choices.size(); ++i) extend(open_.emplace_back(branch), choices[i]);
   extend(branch, choices.back());
-  return {};
-}
-
-// --- negation ---
-
-Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
-  TRY_VOID(reader_.check(&schema));
-  if (schema.is(Json::Kind::boolean)) {
-    branch.dead = schema.boolean;
-    return {};
-  }
-  std::vector<Goals> choices;
-  const auto add = [&](std::string_view keyword, std::size_t index = 0) {
-    choices.push_back({{&schema, Kind::keyword_fails, keyword, index}});
-  };
-  for (const auto& [keyword, value] : schema.members) {
-    if (is_passive(keyword) || (reader_.draft7_ && schema.find("$ref") && keyword != "$ref")) continue;
-    if (keyword == "required" || keyword == "allOf") {
-      for (std::size_t i = 0; i < value.items.size(); ++i) add(keyword, i);
-    } else if (keyword == "properties") {
-      for (std::size_t i = 0; i < value.members.size(); ++i) add(keyword, i);
-    } else if (keyword == "if") {
-      add(keyword, 0);
-      add(keyword, 1);
-    } else {
-      add(keyword);
-    }
-  }
-  return choose(branch, schema, "not", std::move(choices));
-}
-
-Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std::string_view keyword,
-                                         std::size_t index) {
-  Facts& facts = branch.facts;
-  const Json& value = *schema.find(keyword);
-  const auto below = [&](unsigned type, std::uint32_t& max) -> Result<void> {
-    TRY(const std::uint32_t n, count(schema, keyword));
-    facts.types &= type;
-    if (n == 0)
-      branch.dead = true;
-    else
-      max = std::min(max, n - 1);
-    return {};
-  };
-  const auto above = [&](unsigned type, std::uint32_t& min) -> Result<void> {
-    TRY(const std::uint32_t n, count(schema, keyword));
-    facts.types &= type;
-    min = std::max(min, n + 1);
-    return {};
-  };
-  const auto beyond = [&](bool lower, bool exclusive) -> Result<void> {
-    TRY(Decimal d, number(schema, keyword));
-    facts.types &= kInteger | kFraction;
-    tighten(lower ? facts.number.min : facts.number.max, std::move(d), exclusive, lower);
-    return {};
-  };
-  if (keyword == "type") {
-    TRY(const unsigned bits, types(schema));
-    facts.types &= ~bits;
-  } else if (keyword == "const") {
-    facts.excluded.push_back(&value);
-  } else if (keyword == "enum") {
-    for (const Json& item : value.items) facts.excluded.push_back(&item);
-  } else if (keyword == "minimum" || keyword == "exclusiveMinimum") {
-    return beyond(false, keyword == "minimum");
-  } else if (keyword == "maximum" || keyword == "exclusiveMaximum") {
-    return beyond(true, keyword == "maximum");
-  } else if (keyword == "minLength") {
-    return below(kString, facts.length_max);
-  } else if (keyword == "maxLength") {
-    return above(kString, facts.length_min);
-  } else if (keyword == "pattern") {
-    facts.types &= kString;
-    facts.patterns.push_back({&schema, true});
-  } else if (keyword == "minItems") {
-    return below(kArray, facts.items_max);
-  } else if (keyword == "maxItems") {
-    return above(kArray, facts.items_min);
-  } else if (keyword == "minProperties") {
-    return below(kObject, facts.properties_max);
-  } else if (keyword == "maxProperties") {
-    return above(kObject, facts.properties_min);
-  } else if (keyword == "required") {
-    facts.types &= kObject;
-    facts.forbidden.push_back(value.items[index].text);
-  } else if (keyword == "properties") {
-    const auto& [name, property] = value.members[index];
-    facts.types &= kObject;
-    facts.required.push_back(name);
-    facts.properties.emplace_back(name, Goal{&property, Kind::fails});
-  } else if (keyword == "allOf") {
-    branch.todo.push_back({&value.items[index], Kind::fails});
-  } else if (keyword == "anyOf") {
-    for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
-  } else if (keyword == "not") {
-    branch.todo.push_back({&value});
-  } else if (keyword == "$ref") {
-    TRY(const Json* target, reader_.resolve(&schema, keyword));
-    branch.todo.push_back({target, Kind::fails});
-  } else if (keyword == "if") {
-    branch.todo.push_back({&value, index == 0 ? Kind::holds : Kind::fails});
-    const Json* part = schema.find(index == 0 ? "then" : "else");
-    if (part)
-      branch.todo.push_back({part, Kind::fails});
-    else
-      branch.dead = true;
-  } else {
-    return reader_.refuse(&schema, keyword, "cannot be negated (by 'not', 'oneOf' or 'if')");
-  }
   return {};
 }
 

@@ -16,12 +16,17 @@ class FactsBuilder {
   Result<std::vector<Facts>> build(const Goals& goals);
 
  private:
+  using Kind = Goal::Kind;
   struct Branch {
     Facts facts;
     Goals todo, done;
     bool dead = false;
+    bool doubly_negated = false;  // some goals hold because their negation must fail
   };
 
+  // Follows the references that lead from the only goal to what it stands for.
+  Result<void> find_whole(const Goals& goals);
+  Result<void> finish_unevaluated(Branch& branch);
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
   Result<void> keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);
@@ -36,12 +41,17 @@ class FactsBuilder {
   Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,
                       std::vector<Goals> choices);
 
+  // Keywords whose work is done by another one of the same schema, or that only inform.
+  static bool is_passive(std::string_view keyword);
+  static void tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive, bool lower);
+
   Result<std::uint32_t> count(const Json& schema, std::string_view keyword) const;
   Result<Decimal> number(const Json& schema, std::string_view keyword) const;
   Result<unsigned> types(const Json& schema) const;
 
   SchemaReader& reader_;
   std::vector<Branch> open_;
+  std::vector<const Json*> whole_;  // the schemas of which all others here are parts
   std::size_t branches_ = 1;
 };
 

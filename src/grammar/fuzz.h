@@ -34,6 +34,8 @@ inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
       matcher.rollback(1);
       taken.pop_back();
     }
+    std::vector<std::int32_t> words(vocabulary->mask_words());
+    if (!matcher.fill_mask(words)) return;  // nothing may follow, or the text is too ambiguous
     const auto mask = mask_of(matcher, *vocabulary);
     if (op % 8 == 0 && checks++ < 6) CHECK(mask == brute_force_mask(matcher, *vocabulary));
     if (op % 8 == 1) {

@@ -4,6 +4,7 @@
 //   Grammar -> CompiledGrammar (with a Vocabulary) -> Matcher -> token mask
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,11 +28,29 @@ struct ByteSet {
 
   static ByteSet range(unsigned low, unsigned high) {
     ByteSet set;
-    for (unsigned b = low; b <= high; ++b) set.add(b);
+    set.add(low, high);
     return set;
   }
   void add(unsigned byte) { words[byte / 64] |= std::uint64_t{1} << (byte % 64); }
+  void add(unsigned low, unsigned high) {
+    for (unsigned i = low / 64; i <= high / 64; ++i) {
+      const unsigned first = i == low / 64 ? low % 64 : 0, last = i == high / 64 ? high % 64 : 63;
+      words[i] |= ~std::uint64_t{0} << first & ~std::uint64_t{0} >> (63 - last);
+    }
+  }
   bool has(unsigned byte) const { return words[byte / 64] >> (byte % 64) & 1; }
+  std::size_t count() const {
+    std::size_t n = 0;
+    for (const std::uint64_t word : words) n += static_cast<std::size_t>(std::popcount(word));
+    return n;
+  }
+  // Calls visit(byte) for each, in rising order.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (unsigned i = 0; i < 4; ++i)
+      for (std::uint64_t rest = words[i]; rest != 0; rest &= rest - 1)
+        visit(static_cast<std::uint8_t>(64 * i + static_cast<unsigned>(std::countr_zero(rest))));
+  }
 };
 
 // An atomic token outside the byte text, such as <|eot_id|>: by its text in the vocabulary, or by its number.

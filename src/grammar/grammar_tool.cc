@@ -10,6 +10,7 @@
 //   {"op":"matches","text":"aa"}                             {"ok":true}: a whole text, from the beginning
 //   {"op":"walk","tokens":[5,7]}     {"masks":[us ..],"accepts":[us ..]}: up to the first token that is not
 //   allowed
+//   {"op":"finish"}                                          {"text":hex}: some bytes that end the text
 //   {"op":"rollback","count":2}   {"op":"jump"}
 #include <fmt/format.h>
 
@@ -35,6 +36,17 @@ std::string from_hex(std::string_view hex) {
     out.push_back(static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1])));
   }
   return out;
+}
+
+std::string to_hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  hex.reserve(2 * bytes.size());
+  for (const char c : bytes) {
+    hex.push_back(kDigits[static_cast<unsigned char>(c) / 16]);
+    hex.push_back(kDigits[static_cast<unsigned char>(c) % 16]);
+  }
+  return hex;
 }
 
 Result<std::shared_ptr<const Vocabulary>> load(const char* path) {
@@ -83,6 +95,7 @@ class Session {
     if (op == "mask") return fill();
     if (op == "walk") return walk(*request->find("tokens"));
     if (op == "matches") return fmt::format(R"({{"ok":{}}})", matches(text(*request, "text")));
+    if (op == "finish") return finish();
     if (op == "jump") return fmt::format(R"({{"text":"{}"}})", json_escape(matcher_->jump_forward()));
     if (op == "rollback") {
       matcher_->rollback(static_cast<std::size_t>(number(*request, "count")));
@@ -130,14 +143,41 @@ class Session {
     return fmt::format(R"({{"ok":true,"us":{:.2f},"states":{}}})", us, (*compiled)->state_count());
   }
 
-  bool matches(const std::string& whole) {
-    matcher_->rollback(matcher_->accepted());
-    for (const char c : whole) {
-      TokenId token = 0;
-      while (token < vocabulary_->size() && vocabulary_->bytes(token) != std::string_view(&c, 1)) ++token;
-      if (!matcher_->accept(token)) return false;
+  TokenId byte_token(char c) const {
+    TokenId token = 0;
+    while (token < vocabulary_->size() && vocabulary_->bytes(token) != std::string_view(&c, 1)) ++token;
+    return token;
+  }
+
+  bool matches(const std::string& whole) const {
+    Matcher matcher = *matcher_;
+    matcher.rollback(matcher.accepted());
+    for (const char c : whole)
+      if (!matcher.accept(byte_token(c))) return false;
+    return matcher.can_terminate();
+  }
+
+  // Ends the text on a fork, byte by byte; closing bytes first, more and more of the time.
+  std::string finish() {
+    constexpr std::string_view kClosing = "\"}]),10a-e";
+    for (std::uint32_t round = 0; round < 8; ++round) {
+      Matcher matcher = *matcher_;
+      std::string out;
+      for (std::uint32_t step = 0; step < 400; ++step) {
+        if (matcher.can_terminate()) return fmt::format(R"({{"text":"{}"}})", to_hex(out));
+        random_ = random_ * 6364136223846793005ull + 1442695040888963407ull;
+        const auto first = static_cast<std::uint32_t>(random_ >> 33);
+        bool found = false;
+        for (std::size_t i = 0; i < kClosing.size() && first % 16 >= round && !found; ++i)
+          if ((found = matcher.accept(byte_token(kClosing[i])))) out.push_back(kClosing[i]);
+        for (std::uint32_t i = 0; i < 256 && !found; ++i) {
+          const auto byte = static_cast<char>((first + i) % 256);
+          if ((found = matcher.accept(byte_token(byte)))) out.push_back(byte);
+        }
+        if (!found) break;
+      }
     }
-    return matcher_->can_terminate();
+    return R"({"error":"no end was found"})";
   }
 
   std::string walk(const Json& tokens) {
@@ -157,20 +197,15 @@ class Session {
     Result<void> filled;
     const double us = timed([&] { filled = matcher_->fill_mask(mask_); });
     if (!filled) return error(filled.error());
-    std::string hex;
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    for (const std::int32_t word : mask_)
-      for (int i = 0; i < 4; ++i) {
-        const unsigned byte = static_cast<std::uint32_t>(word) >> (8 * i) & 0xFF;
-        hex.push_back(kDigits[byte / 16]);
-        hex.push_back(kDigits[byte % 16]);
-      }
-    return fmt::format(R"({{"us":{:.2f},"mask":"{}"}})", us, hex);
+    const std::string_view bytes(reinterpret_cast<const char*>(mask_.data()),
+                                 mask_.size() * sizeof(mask_[0]));
+    return fmt::format(R"({{"us":{:.2f},"mask":"{}"}})", us, to_hex(bytes));
   }
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<std::int32_t> mask_;
   std::optional<Matcher> matcher_;
+  std::uint64_t random_ = 42;
 };
 
 }  // namespace

@@ -9,7 +9,11 @@ namespace octavo::grammar {
 
 class InternTable {
  public:
-  InternTable() : slots_(64) {}
+  InternTable() { clear(); }
+  void clear() {
+    slots_.assign(kSlotsMin, {});
+    count_ = 0;
+  }
 
   // The id with this hash for which same(id), or make() entered under it.
   template <class Same, class Make>
@@ -35,6 +39,8 @@ class InternTable {
     std::uint32_t id = 0;
     std::uint64_t hash = 0;
   };
+
+  static constexpr std::size_t kSlotsMin = 64;
 
   void grow() {
     std::vector<Slot> old(slots_.size() * 2);

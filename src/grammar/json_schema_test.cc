@@ -209,6 +209,12 @@ TEST(JsonSchema, Arrays) {
        {"[]", "[1,2]", "[\"a\"]"}},
       {R"({"type":"array","maxItems":0})", {"[]", "[ ]"}, {"[1]"}},
       {R"({"type":"array","uniqueItems":true,"maxItems":1})", {"[1]"}, {"[1,1]"}},
+      {R"({"type":"array","uniqueItems":true,"minItems":1,"maxItems":2,"items":{"enum":["a","b",1,1.0]}})",
+       {R"(["a"])", R"(["b","a"])", R"([1, "a"])"},
+       {"[]", R"(["a","a"])", R"(["a","b",1])", R"([1,1])", R"([1,1.0])"}},
+      {R"({"type":"array","uniqueItems":true,"items":{"anyOf":[{"type":"boolean"},{"const":true},{"type":"null"}]}})",
+       {"[]", "[true,null,false]"},
+       {"[true,true]", "[null,false,null]"}},
   };
   check(cases);
 }
@@ -258,12 +264,51 @@ TEST(JsonSchema, Combinators) {
   check(cases);
 }
 
+TEST(JsonSchema, Unevaluated) {
+  const Case cases[] = {
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"unevaluatedProperties":false})",
+       {"{}", R"({"a":1})"},
+       {R"({"b":1})"}},
+      {R"({"type":"object","allOf":[{"properties":{"a":{"type":"integer"}}},{"$ref":"#/$defs/x"}],"unevaluatedProperties":{"type":"null"},
+           "$defs":{"x":{"patternProperties":{"^p":{"type":"string"}}}}})",
+       {R"({"a":1,"p1":"s","z":null})"},
+       {R"({"a":null})", R"({"p1":null})", R"({"z":1})"}},
+      {R"({"$ref":"#/$defs/x","$defs":{"x":{"type":"object","anyOf":[{"properties":{"k":{"const":1},"a":{}},"required":["k"]},
+           {"properties":{"k":{"const":2},"b":{}},"required":["k"]}],"unevaluatedProperties":false}}})",
+       {R"({"k":1,"a":0})", R"({"k":2,"b":0})"},
+       {R"({"k":1,"b":0})", R"({"k":2,"a":0})"}},
+      {R"({"type":"object","properties":{"k":{"type":"boolean"}},"required":["k"],"if":{"properties":{"k":{"const":true}}},
+           "then":{"properties":{"a":{}}},"unevaluatedProperties":false})",
+       {R"({"k":true,"a":0})", R"({"k":false})"},
+       {R"({"k":false,"a":0})"}},
+      {R"({"type":"object","allOf":[{"additionalProperties":{"type":"null"}}],"unevaluatedProperties":false})",
+       {R"({"a":null})"},
+       {R"({"a":1})"}},
+      {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]}],"unevaluatedItems":false})",
+       {"[]", "[1]"},
+       {"[1,1]", "[null]"}},
+      {R"({"type":"array","prefixItems":[{"type":"integer"}],"unevaluatedItems":{"type":"null"}})",
+       {"[1,null,null]"},
+       {"[1,1]"}},
+      {R"({"type":"array","items":{"type":"integer"},"unevaluatedItems":false})", {"[1,2]"}, {"[null]"}},
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"unevaluatedProperties":{"$ref":"#"}})",
+       {R"({"a":1,"b":{"a":2,"c":{}}})"},
+       {R"({"b":{"a":null}})"}},
+  };
+  check(cases);
+}
+
 TEST(JsonSchema, RefusesWhatItCannotEnforce) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {R"({"type":"array","uniqueItems":true})", "#/uniqueItems"},
       {R"({"properties":{"a":{"items":{"uniqueItems":true}}}})", "#/properties/a/items/uniqueItems"},
       {R"({"type":"string","format":"made-up"})", "#/format"},
-      {R"({"type":"object","unevaluatedProperties":false})", "unevaluatedProperties"},
+      {R"({"allOf":[{"unevaluatedProperties":false}],"properties":{"a":{}}})",
+       "#/allOf/0/unevaluatedProperties"},
+      {R"({"not":{"unevaluatedProperties":false}})", "negated"},
+      {R"({"unevaluatedProperties":false,"not":{"not":{"properties":{"a":{}}}}})", "beside a 'not'"},
+      {R"({"items":{"type":"integer"},"uniqueItems":true})", "list of values"},
+      {R"({"items":{"enum":[1,2,3,4,5,6,7,8,9]},"uniqueItems":true})", "at most 8"},
       {R"({"typ":"object"})", "'typ' at #/typ"},
       {R"({"type":"objekt"})", "#/type"},
       {R"({"type":[]})", "#/type"},

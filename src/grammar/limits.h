@@ -17,18 +17,22 @@ inline constexpr std::uint32_t kRepeatMax = 1'000'000'000;  // bounds of {m,n}
 // A repetition is unrolled into automaton states up to this size, and counted at run time beyond it.
 inline constexpr std::size_t kUnrollStatesMax = 48;
 
-inline constexpr std::size_t kNfaStatesMax = 400'000;  // states of one grammar before determinization
-inline constexpr std::size_t kDfaStatesMax = 50'000;   // states of one regular language inside a schema
+inline constexpr std::size_t kNfaStatesMax = 400'000;    // states of one grammar before determinization
+inline constexpr std::size_t kDfaStatesMax = 20'000;     // states of one regular language inside a schema
+inline constexpr std::size_t kPatternStatesMax = 5'000;  // those of one pattern alone
 // Determinization gives up (and the parser follows sets of states) when it makes more than
 // kDfaGrowthMax * states + kDfaSlackStates states.
 inline constexpr std::size_t kDfaGrowthMax = 2;
 inline constexpr std::size_t kDfaSlackStates = 400;
 inline constexpr std::size_t kMinimizeVisitsMax = 100'000;  // cyclic automata that need more stay as they are
 
-inline constexpr std::size_t kTokenBytesMax = 4096;       // one vocabulary entry
-inline constexpr std::size_t kItemsMax = 4'000;          // parallel readings of one text
-inline constexpr std::size_t kStackWorkMax = 20'000'000;  // calls and returns followed for one byte of text
-inline constexpr std::size_t kShareStatesMax = 4000;  // size of a rule whose masks are shared across grammars
+inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry
+// What one mask or token may cost: readings of the text that are followed, and trie nodes looked at (those
+// that cost a kWalkShare'th). About 50 ms.
+inline constexpr std::int64_t kWorkMax = 2'000'000;
+inline constexpr std::size_t kWalkShare = 8;
+inline constexpr std::int64_t kWorkPerToken = 1'000;  // of a text that is read again
+inline constexpr std::size_t kShareStatesMax = 500;   // size of a rule whose masks are shared across grammars
 
 inline constexpr std::size_t kSchemaStatesMax =
     500'000;                                   // of all patterns and formats of one schema together
@@ -36,6 +40,7 @@ inline constexpr int kSubschemasMax = 20'000;  // different conjunctions of subs
 inline constexpr int kAlternativesMax = 512;   // branches of one subschema after distribution
 inline constexpr int kSchemaDepthMax = 100;    // allOf, anyOf, not, $ref inside one another
 inline constexpr int kPatternGroupsMax = 5;    // patternProperties that constrain one object
+inline constexpr std::size_t kDifferentItemsMax = 8;   // values of the items under uniqueItems
 inline constexpr std::uint32_t kMultipleOfMax = 2000;  // integer part of a multipleOf automaton
 inline constexpr std::size_t kNumberDigitsMax = 400;   // digits of a numeric bound
 inline constexpr std::size_t kGraphNodesMax = 20'000;  // nodes of the automaton of one object or array

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "grammar/limits.h"
+#include "grammar/trie_walk.h"
 
 namespace octavo::grammar {
 
@@ -12,31 +13,15 @@ namespace {
 // Masks cheaper than this many trie nodes are not worth a place in the shared cache.
 constexpr std::size_t kShareVisitedMin = 512;
 
-// Follows all paths of trie nodes [begin, end), whose parent was reached in configuration `from`. Calls
-// visit(node, config) for every node reached alive; false stops the descent below it.
-template <class Visit>
-void walk(ParseStates& states, std::span<const TrieNode> trie, std::uint32_t begin, std::uint32_t end,
-          ConfigId from, std::vector<ConfigId>& path, Visit&& visit) {
-  if (begin == end) return;
-  path[trie[begin].depth - 1u] = from;
-  for (std::uint32_t i = begin; i < end;) {
-    const TrieNode& node = trie[i];
-    const ConfigId config = states.step(path[node.depth - 1u], node.byte);
-    if (config == kDeadConfig || !visit(i, config)) {
-      i = node.end;
-    } else {
-      path[node.depth] = config;
-      ++i;
-    }
-  }
-}
-
 }  // namespace
 
 MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
-    : tables_(tables), vocabulary_(vocabulary), states_(tables), path_(vocabulary.token_bytes_max() + 1) {
+    : tables_(tables), vocabulary_(vocabulary), states_(tables) {
   rule_of_state_.resize(tables.states.size());
   rule_end_.resize(tables.rules.size());
+  rule_calls_.resize(tables.rules.size());
+  rule_numbers_.resize(tables.rules.size(), kNoNumber);
+  state_numbers_.resize(tables.states.size(), kNoNumber);
   std::vector<std::pair<StateId, RuleId>> starts;
   for (RuleId r = 0; r < tables.rules.size(); ++r)
     if (!tables.rules[r].counted) starts.emplace_back(tables.rules[r].start, r);
@@ -45,41 +30,72 @@ MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
     const std::size_t end = i + 1 < starts.size() ? starts[i + 1].first : tables.states.size();
     for (std::size_t s = starts[i].first; s < end; ++s) rule_of_state_[s] = starts[i].second;
     rule_end_[starts[i].second] = static_cast<StateId>(end);
+    for (StateId s = starts[i].first; s < end; ++s)
+      if (!tables.call_edges(s).empty() || !tables.token_edges(s).empty())
+        rule_calls_[starts[i].second] = true;
   }
 }
 
-void MaskTable::fill(ConfigId config, std::span<std::int32_t> mask) {
-  std::ranges::fill(mask, 0);
-  if (config == kDeadConfig) return;
-  const ConfigMask& found = mask_of(config);
-  for (const auto& shared : found.shared) shared->add_to(mask);
-  found.own.add_to(mask);
+template <class Visit>
+std::size_t MaskTable::walk(std::uint32_t node, ConfigId config, Visit&& visit) {
+  const std::size_t looked_at = walk_trie(
+      vocabulary_, walk_, node, config, [&](ConfigId at) { return states_.bytes(at); },
+      [&](ConfigId at, std::uint8_t byte) { return states_.step(at, byte); },
+      [&](std::uint32_t at, ConfigId reached) { return reached != kDeadConfig && visit(at, reached); });
+  states_.spend(looked_at / kWalkShare);
+  return looked_at;
+}
+
+std::optional<bool> MaskTable::fill(ConfigId config, std::span<std::int32_t> mask) {
+  const ConfigMask* found = config == kDeadConfig ? nullptr : mask_of(config);
+  if (!found) {
+    std::ranges::fill(mask, 0);
+    return config == kDeadConfig ? std::optional(false) : std::nullopt;
+  }
+  const auto& shared = found->shared;
+  if (shared.empty()) {
+    found->own.copy_to(mask);
+  } else {
+    shared[0]->copy_to(mask);
+    for (const auto& more : std::span(shared).subspan(1)) more->add_to(mask);
+    found->own.add_to(mask);
+  }
+  bool any = !shared.empty() || !found->own.empty();
   if (states_.accepting(config))
-    for (const TokenId id : vocabulary_.eos())
+    for (const TokenId id : vocabulary_.eos()) {
       mask[static_cast<std::size_t>(id) / 32] |= static_cast<std::int32_t>(1u << (id % 32));
+      any = true;
+    }
+  return any;
 }
 
 ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
-  if (vocabulary_.is_special(token) || vocabulary_.bytes(token).empty())
-    return states_.step_token(config, token);
+  const ConfigId whole = tables_.tokens.empty() ? kDeadConfig : states_.step_token(config, token);
+  if (vocabulary_.is_special(token) || vocabulary_.bytes(token).empty()) return whole;
   ConfigId at = config;
   for (const char c : vocabulary_.bytes(token)) {
     at = states_.step(at, static_cast<std::uint8_t>(c));
     if (at == kDeadConfig) break;
   }
-  return at;
+  if (whole == kDeadConfig || at == kDeadConfig) return std::max(whole, at);
+  // A grammar may ask by number for a token that is text as well: both readings go on.
+  std::vector<Item> both(states_.kernel(at).begin(), states_.kernel(at).end());
+  both.insert(both.end(), states_.kernel(whole).begin(), states_.kernel(whole).end());
+  return states_.config_of(std::move(both));
 }
 
-const MaskTable::ConfigMask& MaskTable::mask_of(ConfigId config) {
-  if (const auto it = config_masks_.find(config); it != config_masks_.end()) return it->second;
+const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
+  if (config < config_masks_.size() && config_masks_[config]) return config_masks_[config].get();
   const auto trie = vocabulary_.trie();
   const auto sorted = vocabulary_.sorted_tokens();
   ConfigMask mask;
-  std::vector<TokenId> own = states_.tokens(config);
+  own_.clear();
+  if (!tables_.tokens.empty()) own_ = states_.tokens(config);
 
   std::vector<Item> work(states_.kernel(config).begin(), states_.kernel(config).end());
-  for (std::size_t i = 0; i < work.size(); ++i) {
+  for (std::size_t i = 0; i < work.size() && !states_.exhausted(); ++i) {
     const Item item = work[i];
+    states_.spend(1);
     if (item.state == ParseStates::kAcceptState) continue;
     const std::shared_ptr<const StateMask> shared = state_mask(item.state);
     if (shared->accepts_any()) mask.shared.push_back(shared);
@@ -87,12 +103,14 @@ const MaskTable::ConfigMask& MaskTable::mask_of(ConfigId config) {
     const auto items = states_.returns(item.stack);
     const std::vector<Item> returns(items.begin(), items.end());
     if (shared->may_end)
-      for (const Item next : returns)
+      for (const Item next : returns) {
+        states_.spend(1 + work.size() / 16);
         if (std::ranges::find(work, next) == work.end()) work.push_back(next);
+      }
     const ConfigId after = states_.config_of(returns);
     const auto take = [&](std::uint32_t at) {
       const TrieNode& node = trie[at];
-      for (std::uint32_t t = 0; t < node.token_count; ++t) own.push_back(sorted[node.first_token + t]);
+      for (std::uint32_t t = 0; t < node.token_count; ++t) own_.push_back(sorted[node.first_token + t]);
     };
     ConfigId entered = kDeadConfig;
     shared->for_open(
@@ -102,7 +120,7 @@ const MaskTable::ConfigMask& MaskTable::mask_of(ConfigId config) {
         },
         [&](std::uint32_t open) {
           take(open);
-          walk(states_, trie, open + 1, trie[open].end, entered, path_, [&](std::uint32_t at, ConfigId) {
+          walk(open, entered, [&](std::uint32_t at, ConfigId) {
             take(at);
             return true;
           });
@@ -110,9 +128,15 @@ const MaskTable::ConfigMask& MaskTable::mask_of(ConfigId config) {
   }
   std::ranges::sort(mask.shared);
   mask.shared.erase(std::ranges::unique(mask.shared).begin(), mask.shared.end());
-  mask.own = TokenSet(std::move(own), vocabulary_.mask_words());
-  byte_size_ += sizeof(ConfigMask) + 32 + mask.shared.size() * 16 + mask.own.byte_size();
-  return config_masks_.emplace(config, std::move(mask)).first->second;
+  mask.own = TokenSet(own_, vocabulary_.mask_words());
+  if (states_.exhausted()) return nullptr;
+  byte_size_ += sizeof(ConfigMask) + mask.shared.size() * 16 + mask.own.byte_size();
+  if (config_masks_.size() <= config) {
+    byte_size_ += (config + std::size_t{1} - config_masks_.size()) * sizeof(config_masks_[0]);
+    config_masks_.resize(config + std::size_t{1});
+  }
+  config_masks_[config] = std::make_unique<const ConfigMask>(std::move(mask));
+  return config_masks_[config].get();
 }
 
 std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
@@ -125,38 +149,54 @@ std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
     const RuleId body = tables_.rules[counter.rule].body;
     const DenseRule* table = counter.min > 0 || counter.max != kUnbounded ? dense(body) : nullptr;
     if (table && table->prefix_free()) {
-      auto& slot = state_masks_[states_.counter_state(counter)];
-      if (slot) return slot;
+      const StateId bounds = states_.counter_state(counter);
+      if (const auto& known = mask_slot(bounds)) return known;
       const auto all = state_mask(states_.counter_state({counter.rule, 0, kUnbounded}));
       const auto mask =
           std::make_shared<const StateMask>(bounded(all, counter.min, counter.max, vocabulary_.mask_words()));
       byte_size_ += mask->byte_size();
-      return state_masks_[states_.counter_state(counter)] = mask;
+      return mask_slot(bounds) = mask;
     }
     state = states_.counter_state(counter);
   }
-  auto& slot = state_masks_[state];
-  if (slot) return slot;
-  const std::optional<Hash128> key = key_of(state);
-  if (key) slot = vocabulary_.cache().find(*key);
-  if (slot) return slot;
+  if (const auto& known = mask_slot(state)) return known;
+  const std::optional<Hash128> key = is_small(state) ? std::nullopt : key_of(state);
+  if (key)
+    if (const auto found = vocabulary_.cache().find(*key)) return mask_slot(state) = found;
   const auto mask = std::make_shared<const StateMask>(compute(state));
+  if (states_.exhausted()) return mask;
   if (key && mask->visited >= kShareVisitedMin) vocabulary_.cache().insert(*key, mask);
   byte_size_ += mask->byte_size();
-  return state_masks_[state] = mask;
+  return mask_slot(state) = mask;
+}
+
+std::shared_ptr<const StateMask>& MaskTable::mask_slot(StateId state) {
+  if (state >= state_masks_.size()) {
+    byte_size_ += (state + std::size_t{1} - state_masks_.size()) * sizeof(state_masks_[0]);
+    state_masks_.resize(state + std::size_t{1});
+  }
+  return state_masks_[state];
+}
+
+bool MaskTable::is_small(StateId state) {
+  return !states_.is_counter(state) && rule_calls_[rule_of_state_[state]] &&
+         states_.bytes(states_.isolated(state)).count() <= 2;
 }
 
 const DenseRule* MaskTable::dense(RuleId rule) {
   const auto [it, fresh] = dense_.try_emplace(rule);
-  if (fresh && !tables_.rules[rule].counted)
+  if (fresh && !tables_.rules[rule].counted && !rule_calls_[rule])
     it->second = DenseRule::make(tables_, tables_.rules[rule].start, rule_end_[rule]);
   return it->second ? &*it->second : nullptr;
 }
 
 StateMask MaskTable::compute(StateId state) {
   if (!states_.is_counter(state)) {
-    if (const DenseRule* table = dense(rule_of_state_[state]))
-      return table->mask(tables_, vocabulary_, state);
+    if (const DenseRule* table = dense(rule_of_state_[state])) {
+      StateMask mask = table->mask(tables_, vocabulary_, state);
+      states_.spend(mask.visited / kWalkShare);
+      return mask;
+    }
   } else if (const ParseStates::Counter counter = states_.counter(state);
              counter.min == 0 && counter.max == kUnbounded) {
     const RuleId body = tables_.rules[counter.rule].body;
@@ -169,20 +209,17 @@ StateMask MaskTable::compute(StateId state) {
   StateMask mask;
   const ConfigId start = states_.isolated(state);
   mask.may_end = states_.escapes(start);
-  std::vector<TokenId> accepted;
-  std::vector<std::uint32_t> open;
-  walk(states_, trie, 1, static_cast<std::uint32_t>(trie.size()), start, path_,
-       [&](std::uint32_t i, ConfigId config) {
-         const TrieNode& node = trie[i];
-         ++mask.visited;
-         for (std::uint32_t t = 0; t < node.token_count; ++t)
-           accepted.push_back(sorted[node.first_token + t]);
-         if (node.end == i + 1) return true;
-         if (states_.escapes(config)) open.push_back(i);
-         return !states_.only_escapes(config);
-       });
-  mask.set_open(trie, open, {});
-  mask.accepted = TokenSet(std::move(accepted), vocabulary_.mask_words());
+  accepted_.clear();
+  open_.clear();
+  mask.visited = walk(0, start, [&](std::uint32_t i, ConfigId config) {
+    const TrieNode& node = trie[i];
+    for (std::uint32_t t = 0; t < node.token_count; ++t) accepted_.push_back(sorted[node.first_token + t]);
+    if (node.end == i + 1) return false;
+    if (states_.escapes(config)) open_.push_back(i);
+    return !states_.only_escapes(config);
+  });
+  mask.set_open(trie, open_, {});
+  mask.accepted = TokenSet(accepted_, vocabulary_.mask_words());
   return mask;
 }
 
@@ -193,43 +230,44 @@ const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
   RuleKey& key = it->second;
   if (!fresh) return key;
   // All that can be reached from the rule, numbered in order of discovery and written out.
-  std::vector<RuleId> rules{root};
-  std::unordered_map<RuleId, std::uint32_t> rule_numbers{{root, 0}};
+  std::vector<RuleId> rules;
   std::vector<StateId> states;
-  std::vector<std::uint32_t> text{static_cast<std::uint32_t>(vocabulary_.size())};
-  const auto number_rule = [&](RuleId rule) {
-    const auto [found, added] = rule_numbers.try_emplace(rule, static_cast<std::uint32_t>(rules.size()));
-    if (added) rules.push_back(rule);
-    return found->second;
+  const auto number = [](std::vector<std::uint32_t>& numbers, auto& found, std::uint32_t id) {
+    if (numbers[id] == kNoNumber) {
+      numbers[id] = static_cast<std::uint32_t>(found.size());
+      found.push_back(id);
+    }
+    return numbers[id];
   };
-  const auto number_state = [&](StateId state) {
-    const auto [found, added] = key.numbers.try_emplace(state, static_cast<std::uint32_t>(states.size()));
-    if (added) states.push_back(state);
-    return found->second;
-  };
-  std::size_t next_state = 0;
-  for (std::size_t r = 0; r < rules.size(); ++r) {
+  const auto rule_number = [&](RuleId rule) { return number(rule_numbers_, rules, rule); };
+  const auto state_number = [&](StateId state) { return number(state_numbers_, states, state); };
+  std::vector<std::uint32_t> text{static_cast<std::uint32_t>(vocabulary_.size()), rule_number(root)};
+  std::size_t written = 0;
+  for (std::size_t r = 0; r < rules.size() && states.size() <= kShareStatesMax; ++r) {
     const Tables::RuleRow& row = tables_.rules[rules[r]];
     if (row.counted) {
-      text.insert(text.end(), {1, row.min, row.max, number_rule(row.body)});
+      text.insert(text.end(), {1, row.min, row.max, rule_number(row.body)});
       continue;
     }
-    text.insert(text.end(), {2, number_state(row.start)});
-    for (; next_state < states.size(); ++next_state) {
-      if (states.size() > kShareStatesMax) {
-        key.numbers.clear();
-        return key;
-      }
-      const StateId s = states[next_state];
+    text.insert(text.end(), {2, state_number(row.start)});
+    for (; written < states.size() && states.size() <= kShareStatesMax; ++written) {
+      const StateId s = states[written];
       text.insert(text.end(), {3, tables_.states[s].accepting});
       for (const Edge& edge : tables_.byte_edges(s))
-        text.insert(text.end(), {4, edge.low, edge.high, number_state(edge.target)});
+        text.insert(text.end(), {4, edge.low, edge.high, state_number(edge.target)});
       for (const Edge& edge : tables_.call_edges(s))
-        text.insert(text.end(), {5, number_rule(edge.ref), number_state(edge.target)});
-      for (const Edge& edge : tables_.token_edges(s)) text.insert(text.end(), {6, number_state(edge.target)});
+        text.insert(text.end(), {5, rule_number(edge.ref), state_number(edge.target)});
+      for (const Edge& edge : tables_.token_edges(s)) text.insert(text.end(), {6, state_number(edge.target)});
     }
   }
-  key.hash = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), vocabulary_.cache().seed());
+  if (states.size() <= kShareStatesMax) {
+    key.hash =
+        hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), vocabulary_.cache().seed());
+    if (const Tables::RuleRow& row = tables_.rules[root]; !row.counted)
+      key.numbers.assign(state_numbers_.begin() + row.start, state_numbers_.begin() + rule_end_[root]);
+  }
+  for (const RuleId rule : rules) rule_numbers_[rule] = kNoNumber;
+  for (const StateId state : states) state_numbers_[state] = kNoNumber;
   return key;
 }
 
@@ -243,8 +281,9 @@ std::optional<Hash128> MaskTable::key_of(StateId state) {
     name[1] = counter.min;
     name[2] = counter.max;
   } else {
-    rule = &rule_key(rule_of_state_[state]);
-    if (rule->hash) name[0] = rule->numbers.at(state);
+    const RuleId own = rule_of_state_[state];
+    rule = &rule_key(own);
+    if (rule->hash) name[0] = rule->numbers[state - tables_.rules[own].start];
   }
   if (!rule->hash) return std::nullopt;
   const Hash128 named = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(name)), rule->hash->low);

@@ -25,10 +25,11 @@ class MaskTable {
   ParseStates& states() { return states_; }
 
   // Sets the bits of all tokens that may follow, the end-of-text tokens among them when the text may end
-  // here. `mask` has vocabulary.mask_words() words; bit i % 32 of word i / 32 is token i.
-  void fill(ConfigId config, std::span<std::int32_t> mask);
+  // here. `mask` has vocabulary.mask_words() words; bit i % 32 of word i / 32 is token i. Whether there are
+  // any; nullopt when states().exhausted().
+  std::optional<bool> fill(ConfigId config, std::span<std::int32_t> mask);
 
-  // The configuration after one token, kDeadConfig when the token may not follow.
+  // The configuration after one token; kDeadConfig when the token may not follow, or states().exhausted().
   ConfigId step_token(ConfigId config, TokenId token);
 
   std::size_t byte_size() const { return byte_size_ + states_.byte_size(); }
@@ -42,27 +43,39 @@ class MaskTable {
   };
   // How to name a rule's states across grammars.
   struct RuleKey {
-    std::optional<Hash128> hash;  // none: the rule reaches too many states
-    std::unordered_map<StateId, std::uint32_t> numbers;
+    std::optional<Hash128> hash;         // none: the rule reaches too many states
+    std::vector<std::uint32_t> numbers;  // of its own states, from the first on
   };
 
-  const ConfigMask& mask_of(ConfigId config);
+  // walk_trie by the parser. Below a step that leads nowhere because work ran out nothing is visited.
+  template <class Visit>
+  std::size_t walk(std::uint32_t node, ConfigId config, Visit&& visit);
+  const ConfigMask* mask_of(ConfigId config);  // nullptr when exhausted
   std::shared_ptr<const StateMask> state_mask(StateId state);
+  std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
   std::optional<Hash128> key_of(StateId state);
   const RuleKey& rule_key(RuleId rule);
   const DenseRule* dense(RuleId rule);
+  // Whether the mask is so small that it is sooner computed than found in the shared cache.
+  bool is_small(StateId state);
 
   const Tables& tables_;
   const Vocabulary& vocabulary_;
   ParseStates states_;
   std::vector<RuleId> rule_of_state_;
   std::vector<StateId> rule_end_;  // one beyond the last state of each rule
+  std::vector<bool> rule_calls_;   // whether it calls others or asks for special tokens
   std::unordered_map<RuleId, RuleKey> rule_keys_;
   std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
-  std::unordered_map<StateId, std::shared_ptr<const StateMask>> state_masks_;
-  std::unordered_map<ConfigId, ConfigMask> config_masks_;
-  std::vector<ConfigId> path_;  // scratch: the configuration at each depth of the trie
+  std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state
+  std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // by configuration
+  // Scratch.
+  static constexpr std::uint32_t kNoNumber = UINT32_MAX;
+  std::vector<std::uint32_t> rule_numbers_, state_numbers_;
+  std::vector<std::pair<std::uint32_t, ConfigId>> walk_;
+  std::vector<TokenId> accepted_, own_;
+  std::vector<std::uint32_t> open_;
   std::size_t byte_size_ = 0;
 };
 

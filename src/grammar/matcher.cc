@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "grammar/limits.h"
 
 namespace octavo::grammar {
 
@@ -20,23 +21,31 @@ Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar) : grammar_(std:
 Result<std::unique_lock<std::mutex>> Matcher::enter() {
   std::unique_lock lock(grammar_->mutex_);
   const CompiledGrammar& g = *grammar_;
-  const auto too_large = [&] {
-    return failure(ErrorCode::resource_exhausted,
-                   "the grammar's parser needs more than {} bytes for this text", g.parser_bytes_max_);
-  };
   // Reading the text again would end in the same way, and take as long.
-  if (too_large_) return too_large();
+  if (too_large_) return too_ambiguous();
   if (g.table_->byte_size() > g.parser_bytes_max_) {
     g.table_ = std::make_unique<MaskTable>(g.tables_, *g.vocabulary_);
     ++g.epoch_;
   }
-  if (epoch_ == g.epoch_) return lock;
-  epoch_ = g.epoch_;
-  configs_.assign(1, g.table_->states().start());
-  for (const TokenId token : tokens_) configs_.push_back(g.table_->step_token(current(), token));
-  too_large_ = g.table_->byte_size() > g.parser_bytes_max_;
-  if (too_large_) return too_large();
+  ParseStates& states = g.table_->states();
+  if (epoch_ != g.epoch_) {
+    states.allow(kWorkMax + kWorkPerToken * static_cast<std::int64_t>(tokens_.size()));
+    configs_.assign(1, states.start());
+    for (const TokenId token : tokens_) configs_.push_back(g.table_->step_token(current(), token));
+    too_large_ = states.exhausted() || g.table_->byte_size() > g.parser_bytes_max_;
+    if (too_large_) return too_ambiguous();
+    epoch_ = g.epoch_;
+  }
+  states.allow(kWorkMax);
   return lock;
+}
+
+std::unexpected<Error> Matcher::too_ambiguous() const {
+  return failure(
+      ErrorCode::resource_exhausted,
+      "the grammar allows too many readings of the text after {} tokens: one step of its parser may "
+      "take {} units of work, and the parser {} bytes",
+      tokens_.size(), kWorkMax, grammar_->parser_bytes_max_);
 }
 
 Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
@@ -49,11 +58,10 @@ Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
     std::ranges::fill(used, 0);
     return failure(ErrorCode::internal, "the text has ended, no token may follow");
   }
-  {
-    TRY(const auto lock, enter());
-    grammar_->table_->fill(current(), used);
-  }
-  if (std::ranges::all_of(used, [](std::int32_t word) { return word == 0; }))
+  TRY(const auto lock, enter());
+  const std::optional<bool> any = grammar_->table_->fill(current(), used);
+  if (!any) return too_ambiguous();
+  if (!*any)
     return failure(ErrorCode::resource_exhausted,
                    "no token of the vocabulary continues the text after {} tokens", tokens_.size());
   return {};
@@ -77,9 +85,11 @@ Result<void> Matcher::fill_tree(const DraftTree& tree, std::span<std::int32_t> m
     const ConfigId before = tree_configs_[static_cast<std::size_t>(tree.parents[i] + 1)];
     const bool takes = before != kDeadConfig && vocabulary.contains(token) &&
                        !(vocabulary.is_eos(token) && table.states().accepting(before));
+    table.states().allow(kWorkMax);
     const ConfigId config = takes ? table.step_token(before, token) : kDeadConfig;
     tree_configs_.push_back(config);
-    if (config != kDeadConfig) table.fill(config, masks.subspan((i + 1) * words, words));
+    if (table.states().exhausted() || !table.fill(config, masks.subspan((i + 1) * words, words)))
+      return too_ambiguous();
   }
   return {};
 }

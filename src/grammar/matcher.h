@@ -26,8 +26,9 @@ class Matcher {
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
 
   // Sets bit i % 32 of word i / 32 exactly for the tokens i that accept() would take. `mask` has at least
-  // vocabulary().mask_words() words; words beyond are cleared. An error when no token may follow, which ends
-  // the request: nothing may be sampled.
+  // vocabulary().mask_words() words; words beyond are cleared. An error when no token may follow, or when
+  // the grammar is so ambiguous that finding out takes too long (kWorkMax), which ends the request: nothing
+  // may be sampled.
   Result<void> fill_mask(std::span<std::int32_t> mask);
 
   // Masks for verifying a draft: row 0 is what may follow the text so far, row i + 1 what may follow the path
@@ -36,8 +37,8 @@ class Matcher {
   // accepted.
   Result<void> fill_tree(const DraftTree& tree, std::span<std::int32_t> masks);
 
-  // Takes the token, or returns false and stays as it was. An end-of-text token is taken where the text may
-  // end and terminates the matcher.
+  // Takes the token, or returns false and stays as it was: also where finding out takes too long. An
+  // end-of-text token is taken where the text may end and terminates the matcher.
   bool accept(TokenId token);
 
   // Takes back the last `tokens` accepted tokens; as many as there are at most.
@@ -60,6 +61,7 @@ class Matcher {
  private:
   // Locks the grammar and brings this matcher's configurations up to its epoch.
   Result<std::unique_lock<std::mutex>> enter();
+  std::unexpected<Error> too_ambiguous() const;
   ConfigId current() const { return configs_.back(); }
 
   std::shared_ptr<const CompiledGrammar> grammar_;
@@ -68,7 +70,7 @@ class Matcher {
   std::vector<ConfigId> tree_configs_;  // scratch of fill_tree
   std::uint64_t epoch_ = 0;
   bool terminated_ = false;
-  bool too_large_ = false;  // the text so far needs more memory than there is
+  bool too_large_ = false;  // reading the text so far again needs more work or memory than there is
 };
 
 // Fills row i of `masks` (vocabulary().mask_words() words each) from matchers[i], on all threads of the pool.

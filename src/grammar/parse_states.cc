@@ -8,8 +8,6 @@ namespace octavo::grammar {
 
 namespace {
 
-constexpr ConfigId kUnknownMove = UINT32_MAX;
-
 std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
   h = (h ^ value) * 0x9E3779B97F4A7C15ull;
   return h ^ (h >> 32);
@@ -34,7 +32,8 @@ ParseStates::ParseStates(const Tables& tables)
     : tables_(tables),
       counter_base_(static_cast<StateId>(tables.states.size())),
       fresh_of_rule_(tables.rules.size(), 0) {
-  configs_.push_back({0, 0, 0, 0, UINT32_MAX, true, false, false});
+  configs_.emplace_back();  // kDeadConfig
+  configs_[kDeadConfig].closed = true;
   intern_stack({{kAcceptState, 0}});
   intern_stack({{kEscapeState, 0}});
   start_ = config_of({{start_of(tables.root), kRootStack}});
@@ -81,11 +80,9 @@ StackId ParseStates::intern_stack(const std::vector<Item>& returns) {
 
 ConfigId ParseStates::config_of(std::vector<Item> items) {
   if (items.empty()) return kDeadConfig;
+  spend(items.size());
+  if (exhausted()) return kDeadConfig;
   sort_unique(items);
-  if (items.size() > kItemsMax) {
-    overflowed_ = true;
-    return kDeadConfig;
-  }
   return config_table_.find_or_add(
       hash_of(std::span<const Item>(items)),
       [&](ConfigId id) { return std::ranges::equal(kernel(id), items); },
@@ -108,10 +105,13 @@ void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, i
   if (ends(state)) {
     // Stacks never hold items that have ended (call() sees to it), so one step is enough.
     const auto items = returns(stack);
-    out.insert(out.end(), items.begin(), items.end());
+    spend(items.size());
+    if (!exhausted()) out.insert(out.end(), items.begin(), items.end());
   } else if (calls_left > 0 && state < counter_base_ && tables_.only_calls(state)) {
     for (const Edge& edge : tables_.call_edges(state)) {
       const auto below = returns(stack);
+      spend(1 + below.size());
+      if (exhausted()) return;
       const StackId inner = ends(edge.target) ? intern_stack({below.begin(), below.end()})
                                               : intern_stack({{edge.target, stack}});
       arrive(start_of(edge.ref), inner, out, calls_left - 1);
@@ -122,24 +122,28 @@ void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, i
   }
 }
 
-ConfigId ParseStates::step(ConfigId id, std::uint8_t byte) {
-  if (id == kDeadConfig) return kDeadConfig;
-  const std::uint8_t cls = tables_.byte_class[byte];
-  if (configs_[id].moves == UINT32_MAX) {
-    closed(id);
+ConfigId ParseStates::new_step(ConfigId id, std::uint8_t byte) {
+  if (!bytes(id).has(byte)) return kDeadConfig;
+  if (configs_[id].only_move != kUnknownMove) return configs_[id].only_move;
+  const bool only = configs_[id].bytes.count() == 1;
+  if (!only && configs_[id].moves == kNoMoves) {
     configs_[id].moves = static_cast<std::uint32_t>(moves_.size());
     moves_.resize(moves_.size() + static_cast<std::size_t>(tables_.classes), kUnknownMove);
     byte_size_ += static_cast<std::size_t>(tables_.classes) * sizeof(ConfigId);
+    spend(static_cast<std::size_t>(tables_.classes) / 16);
   }
-  const std::size_t slot = configs_[id].moves + cls;
-  if (moves_[slot] != kUnknownMove) return moves_[slot];
   std::vector<Item> out;
   const Config& config = configs_[id];
-  for (std::uint32_t i = config.scan; i < config.scan + config.scan_count; ++i)
-    for (const Edge& edge : tables_.byte_edges(items_[i].state))
+  for (std::uint32_t i = config.scan; i < config.scan + config.scan_count && !exhausted(); ++i) {
+    const auto edges = tables_.byte_edges(items_[i].state);
+    spend(1 + edges.size() / 16);
+    for (const Edge& edge : edges)
       if (edge.low <= byte && byte <= edge.high) arrive(edge.target, items_[i].stack, out);
+  }
   const ConfigId next = config_of(std::move(out));
-  return moves_[slot] = next;
+  if (exhausted()) return kDeadConfig;
+  if (only) return configs_[id].only_move = next;
+  return moves_[configs_[id].moves + tables_.byte_class[byte]] = next;
 }
 
 ConfigId ParseStates::step_token(ConfigId id, TokenId token) {
@@ -160,69 +164,71 @@ std::vector<TokenId> ParseStates::tokens(ConfigId id) {
 }
 
 int ParseStates::forced_byte(ConfigId id) {
-  int forced = -1;
   const Config& config = closed(id);
-  if (config.accepting) return -1;
-  for (std::uint32_t i = config.scan; i < config.scan + config.scan_count; ++i) {
-    if (!tables_.token_edges(items_[i].state).empty()) return -1;
-    for (const Edge& edge : tables_.byte_edges(items_[i].state)) {
-      if (edge.low != edge.high || (forced >= 0 && forced != edge.low)) return -1;
-      forced = edge.low;
-    }
-  }
+  if (config.accepting || config.bytes.count() != 1 || !tokens(id).empty()) return -1;
+  int forced = -1;
+  config.bytes.for_each([&](std::uint8_t byte) { forced = byte; });
   return forced;
-}
-
-const ParseStates::Config& ParseStates::closed(ConfigId id) {
-  if (!configs_[id].closed) close(id);
-  return configs_[id];
 }
 
 // --- closure: everything that can be reached without reading ---
 
 void ParseStates::close(ConfigId id) {
-  InternTable seen;
-  seen_ = &seen;
   seen_items_.clear();
   scan_.clear();
   accepting_ = escapes_ = false;
   for (const Item item : kernel(id)) push(item);
-  while (!work_.empty()) {
+  while (!work_.empty() && !exhausted()) {
     const Item item = work_.back();
     work_.pop_back();
     expand(item);
   }
   finish_stacks();
-  for (Item& item : scan_)
+  for (Item& item : scan_) {
+    item.stack = same_as(item.stack);
     if (item.stack & kFreshBit) item.stack = fresh_[item.stack & ~kFreshBit].id;
-  sort_unique(scan_);
+  }
   for (const FreshStack& stack : fresh_) fresh_of_rule_[stack.rule] = 0;
   fresh_.clear();
+  work_.clear();
+  if (exhausted()) return;
+  sort_unique(scan_);
 
   Config& config = configs_[id];
   config.scan = append(scan_);
   config.scan_count = static_cast<std::uint32_t>(scan_.size());
+  for (const Item item : scan_)
+    for (const Edge& edge : tables_.byte_edges(item.state)) config.bytes.add(edge.low, edge.high);
   config.accepting = accepting_;
   config.escapes = escapes_;
   config.closed = true;
 }
 
 void ParseStates::push(Item item) {
+  spend(1);
   if (item.state == kAcceptState) {
     accepting_ = true;
   } else if (item.state == kEscapeState) {
     escapes_ = true;
-  } else if (seen_items_.size() >= 4 * kItemsMax) {
-    overflowed_ = true;
-  } else {
-    seen_->find_or_add(
-        hash_of(item), [&](std::uint32_t i) { return seen_items_[i] == item; },
-        [&] {
-          seen_items_.push_back(item);
-          work_.push_back(item);
-          return static_cast<std::uint32_t>(seen_items_.size() - 1);
-        });
+  } else if (is_new(item)) {
+    seen_items_.push_back(item);
+    work_.push_back(item);
   }
+}
+
+bool ParseStates::is_new(Item item) {
+  constexpr std::uint32_t kFew = 16;  // sooner looked through than looked up
+  const auto count = static_cast<std::uint32_t>(seen_items_.size());
+  if (count < kFew) return std::ranges::find(seen_items_, item) == seen_items_.end();
+  const auto add = [&](Item added, std::uint32_t as) {
+    return seen_.find_or_add(
+        hash_of(added), [&](std::uint32_t i) { return seen_items_[i] == added; }, [&] { return as; });
+  };
+  if (count == kFew) {
+    seen_.clear();
+    for (std::uint32_t i = 0; i < kFew; ++i) add(seen_items_[i], i);
+  }
+  return add(item, count) == count;
 }
 
 void ParseStates::expand(Item item) {
@@ -263,7 +269,7 @@ void ParseStates::call(RuleId rule, StateId after, StackId stack) {
     fresh.returns.push_back({after, stack});
 }
 
-std::vector<Item> ParseStates::full_returns(std::size_t index, std::size_t& budget) {
+std::vector<Item> ParseStates::full_returns(std::size_t index) {
   std::vector<Item> out;
   std::vector<std::size_t> work{index};
   std::vector<bool> seen(fresh_.size(), false);
@@ -271,17 +277,15 @@ std::vector<Item> ParseStates::full_returns(std::size_t index, std::size_t& budg
   while (!work.empty()) {
     const FreshStack& fresh = fresh_[work.back()];
     work.pop_back();
-    // Fewer places to return to make the grammar narrower, never looser.
-    const std::size_t cost = 1 + fresh.returns.size() + fresh.includes.size();
-    if (cost > budget) {
-      overflowed_ = true;
-      break;
-    }
-    budget -= cost;
+    spend(1 + fresh.returns.size() + fresh.includes.size());
+    if (exhausted()) break;
     out.insert(out.end(), fresh.returns.begin(), fresh.returns.end());
-    for (const StackId id : fresh.includes) {
+    for (const StackId include : fresh.includes) {
+      const StackId id = same_as(include);
       if (!(id & kFreshBit)) {
         const auto items = returns(id);
+        spend(items.size());
+        if (exhausted()) break;
         out.insert(out.end(), items.begin(), items.end());
       } else if (const std::size_t next = id & ~kFreshBit; !seen[next]) {
         seen[next] = true;
@@ -296,40 +300,46 @@ std::vector<Item> ParseStates::full_returns(std::size_t index, std::size_t& budg
 // Gives the fresh stacks their ids. Stacks that (through left recursion) return to themselves cannot be
 // interned by content; they are new, which is exact because a configuration is closed once.
 void ParseStates::finish_stacks() {
+  // Chains of tail calls may be as long as the grammar: a stack that only passes on to another one is that
+  // one, which is older.
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < fresh_.size(); ++i) {
+    FreshStack& fresh = fresh_[i];
+    const bool passes_on = fresh.returns.empty() && fresh.includes.size() == 1;
+    fresh.same = passes_on ? same_as(fresh.includes[0]) : kFreshBit | static_cast<StackId>(i);
+    if (!passes_on) open.push_back(i);
+  }
   std::vector<std::vector<Item>> all(fresh_.size());
-  std::size_t budget = kStackWorkMax;
-  for (std::size_t i = 0; i < fresh_.size(); ++i) all[i] = full_returns(i, budget);
+  for (const std::size_t i : open) all[i] = full_returns(i);
   const auto resolve = [&](std::vector<Item>& items) {
     bool complete = true;
+    spend(items.size());
     for (Item& item : items) {
+      item.stack = same_as(item.stack);
       if (!(item.stack & kFreshBit)) continue;
       const StackId id = fresh_[item.stack & ~kFreshBit].id;
-      if (id == UINT32_MAX)
+      if (id == kNoStack)
         complete = false;
       else
         item.stack = id;
     }
     return complete;
   };
-  std::size_t left = fresh_.size();
-  for (std::size_t before = left + 1; left > 0 && left < before;) {
-    before = left;
-    for (std::size_t i = 0; i < fresh_.size(); ++i) {
-      if (fresh_[i].id != UINT32_MAX || !resolve(all[i])) continue;
+  for (std::size_t before = open.size() + 1; open.size() < before && !exhausted();) {
+    before = open.size();
+    std::erase_if(open, [&](std::size_t i) {
+      if (!resolve(all[i])) return false;
       sort_unique(all[i]);
       fresh_[i].id = intern_stack(all[i]);
-      --left;
-    }
+      return true;
+    });
   }
-  if (left == 0) return;
-  std::vector<std::size_t> cyclic;
-  for (std::size_t i = 0; i < fresh_.size(); ++i) {
-    if (fresh_[i].id != UINT32_MAX) continue;
-    cyclic.push_back(i);
+  if (exhausted()) return;
+  for (const std::size_t i : open) {
     fresh_[i].id = static_cast<StackId>(stacks_.size());
     stacks_.push_back({});
   }
-  for (const std::size_t i : cyclic) {
+  for (const std::size_t i : open) {
     resolve(all[i]);
     sort_unique(all[i]);
     stacks_[fresh_[i].id] = {append(all[i]), static_cast<std::uint32_t>(all[i].size())};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "grammar/intern_table.h"
+#include "grammar/limits.h"
 #include "grammar/tables.h"
 
 namespace octavo::grammar {
@@ -35,7 +36,15 @@ class ParseStates {
 
   ConfigId start() const { return start_; }
   // kDeadConfig when no reading continues with this byte.
-  ConfigId step(ConfigId config, std::uint8_t byte);
+  ConfigId step(ConfigId config, std::uint8_t byte) {
+    if (const std::uint32_t row = configs_[config].moves; row != kNoMoves) {
+      const ConfigId known = moves_[row + tables_.byte_class[byte]];
+      if (known != kUnknownMove) return known;
+    }
+    return new_step(config, byte);
+  }
+  // The bytes that may come next.
+  const ByteSet& bytes(ConfigId config) { return closed(config).bytes; }
   ConfigId step_token(ConfigId config, TokenId token);
   // Whether the text may end here.
   bool accepting(ConfigId config) { return closed(config).accepting; }
@@ -71,19 +80,29 @@ class ParseStates {
   static constexpr StateId kAcceptState = UINT32_MAX;  // the end of the text
   static constexpr StateId kEscapeState = UINT32_MAX - 1;
 
-  // Some reading was dropped because a limit was reached: a dead configuration may then be the limit's doing.
-  bool overflowed() const { return overflowed_; }
+  // Following readings costs work, about one unit for each. An operation begins with an allowance; when that
+  // is spent, every step is dead, nothing half found is kept, and the operation must be given up.
+  void allow(std::int64_t work) { work_left_ = work; }
+  void spend(std::size_t work) { work_left_ -= static_cast<std::int64_t>(work); }
+  bool exhausted() const { return work_left_ < 0; }
+
   std::size_t byte_size() const { return byte_size_ + config_table_.byte_size() + stack_table_.byte_size(); }
 
  private:
   static constexpr StackId kRootStack = 0;
   static constexpr StackId kUnknownStack = 1;
+  static constexpr StackId kNoStack = UINT32_MAX;
   static constexpr StackId kFreshBit = 1u << 31;  // stacks made in the closure under way
+
+  static constexpr std::uint32_t kNoMoves = UINT32_MAX;
+  static constexpr ConfigId kUnknownMove = UINT32_MAX;
 
   struct Config {
     std::uint32_t kernel, kernel_count;
     std::uint32_t scan = 0, scan_count = 0;  // items that read a byte or token next
-    std::uint32_t moves = UINT32_MAX;        // in moves_, one entry a byte class
+    std::uint32_t moves = kNoMoves;          // in moves_, one entry a byte class
+    ConfigId only_move = kUnknownMove;       // instead of them, where one byte may come
+    ByteSet bytes;                           // that some item reads next
     bool closed = false, accepting = false, escapes = false;
   };
   struct Stack {
@@ -94,17 +113,24 @@ class ParseStates {
     RuleId rule;
     std::vector<Item> returns;
     std::vector<StackId> includes;  // tail calls: what these return to, this one returns to
-    StackId id = UINT32_MAX;
+    StackId same = kNoStack;        // itself, or the stack that it only passes on to
+    StackId id = kNoStack;
   };
 
-  const Config& closed(ConfigId config);
+  ConfigId new_step(ConfigId config, std::uint8_t byte);
+  const Config& closed(ConfigId config) {
+    if (!configs_[config].closed) close(config);
+    return configs_[config];
+  }
   void close(ConfigId config);
   void push(Item item);
+  bool is_new(Item item);
   void expand(Item item);
   void leave(StackId stack);
   void call(RuleId rule, StateId after, StackId stack);
   void finish_stacks();
-  std::vector<Item> full_returns(std::size_t fresh, std::size_t& budget);
+  StackId same_as(StackId stack) const { return stack & kFreshBit ? fresh_[stack & ~kFreshBit].same : stack; }
+  std::vector<Item> full_returns(std::size_t fresh);
   StackId intern_stack(const std::vector<Item>& returns);
   // Adds an item: what it returns to when its rule has ended, what it calls when it can do nothing else. So
   // that the inside of a called rule is named by that rule, whose masks are shared, and not by its caller.
@@ -122,12 +148,12 @@ class ParseStates {
   std::vector<Counter> counters_;
   InternTable config_table_, stack_table_, counter_table_;
   ConfigId start_ = 0;
-  bool overflowed_ = false;
+  std::int64_t work_left_ = kWorkMax;
   std::size_t byte_size_ = 0;
 
   // Scratch of the closure under way.
   std::vector<Item> work_;
-  InternTable* seen_ = nullptr;
+  InternTable seen_;
   std::vector<Item> seen_items_;
   std::vector<Item> scan_;
   std::vector<FreshStack> fresh_;

@@ -98,11 +98,11 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
       bool matched = false;
       for (std::size_t i = 0; i < patterns.size(); ++i)
         if ((set >> i & 1) && patterns[i].schema == schema) {
-          goals.push_back({patterns[i].value});
+          add_goal(goals, *patterns[i].value);
           matched = true;
         }
       if (const Json* additional = schema->find("additionalProperties"); additional && !matched)
-        goals.push_back({additional});
+        add_goal(goals, *additional);
     }
     if (SchemaReader::is_false(goals)) continue;
     std::optional<Automaton> names = keys;
@@ -174,10 +174,10 @@ Result<Automaton> SchemaWriter::key_contents(const Json* names) {
                            ? grammar.leaf(*std::move(contents))
                            : grammar.repeat(content_character(grammar), facts.length_min, facts.length_max));
   }
-  auto all = regular_automaton(grammar, grammar.choice(std::move(branches)), kDfaStatesMax / 10);
+  auto all = regular_automaton(grammar, grammar.choice(std::move(branches)), kPatternStatesMax);
   if (!all)
     return reader_.refuse(names, "", "the automaton of these names has more than {} states",
-                          kDfaStatesMax / 10);
+                          kPatternStatesMax);
   return *std::move(all);
 }
 

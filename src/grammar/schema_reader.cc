@@ -34,7 +34,9 @@ constexpr Applicator kApplicators[] = {{"allOf", Holds::schemas, true},
                                        {"prefixItems", Holds::schemas, false},
                                        {"items", Holds::schema, false},
                                        {"additionalItems", Holds::schema, false},
-                                       {"contains", Holds::schema, false}};
+                                       {"contains", Holds::schema, false},
+                                       {"unevaluatedProperties", Holds::schema, false},
+                                       {"unevaluatedItems", Holds::schema, false}};
 
 std::string escaped_pointer(std::string_view token) {
   std::string out;
@@ -85,6 +87,10 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 }
 
 }  // namespace
+
+void add_goal(Goals& goals, const Json& schema) {
+  if (!schema.is(Json::Kind::boolean) || !schema.boolean) goals.push_back({&schema});
+}
 
 SchemaReader::SchemaReader(const Json& document, std::string_view field)
     : document_(document), field_(field) {
@@ -268,9 +274,9 @@ Goals SchemaReader::item_goals(const Facts& facts, std::size_t index) const {
       rest = schema->find("additionalItems");
     }
     if (prefix && index < prefix->items.size())
-      goals.push_back({&prefix->items[index]});
+      add_goal(goals, prefix->items[index]);
     else if (rest)
-      goals.push_back({rest});
+      add_goal(goals, *rest);
   }
   return goals;
 }
@@ -281,18 +287,18 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
     bool named = false;
     if (const Json* properties = schema->find("properties"))
       if (const Json* property = properties->find(name)) {
-        goals.push_back({property});
+        add_goal(goals, *property);
         named = true;
       }
     if (const Json* by_pattern = schema->find("patternProperties"))
       for (const auto& [key, property] : by_pattern->members) {
         TRY(const Automaton* automaton, pattern(key, schema, "patternProperties"));
         if (!matches(*automaton, name)) continue;
-        goals.push_back({&property});
+        add_goal(goals, property);
         named = true;
       }
     if (const Json* additional = schema->find("additionalProperties"); additional && !named)
-      goals.push_back({additional});
+      add_goal(goals, *additional);
   }
   for (const auto& [key, goal] : facts.properties)
     if (key == name) goals.push_back(goal);
@@ -316,10 +322,10 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     Grammar grammar;
     const auto expr = add_regex(grammar, text, RegexMatch::search, field_);
     if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
-    auto automaton = regular_automaton(grammar, *expr, kDfaStatesMax / 10);
+    auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax);
     if (!automaton)
       return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
-                    kDfaStatesMax / 10);
+                    kPatternStatesMax);
     TRY_VOID(spend(automaton->states.size(), schema, keyword));
     it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(automaton))).first;
   }
@@ -338,7 +344,7 @@ Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
     const bool bounded = facts.length_min > 0 || facts.length_max != UINT32_MAX;
     all = regular_automaton(grammar,
                             grammar.repeat(character, bounded ? facts.length_min : 0, facts.length_max),
-                            kDfaStatesMax / 10);
+                            kPatternStatesMax);
   }
   const Json* blame = facts.patterns.empty() ? &document_ : facts.patterns[0].schema;
   const auto too_large = [&] {

@@ -68,12 +68,17 @@ struct Facts {
   std::vector<const Json*> arrays;  // schemas with prefixItems or items
   std::uint32_t items_min = 0, items_max = UINT32_MAX;
   std::vector<const Json*> contains;
+  const Json* unique_items = nullptr;  // a schema that asked for it
 
   std::vector<const Json*> objects;  // schemas with properties, patternProperties or additionalProperties
   std::vector<std::string_view> required, forbidden;
   std::vector<std::pair<std::string_view, Goal>> properties;  // further goals of single properties
   std::vector<const Json*> property_names;
   std::uint32_t properties_min = 0, properties_max = UINT32_MAX;
+
+  // The schemas that have unevaluatedProperties and unevaluatedItems. They end up in `objects` and `arrays`.
+  const Json* unevaluated_properties = nullptr;
+  const Json* unevaluated_items = nullptr;
 };
 
 class SchemaReader {
@@ -130,9 +135,15 @@ class SchemaReader {
   std::map<std::string, const Json*, std::less<>> anchors_;
   std::set<const Json*> checked_, loop_free_;
   std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
+  // Schemas that stand for unevaluatedProperties and unevaluatedItems, by their text: a recursive one is one.
+  std::map<std::string, Json> made_;
+  bool narrowed_ = false;   // some facts leave out values: nothing can be concluded from what they exclude
   std::size_t states_ = 0;  // of all automata built so far
   int depth_ = 0;           // of read() within read()
 };
+
+// A further schema that must hold; `true` says nothing.
+void add_goal(Goals& goals, const Json& schema);
 
 bool equal(const Json& a, const Json& b);
 

@@ -87,6 +87,9 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
     }
     case Json::Kind::array: {
       if (value.items.size() < facts.items_min || value.items.size() > facts.items_max) return false;
+      for (std::size_t i = 0; facts.unique_items && i < value.items.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+          if (equal(value.items[i], value.items[j])) return false;
       for (std::size_t i = 0; i < value.items.size(); ++i) {
         TRY(const bool yes, satisfies(value.items[i], item_goals(facts, i)));
         if (!yes) return false;
@@ -134,7 +137,7 @@ Result<bool> SchemaReader::disjoint(const Goals& a, const Goals& b, int depth) {
       TRY(const bool apart, disjoint(x, y, depth));
       if (!apart) return false;
     }
-  return true;
+  return !narrowed_;
 }
 
 Result<bool> SchemaReader::disjoint(const Facts& a, const Facts& b, int depth) {

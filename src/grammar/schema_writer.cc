@@ -1,6 +1,7 @@
 #include "grammar/schema_writer.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "grammar/json_text.h"
 #include "grammar/limits.h"
@@ -149,6 +150,7 @@ ExprId SchemaWriter::array_of(ExprId item, std::uint32_t min, std::uint32_t max)
 }
 
 Result<ExprId> SchemaWriter::array(const Facts& facts) {
+  if (facts.unique_items && facts.items_max > 1) return array_of_different(facts);
   if (!facts.contains.empty()) return array_containing(facts);
   const std::size_t prefix = reader_.prefix_size(facts);
   std::uint32_t min = facts.items_min, max = facts.items_max;
@@ -219,6 +221,64 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
     }
   }
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
+}
+
+// Items out of a few values, none of them twice. Node: the set of values written.
+Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
+  if (reader_.prefix_size(facts) > 0 || !facts.contains.empty())
+    return reader_.refuse(facts.unique_items, "uniqueItems",
+                          "is not supported beside 'prefixItems' and 'contains'");
+  TRY(const std::vector<std::string> texts, few_values(reader_.item_goals(facts, 0), facts.unique_items));
+  const std::uint32_t end = 1u << texts.size();
+  Graph graph;
+  graph.nodes = end + 1;
+  graph.accepting = {end};
+  std::vector<ExprId> items;
+  for (const std::string& text : texts) items.push_back(g_.literal(text));
+  const ExprId space_before_end = space(), comma_before_item = comma();
+  for (std::uint32_t set = 0; set < end; ++set) {
+    const auto count = static_cast<std::uint32_t>(std::popcount(set));
+    if (count > facts.items_max) continue;
+    if (count >= facts.items_min) graph.arcs.push_back({set, end, space_before_end});
+    for (std::size_t i = 0; i < items.size(); ++i)
+      if (!(set >> i & 1))
+        graph.arcs.push_back(
+            {set, set | 1u << i, count == 0 ? items[i] : g_.sequence({comma_before_item, items[i]})});
+  }
+  return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
+}
+
+// The texts of all values that satisfy the goals, where these are few and known.
+Result<std::vector<std::string>> SchemaWriter::few_values(const Goals& goals, const Json* asker) {
+  static const std::vector<Json> kWords = [] {
+    std::vector<Json> words(3);
+    words[1].kind = words[2].kind = Json::Kind::boolean;
+    words[2].boolean = true;
+    return words;
+  }();
+  TRY(const std::vector<Facts> alternatives, reader_.read(goals));
+  std::vector<const Json*> found;
+  for (const Facts& facts : alternatives) {
+    std::vector<const Json*> candidates;
+    for (const Json& word : kWords) candidates.push_back(&word);
+    if (facts.values)
+      candidates = *facts.values;
+    else if (facts.types & ~unsigned{kNull | kBoolean})
+      return reader_.refuse(asker, "uniqueItems", "is supported only for items out of a list of values");
+    Facts rest = facts;
+    rest.values.reset();
+    for (const Json* value : candidates) {
+      TRY(const bool fits, reader_.satisfies(*value, rest));
+      if (fits && std::ranges::none_of(found, [&](const Json* other) { return equal(*other, *value); }))
+        found.push_back(value);
+    }
+  }
+  if (found.size() > kDifferentItemsMax)
+    return reader_.refuse(asker, "uniqueItems", "is supported for items out of at most {} values",
+                          kDifferentItemsMax);
+  std::vector<std::string> texts;
+  for (const Json* value : found) texts.push_back(to_text(*value));
+  return texts;
 }
 
 // --- shared pieces ---

@@ -46,6 +46,8 @@ class SchemaWriter {
 
   Result<ExprId> array(const Facts& facts);
   Result<ExprId> array_containing(const Facts& facts);
+  Result<ExprId> array_of_different(const Facts& facts);
+  Result<std::vector<std::string>> few_values(const Goals& goals, const Json* asker);
 
   Result<ExprId> object(const Facts& facts);
   Result<bool> add_properties(const Facts& facts, ObjectShape& shape);

@@ -6,10 +6,18 @@
 
 namespace octavo::grammar {
 
-TokenSet::TokenSet(std::vector<TokenId> tokens, std::size_t mask_words) {
+namespace {
+
+void clear(std::span<std::int32_t> mask, std::span<const TokenId> tokens) {
+  for (const TokenId id : tokens)
+    mask[static_cast<std::size_t>(id) / 32] &= ~static_cast<std::int32_t>(1u << (id % 32));
+}
+
+}  // namespace
+
+TokenSet::TokenSet(std::span<const TokenId> tokens, std::size_t mask_words) {
   if (tokens.size() <= mask_words / 2) {
-    list_ = std::move(tokens);
-    list_.shrink_to_fit();
+    list_.assign(tokens.begin(), tokens.end());
     return;
   }
   bits_.resize(mask_words);
@@ -20,10 +28,18 @@ TokenSet::TokenSet(std::vector<TokenId> tokens, std::size_t mask_words) {
 TokenSet TokenSet::without(std::span<const TokenId> removed, std::size_t mask_words) const {
   TokenSet out;
   out.bits_.resize(mask_words);
-  add_to(out.bits_);
-  for (const TokenId id : removed)
-    out.bits_[static_cast<std::size_t>(id) / 32] &= ~static_cast<std::int32_t>(1u << (id % 32));
+  copy_to(out.bits_);
+  clear(out.bits_, removed);
   return out;
+}
+
+void TokenSet::copy_to(std::span<std::int32_t> mask) const {
+  if (!bits_.empty()) {
+    std::ranges::copy(bits_, mask.begin());
+  } else {
+    std::ranges::fill(mask, 0);
+    add_to(mask);
+  }
 }
 
 void TokenSet::add_to(std::span<std::int32_t> mask) const {
@@ -34,6 +50,7 @@ void TokenSet::add_to(std::span<std::int32_t> mask) const {
 
 void StateMask::set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents,
                          std::span<const std::uint32_t> repeats) {
+  if (parents.empty()) return;
   const auto for_each = [&](auto&& visit) {
     for (std::size_t i = 0; i < parents.size(); ++i)
       for (std::uint32_t child = parents[i] + 1; child < trie[parents[i]].end; child = trie[child].end)
@@ -66,6 +83,12 @@ void StateMask::add_to(std::span<std::int32_t> mask) const {
     if ((word(id) & bit(id)) == 0) absent.push_back(id);
   base->add_to(mask);
   for (const TokenId id : absent) word(id) &= ~bit(id);
+}
+
+void StateMask::copy_to(std::span<std::int32_t> mask) const {
+  const StateMask& all = subtracts ? *base : *this;
+  all.accepted.copy_to(mask);
+  if (subtracts) clear(mask, removed);
 }
 
 std::size_t StateMask::byte_size() const {

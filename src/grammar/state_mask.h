@@ -20,13 +20,15 @@ namespace octavo::grammar {
 class TokenSet {
  public:
   TokenSet() = default;
-  TokenSet(std::vector<TokenId> tokens, std::size_t mask_words);
+  TokenSet(std::span<const TokenId> tokens, std::size_t mask_words);
 
   // A set that holds these tokens, without some of them.
   TokenSet without(std::span<const TokenId> removed, std::size_t mask_words) const;
 
   bool empty() const { return list_.empty() && bits_.empty(); }
   void add_to(std::span<std::int32_t> mask) const;
+  // Sets a mask to exactly these tokens.
+  void copy_to(std::span<std::int32_t> mask) const;
   std::size_t byte_size() const {
     return list_.size() * sizeof(TokenId) + bits_.size() * sizeof(std::int32_t);
   }
@@ -80,6 +82,8 @@ struct StateMask {
   bool has_open() const { return !(base ? base->open : open).empty(); }
   bool accepts_any() const { return subtracts || !accepted.empty(); }
   void add_to(std::span<std::int32_t> mask) const;
+  // Sets a mask to exactly the accepted tokens.
+  void copy_to(std::span<std::int32_t> mask) const;
   // Without `base`, which is counted where it is kept.
   std::size_t byte_size() const;
 };

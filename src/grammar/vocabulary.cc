@@ -92,6 +92,14 @@ void Vocabulary::build_trie() {
   }
   close(0);
   trie_[0].end = static_cast<std::uint32_t>(trie_.size());
+  for (std::uint32_t i = 0; i < trie_.size(); ++i) {
+    children_.push_back(static_cast<std::uint32_t>(child_nodes_.size()));
+    for (std::uint32_t child = i + 1; child < trie_[i].end; child = trie_[child].end) {
+      child_bytes_.push_back(trie_[child].byte);
+      child_nodes_.push_back(child);
+    }
+  }
+  children_.push_back(static_cast<std::uint32_t>(child_nodes_.size()));
 }
 
 }  // namespace octavo::grammar

@@ -19,7 +19,7 @@ using TokenId = std::int32_t;
 
 class StateMaskCache;
 
-// A trie in preorder: the children of node i begin at i + 1, its subtree ends before nodes[i].end.
+// A trie in preorder: the subtree of node i ends before nodes[i].end.
 struct TrieNode {
   std::uint32_t end;
   std::uint32_t
@@ -63,6 +63,13 @@ class Vocabulary {
 
   // Node 0 is the root (the empty path, no tokens).
   std::span<const TrieNode> trie() const { return trie_; }
+  // The children of a node, by their bytes in rising order.
+  std::span<const std::uint8_t> child_bytes(std::uint32_t node) const {
+    return std::span(child_bytes_).subspan(children_[node], children_[node + 1] - children_[node]);
+  }
+  std::span<const std::uint32_t> child_nodes(std::uint32_t node) const {
+    return std::span(child_nodes_).subspan(children_[node], children_[node + 1] - children_[node]);
+  }
   std::span<const TokenId> sorted_tokens() const { return sorted_; }
 
   StateMaskCache& cache() const { return *cache_; }
@@ -77,6 +84,9 @@ class Vocabulary {
   std::vector<TokenId> eos_;
   std::vector<TokenId> sorted_;
   std::vector<TrieNode> trie_;
+  std::vector<std::uint32_t> children_;  // of node i: from children_[i] on, up to children_[i + 1]
+  std::vector<std::uint8_t> child_bytes_;
+  std::vector<std::uint32_t> child_nodes_;
   std::size_t token_bytes_max_ = 0;
   std::unique_ptr<StateMaskCache> cache_;
 

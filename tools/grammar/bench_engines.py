@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from diff_engines import engines
+from engines import engines
 
 WORDS = """account amount address area author balance batch body brand budget build category channel city client code
 color comment company contact content cost count country created currency customer date delivery department description

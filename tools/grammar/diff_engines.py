@@ -1,228 +1,25 @@
 """Compares token masks of Octavo's grammar engine with those of XGrammar and llguidance (test-only packages).
 
-    python diff_engines.py GRAMMAR_TOOL VOCABULARY.json [--cases N] [--steps N] [--walks N] [--kinds regex,ebnf,json] [--seed N]
+    python diff_engines.py GRAMMAR_TOOL VOCABULARY.json [--pairs N] [--steps N] [--walks N] [--minutes M] [--kinds regex,ebnf,json] [--seed N]
 
-Random regexes, EBNF grammars and JSON Schemas; along random walks every mask is compared with the masks of the others.
-A token that only one side allows is explained by finishing the text that it begins and asking an independent judge
-(Python's re, jsonschema; for EBNF XGrammar's own parser, byte by byte) about the whole:
-  - we allow, the other does not, the text is valid:    the other is narrower      (fine)
-  - we allow, the other does not, the text is invalid:  WRONG: we accept what is invalid
-  - the other allows, we do not, its text is invalid:   the other is looser        (fine)
-  - the other allows, we do not, its text is valid:     narrower: counted by kind; for regexes WRONG, too
-xgrammar imports torch and transformers only to name types; --stubs adds a folder with empty stand-ins to the path.
+Random grammars (random_grammars.py); along random walks every mask is compared with the masks of the others. Of the
+tokens that only one side allows one is taken, the text that it begins is finished, and a judge that shares no code with
+any engine (Python's re, a recogniser for EBNF, jsonschema) says whether the whole is valid. So each difference falls
+into a class. What must not be: that we allow what leads to an invalid text, or refuse a valid one (of JSON another text
+of the same value may be refused: a spelling, an order of members, a name given twice).
 """
 
 import argparse
 import collections
-import json
 import random
-import re
-import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
 
-
-class Octavo:
-    def __init__(self, tool, vocabulary):
-        self.process = subprocess.Popen([tool, vocabulary], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.name = "octavo"
-
-    def ask(self, **request):
-        self.process.stdin.write(json.dumps(request).encode() + b"\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def start(self, kind, text):
-        answer = self.ask(op="new", kind={"json": "json_schema"}.get(kind, kind), text=text, whitespace=0)
-        return answer.get("error"), answer.get("us")
-
-    def mask(self):
-        answer = self.ask(op="mask")
-        if "error" in answer:
-            return None, 0.0
-        return np.frombuffer(bytes.fromhex(answer["mask"]), dtype=np.int32), answer["us"]
-
-    def accept(self, token):
-        return self.ask(op="accept", token=int(token))["ok"]
-
-    def rollback(self, count):
-        self.ask(op="rollback", count=count)
-
-    def restart(self):
-        self.rollback(1_000_000)
-
-
-class XGrammar:
-    name = "xgrammar"
-
-    def __init__(self, tokens, eos):
-        import xgrammar
-
-        self.x = xgrammar
-        self.info = xgrammar.TokenizerInfo(tokens, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[eos])
-        self.compiler = xgrammar.GrammarCompiler(self.info, max_threads=1, cache_enabled=False)
-        self.buffer = np.zeros((1, (len(tokens) + 31) // 32), dtype=np.int32)
-
-    def start(self, kind, text):
-        begin = time.perf_counter()
-        try:
-            if kind == "regex":
-                grammar = self.compiler.compile_regex(text)
-            elif kind == "ebnf":
-                grammar = self.compiler.compile_grammar(text)
-            else:
-                grammar = self.compiler.compile_json_schema(text, any_whitespace=False, separators=(",", ":"), strict_mode=True)
-        except Exception as problem:  # the package raises many kinds
-            return str(problem)[:80] or "error", None
-        us = (time.perf_counter() - begin) * 1e6
-        self.grammar = grammar
-        self.restart()
-        return None, us
-
-    def restart(self):
-        self.matcher = self.x.GrammarMatcher(self.grammar)
-
-    def reads(self, value, eos):
-        """Whether it reads a whole text byte by byte, where no mask is asked for."""
-        matcher = self.x.GrammarMatcher(self.grammar)
-        return matcher.accept_string(value) and matcher.accept_token(eos)
-
-    def fill(self):
-        self.matcher.fill_next_token_bitmask(self.buffer)
-
-    def mask(self):
-        begin = time.perf_counter()
-        self.fill()
-        return self.buffer[0].copy(), (time.perf_counter() - begin) * 1e6
-
-    def accept(self, token):
-        return self.matcher.accept_token(int(token))
-
-    def rollback(self, count):
-        self.matcher.rollback(count)
-
-
-class LLGuidance:
-    name = "llguidance"
-
-    def __init__(self, tokens, specials, eos, encode):
-        import llguidance
-        import llguidance.numpy as bits
-
-        self.l, self.bits = llguidance, bits
-
-        class Wrapper:
-            eos_token_id, bos_token_id = eos, None
-
-            def __call__(self, text):
-                return encode(text)
-
-        wrapper = Wrapper()
-        wrapper.tokens, wrapper.special_token_ids = [b"\xff" + t if i in specials else t for i, t in enumerate(tokens)], sorted(specials)
-        self.tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(wrapper))
-        self.buffer = bits.allocate_token_bitmask(1, len(tokens))
-
-    def start(self, kind, text):
-        begin = time.perf_counter()
-        try:
-            if kind == "regex":
-                grammar = self.l.LLMatcher.grammar_from_regex(text)
-            elif kind == "ebnf":
-                return "gbnf is not read", None
-            else:
-                grammar = self.l.LLMatcher.grammar_from_json_schema(
-                    text, defaults={"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"})
-            self.grammar = grammar
-            self.restart()
-        except Exception as problem:
-            return str(problem)[:80] or "error", None
-        if self.matcher.is_error():
-            return self.matcher.get_error()[:80], None
-        return None, (time.perf_counter() - begin) * 1e6
-
-    def restart(self):
-        self.matcher = self.l.LLMatcher(self.tokenizer, self.grammar, log_level=0)
-
-    def fill(self):
-        self.bits.fill_next_token_bitmask(self.matcher, self.buffer, 0)
-
-    def mask(self):
-        begin = time.perf_counter()
-        self.fill()
-        return self.buffer[0].copy(), (time.perf_counter() - begin) * 1e6
-
-    def accept(self, token):
-        return self.matcher.consume_token(int(token))
-
-    def rollback(self, count):
-        self.matcher.rollback(count)
-
-
-# --- random grammars ---
-
-
-def random_regex(rng, depth=0):
-    pick = rng.random()
-    if depth > 3 or pick < 0.35:
-        return rng.choice(["a", "b", "ab", "the", " ", "1", "-", "x", "[a-f]", "[^a-z]", "\\d", "\\w", "[A-Z][a-z]", "é", ",", "\\.", "[0-9a-f]{2}"])
-    if pick < 0.6:
-        return "".join(random_regex(rng, depth + 1) for _ in range(rng.randint(1, 3)))
-    if pick < 0.8:
-        return "(" + "|".join(random_regex(rng, depth + 1) for _ in range(rng.randint(2, 3))) + ")"
-    return "(" + random_regex(rng, depth + 1) + ")" + rng.choice(["*", "+", "?", "{2}", "{1,3}", "{2,}", "{0,70}"])
-
-
-def random_ebnf(rng):
-    names = ["root", "one", "two", "three"][: rng.randint(1, 4)]
-
-    def expr(depth):
-        pick = rng.random()
-        if depth > 2 or pick < 0.4:
-            return rng.choice(['"a"', '"the "', '"("', '")"', '", "', "[a-z]", "[0-9]+", '[^"]', '"\\""', '"é"'])
-        if pick < 0.6:
-            return rng.choice(names)
-        if pick < 0.8:
-            return " ".join(expr(depth + 1) for _ in range(rng.randint(1, 3)))
-        if pick < 0.9:
-            return "(" + " | ".join(expr(depth + 1) for _ in range(2)) + ")"
-        return "(" + expr(depth + 1) + ")" + rng.choice(["*", "+", "?", "{1,3}"])
-
-    # The first branch of each rule calls nothing, so that every rule matches something; calls come after a literal.
-    return "\n".join(f'{n} ::= "{n[0]}" | "{n[1]}" {expr(0)}' for n in names)
-
-
-def random_schema(rng, depth=0):
-    pick = rng.random()
-    if depth > 2 or pick < 0.5:
-        return rng.choice([
-            {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {"type": "null"}, {"type": "string"},
-            {"type": "integer", "minimum": rng.randint(-50, 5), "maximum": rng.randint(6, 3000)},
-            {"type": "number", "minimum": 0, "maximum": rng.choice([1, 10.5])},
-            {"type": "string", "maxLength": rng.randint(1, 40)}, {"type": "string", "minLength": 2, "maxLength": rng.randint(3, 9)},
-            {"type": "string", "pattern": "^[a-z]+(-[a-z0-9]+)*$"}, {"type": "string", "format": rng.choice(["date", "uuid", "ipv4"])},
-            {"enum": rng.sample(["red", "green", "blue", "a b", 1, 2.5, None, True, "\"q\""], 3)}, {"const": rng.choice(["fixed", 7])},
-            {"type": ["string", "null"]}])
-    if pick < 0.8:
-        names = rng.sample(["id", "name", "value", "items", "first name", "url", "é", "x", "xy"], rng.randint(1, 5))
-        schema = {"type": "object", "properties": {n: random_schema(rng, depth + 1) for n in names},
-                  "required": rng.sample(names, rng.randint(0, len(names)))}
-        schema["additionalProperties"] = rng.choice([False, False, False, {"type": "integer"}])
-        return schema
-    if pick < 0.92:
-        schema = {"type": "array", "items": random_schema(rng, depth + 1)}
-        if rng.random() < 0.5:
-            schema["minItems"], schema["maxItems"] = rng.randint(0, 2), rng.randint(2, 5)
-        return schema
-    return {"anyOf": [random_schema(rng, depth + 1) for _ in range(2)]}
-
-
-# --- judging ---
-
-
-def bits(mask, size):
-    return np.unpackbits(mask.view(np.uint8), bitorder="little")[:size].astype(bool)
+from engines import bits, engines
+from random_grammars import Case, why_narrower
 
 
 def some(rng, ids, count):
@@ -230,10 +27,10 @@ def some(rng, ids, count):
     return [int(ids[rng.randrange(len(ids))]) for _ in range(min(count, len(ids)))]
 
 
-def finish(engine, rng, tokens, eos, budget=400):
+def finish(engine, rng, tokens, eos, budget=200):
     """Goes on with short tokens, closing ones preferred, until the text may end; the bytes, or None."""
     out, taken = b"", 0
-    order = (b'"', b"}", b"]", b",", b"1", b"0", b"a", b"-", b"e")
+    order = (b'"', b"}", b"]", b")", b",", b"1", b"0", b"a", b"-", b"e")
     while taken < budget:
         mask, _ = engine.mask()
         if mask is None:
@@ -263,170 +60,144 @@ def finish(engine, rng, tokens, eos, budget=400):
     return None
 
 
-def judge(kind, text, value):
-    try:
-        value = value.decode()
-    except UnicodeDecodeError:
-        return False
-    if kind == "regex":
-        return re.fullmatch(text.replace("\\d", "[0-9]").replace("\\w", "[A-Za-z0-9_]"), value) is not None
-    if kind == "json":
-        import jsonschema
+class Comparison:
+    def __init__(self, options):
+        self.options = options
+        self.ours, self.others, self.tokens, self.eos, _ = engines(options.tool, options.vocabulary, options.stubs)
+        self.rng = random.Random(options.seed)
+        self.pairs = collections.Counter()
+        self.classes = collections.Counter()  # (kind, other, class)
+        self.grammars = collections.Counter()
+        self.notes, self.wrong = {}, []
 
-        try:
-            jsonschema.Draft202012Validator(json.loads(text), format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER).validate(json.loads(value))
-            return True
-        except Exception:
-            return False
-    return None
+    def whole(self, engine, token, prefix):
+        """A whole text that begins with the prefix and this token, which the engine allows; or None."""
+        if token == self.eos:
+            return prefix
+        if not engine.accept(token):
+            return None
+        rest = engine.finish() if engine is self.ours else None
+        for _ in range(3):
+            rest = rest if rest is not None else finish(engine, self.rng, self.tokens, self.eos)
+        engine.rollback(1)
+        return None if rest is None else prefix + self.tokens[token] + rest
 
+    def explain(self, case, prefix, other, ids, ours_allow):
+        token = some(self.rng, ids, 1)[0]
+        value = self.whole(self.ours if ours_allow else other, token, prefix)
+        if value is None:
+            label = "we allow, " if ours_allow else "it allows, "
+            label += "no end of the text was found"
+        elif case.valid(value):
+            label = "it refuses a valid text" if ours_allow else "WRONG: we refuse a valid text"
+            if not ours_allow and case.kind == "json":
+                label = "we refuse " + why_narrower(case, value, self.ours.matches)
+        else:
+            label = "WRONG: we allow an invalid text" if ours_allow else "it allows an invalid text"
+        key = (case.kind, other.name, label)
+        self.classes[key] += 1
+        example = f"{case.text[:300]} {prefix!r} token {self.tokens[token]!r} as in {value!r}"
+        self.notes.setdefault(key, example)
+        if "WRONG" in label or "UNKNOWN" in label:
+            self.wrong.append((*key, example))
+            print(*self.wrong[-1], file=sys.stderr, flush=True)
 
-def engines(tool, vocabulary, stubs=None):
-    """Octavo and the two others over one vocabulary; its tokens, the end token, and an encoder."""
-    data = json.load(open(vocabulary))
-    tokens = [bytes.fromhex(t) for t in data["tokens"]] + [s.encode() for s in data["specials"]]
-    eos = len(data["tokens"])
-    specials = set(range(eos, len(tokens)))
-    ours = Octavo(tool, vocabulary)
-    import tvm_ffi  # noqa: F401  looks for torch itself, and must not find the stand-in
+    def compare(self, case, prefix, mine, live):
+        self.pairs[case.kind] += bool(live)
+        for other in live:
+            theirs = bits(other.mask()[0], len(self.tokens))
+            differ = np.flatnonzero(mine != theirs)
+            if len(differ) == 0:
+                self.classes[case.kind, other.name, "equal"] += 1
+                continue
+            for ours_allow in (True, False):
+                ids = differ[mine[differ] == ours_allow]
+                if len(ids):
+                    self.explain(case, prefix, other, ids, ours_allow)
 
-    if stubs:
-        sys.path.insert(0, stubs)
-    spelled = {t: i for i, t in enumerate(tokens) if i < eos}
+    def run(self, case):
+        error, _ = self.ours.start(case.kind, case.text)
+        if error:
+            self.grammars[case.kind, "we refuse"] += 1
+            if "no text matches" not in error and "no instance" not in error:
+                self.wrong.append((case.kind, "refused", error, case.text))
+            return
+        self.grammars[case.kind, "compared"] += 1
+        live = []
+        for other in self.others:
+            error, _ = other.start(case.kind, case.text)
+            self.grammars[case.kind, f"{other.name} refuses"] += error is not None
+            live += [] if error else [other]
+        compiled, seen = list(live), set()
+        for _ in range(self.options.walks):
+            live = list(compiled)
+            for engine in [self.ours, *live]:
+                engine.restart()
+            self.walk(case, live, seen)
 
-    def encode(text):
-        """Longest match first; llguidance uses it for the tokens of forced text."""
-        text, out = text.encode() if isinstance(text, str) else bytes(text), []
-        while text:
-            size = next(n for n in range(min(len(text), 64), 0, -1) if text[:n] in spelled)
-            out.append(spelled[text[:size]])
-            text = text[size:]
-        return out
-
-    others = [XGrammar([b"" if i in specials else t for i, t in enumerate(tokens)], eos), LLGuidance(tokens, specials, eos, encode)]
-    single = {t: i for i, t in enumerate(tokens) if len(t) == 1 and i < eos}
-    for engine in [ours, *others]:
-        engine.single = single
-    return ours, others, tokens, eos, encode
+    def walk(self, case, live, seen):
+        prefix = b""
+        for _ in range(self.options.steps):
+            mask, _ = self.ours.mask()
+            if mask is None:
+                self.wrong.append((case.kind, "no mask", case.text, prefix))
+                return
+            mine = bits(mask, len(self.tokens))
+            if prefix not in seen:  # a prefix is one pair however often a walk comes by
+                seen.add(prefix)
+                self.compare(case, prefix, mine, live)
+            mine[self.eos] = False
+            allowed = np.flatnonzero(mine)
+            if len(allowed) == 0:
+                return
+            token = some(self.rng, allowed, 1)[0]
+            if self.rng.random() < 0.5:
+                token = max(some(self.rng, allowed, 8), key=lambda i: len(self.tokens[i]))
+            if not self.ours.accept(token):
+                self.wrong.append((case.kind, "we reject a token of our own mask", case.text, prefix, self.tokens[token]))
+                return
+            for other in list(live):
+                if not other.accept(token):
+                    live.remove(other)
+            if not live:
+                return
+            prefix += self.tokens[token]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tool")
     parser.add_argument("vocabulary")
-    parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--walks", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=1e6, help="begin no case after this")
+    parser.add_argument("--pairs", type=int, default=10_000)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--walks", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin no grammar after this")
     parser.add_argument("--kinds", default="regex,ebnf,json")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stubs")
-    options = parser.parse_args()
-
-    ours, others, tokens, eos, _ = engines(options.tool, options.vocabulary, options.stubs)
-    rng = random.Random(options.seed)
-    count = collections.Counter()
-    times = collections.defaultdict(list)
-    wrong = []
-    end = time.monotonic() + options.minutes * 60
-    for case in range(options.cases):
-        kind = rng.choice(options.kinds.split(","))
-        text = {"regex": random_regex, "ebnf": random_ebnf, "json": lambda r: json.dumps(random_schema(r), ensure_ascii=False)}[kind](rng)
-        error, us = ours.start(kind, text)
-        if error:
-            count[f"{kind}: we refuse"] += 1
-            if kind != "json":
-                wrong.append((kind, text, "refused", error))
-            continue
-        times["octavo compile"].append(us)
-        live = []
-        for other in others:
-            error, us = other.start(kind, text)
-            if error:
-                count[f"{kind}: {other.name} refuses"] += 1
-            else:
-                live.append(other)
-                times[f"{other.name} compile"].append(us)
-        seen = set()
-        for walk in range(options.walks):
-            prefix, taken = b"", 0
-            for step in range(options.steps):
-                # A prefix is one pair however often a walk comes by.
-                new, _ = prefix not in seen, seen.add(prefix)
-                mask, us = ours.mask()
-                if mask is None:
-                    wrong.append((kind, text, prefix, "no mask"))
-                    break
-                times["octavo mask"].append(us)
-                mine = bits(mask, len(tokens))
-                count[f"{kind}: grammar and prefix"] += new and bool(live)
-                for other in list(live) if new else []:
-                    mask, us = other.mask()
-                    times[f"{other.name} mask"].append(us)
-                    theirs = bits(mask, len(tokens))
-                    count[f"{kind}: pairs with {other.name}"] += 1
-                    only_mine, only_theirs = np.flatnonzero(mine & ~theirs), np.flatnonzero(theirs & ~mine)
-                    if len(only_mine) == 0 and len(only_theirs) == 0:
-                        count[f"{kind}: equal to {other.name}"] += 1
-                        continue
-                    for ids, engine, label in ((only_mine, ours, "more"), (only_theirs, other, "less")):
-                        if len(ids) == 0:
-                            continue
-                        token = some(rng, ids, 1)[0]
-                        if token == eos:
-                            value = prefix
-                        else:
-                            if not engine.accept(token):
-                                wrong.append((kind, text, prefix, f"{engine.name} rejects what its mask allows"))
-                                continue
-                            rest = finish(engine, rng, tokens, eos)
-                            engine.rollback(1)
-                            if rest is None:
-                                count[f"{kind}: {label} than {other.name}, text without end"] += 1
-                                continue
-                            value = prefix + tokens[token] + rest
-                        verdict = others[0].reads(value, eos) if kind == "ebnf" else judge(kind, text, value)
-                        if label == "more":
-                            name = {True: f"{other.name} is narrower", False: "WRONG: we accept invalid", None: f"more than {other.name}"}[verdict]
-                        else:
-                            name = {True: f"narrower than {other.name}", False: f"{other.name} accepts invalid", None: f"less than {other.name}"}[verdict]
-                        count[f"{kind}: {name}"] += 1
-                        if verdict is False and label == "less" and rng.random() < 0.05:
-                            wrong.append((kind, text, prefix, f"{name}: token {tokens[token]!r} as in {value!r}"))
-                        if (label == "more" and verdict is False) or verdict is None or (kind == "regex" and verdict is True) or (kind == "ebnf" and label == "less" and verdict) or (kind == "json" and label == "less" and verdict):
-                            wrong.append((kind, text, prefix, f"{name}: token {tokens[token]!r} as in {value!r}"))
-                mine[eos] = False
-                allowed = np.flatnonzero(mine)
-                if len(allowed) == 0:
-                    break
-                token = some(rng, allowed, 1)[0]
-                if rng.random() < 0.5:
-                    token = max(some(rng, allowed, 8), key=lambda i: len(tokens[i]))
-                if not ours.accept(token):
-                    wrong.append((kind, text, prefix, f"we reject {tokens[token]!r} of our own mask"))
-                    break
-                for other in list(live):
-                    if not other.accept(token):
-                        live.remove(other)
-                        count[f"{kind}: {other.name} left the walk"] += 1
-                prefix += tokens[token]
-                taken += 1
-            for engine in [ours, *live]:
-                if taken:
-                    engine.rollback(taken)
-        if case % 50 == 49:
-            print(case + 1, "cases,", sum(n for name, n in count.items() if name.endswith("and prefix")), "pairs", file=sys.stderr)
-        if time.monotonic() > end:
-            break
-
-    for name in sorted(count):
-        print(f"{count[name]:8}  {name}")
-    for name in sorted(times):
-        t = np.array(times[name])
-        print(f"{name:20} n={len(t):6}  mean {t.mean():9.1f}  p50 {np.percentile(t, 50):9.1f}  p99 {np.percentile(t, 99):9.1f}  p99.9 {np.percentile(t, 99.9):9.1f} us")
-    for entry in wrong[:60]:
-        print("NOTE", *entry)
+    comparison = Comparison(parser.parse_args())
+    options, begin, case = comparison.options, time.monotonic(), 0
+    while sum(comparison.pairs.values()) < options.pairs and time.monotonic() < begin + options.minutes * 60:
+        comparison.run(Case(comparison.rng.choice(options.kinds.split(",")), comparison.rng))
+        case += 1
+        if case % 50 == 0:
+            print(case, "grammars,", sum(comparison.pairs.values()), "pairs,", len(comparison.wrong), "wrong", file=sys.stderr, flush=True)
+    print("grammars", {" ".join(k): n for k, n in sorted(comparison.grammars.items())})
+    print("pairs", dict(comparison.pairs), sum(comparison.pairs.values()))
+    print("| kind | beside | class | masks |")
+    print("| --- | --- | --- | --- |")
+    for key, n in sorted(comparison.classes.items()):
+        print("| " + " | ".join(key) + f" | {n} |")
+    for key, example in sorted(comparison.notes.items()):
+        print("EXAMPLE", *key, ":", example)
+    for entry in comparison.wrong[:40]:
+        print("WRONG", *entry)
 
 
 if __name__ == "__main__":
-    main()
+    # The recogniser of EBNF follows nested rules by recursion.
+    sys.setrecursionlimit(200_000)
+    threading.stack_size(1 << 30)
+    work = threading.Thread(target=main)
+    work.start()
+    work.join()

@@ -60,6 +60,8 @@ def schema(rng, depth=0):
             s["maxProperties"] = rng.randint(0, 4)
         if rng.random() < 0.15:
             s["dependentRequired"] = {rng.choice(NAMES): rng.sample(NAMES, 1)}
+        if rng.random() < 0.15:
+            s["unevaluatedProperties"] = rng.choice([False, {"type": "integer"}, True])
         if rng.random() < 0.1:
             s["dependentSchemas"] = {rng.choice(NAMES): {"required": rng.sample(NAMES, 1)}}
     elif pick < 0.75:
@@ -74,6 +76,10 @@ def schema(rng, depth=0):
             s["maxItems"] = rng.randint(0, 4)
         if rng.random() < 0.2:
             s["contains"] = sub()
+        if rng.random() < 0.15:
+            s["unevaluatedItems"] = rng.choice([False, {"type": "string"}])
+        if rng.random() < 0.15:
+            s["uniqueItems"], s["items"] = True, rng.choice([{"enum": rng.sample(SCALARS, rng.randint(1, 6))}, {"type": ["boolean", "null"]}])
     elif pick < 0.82:
         s = {"anyOf": [sub() for _ in range(rng.randint(1, 3))]}
     elif pick < 0.88:
@@ -88,6 +94,8 @@ def schema(rng, depth=0):
              "if": {"properties": {name: {"const": rng.choice(SCALARS)}}}, "then": sub(), "else": sub()}
     else:
         s = {"type": "object", "properties": {"next": {"$ref": "#"}, "a": scalar(rng)}}
+    if rng.random() < 0.15:
+        s["allOf"] = s.get("allOf", []) + [sub()]
     if rng.random() < 0.1:
         s["anyOf"] = s.get("anyOf", []) + [sub(), {"required": [rng.choice(NAMES)]}]
     return s

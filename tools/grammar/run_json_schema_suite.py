@@ -1,9 +1,8 @@
-"""Runs a checkout of json-schema-org/JSON-Schema-Test-Suite against Octavo's grammar engine.
+"""Runs a checkout of json-schema-org/JSON-Schema-Test-Suite against Octavo's grammar engine and writes docs/grammar_keywords.md.
 
-    python run_json_schema_suite.py GRAMMAR_TOOL VOCABULARY.json TESTS_FOLDER (tests/draft2020-12 or tests/draft7)
+    python run_json_schema_suite.py GRAMMAR_TOOL VOCABULARY.json TESTS_FOLDER OUTPUT.md
 
-Per file: schemas refused; instances that are valid and accepted, valid but outside of the grammar (property order,
-spelling), invalid and rejected, invalid but accepted. The last must be zero. Refusal includes "no text matches".
+TESTS_FOLDER holds draft2020-12 and draft7. An instance that is invalid but accepted is an error; there must be none.
 """
 
 import collections
@@ -13,9 +12,21 @@ import os
 import subprocess
 import sys
 
+DRAFTS = ("draft2020-12", "draft7")
+HEAD = """# JSON Schema, keyword by keyword
+
+Written by `tools/grammar/run_json_schema_suite.py` from the JSON Schema test suite, one row a file of it. *refused*: schemas
+that the engine does not read, with an error that names keyword and path, or that no text matches, of how many. *accepted*:
+valid instances, written compactly, that the grammar reads; *outside*: valid ones that it does not (another order of
+members, another spelling). *rejected*: invalid instances it does not read. *wrong*: invalid ones it reads.
+
+| file | 2020-12 refused | accepted | outside | rejected | wrong | draft-7 refused | accepted | outside | rejected | wrong |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+
 
 def main():
-    tool, vocabulary, folder = sys.argv[1:4]
+    tool, vocabulary, folder, output = sys.argv[1:5]
     process = subprocess.Popen([tool, vocabulary], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(**request):
@@ -23,34 +34,36 @@ def main():
         process.stdin.flush()
         return json.loads(process.stdout.readline())
 
-    total = collections.Counter()
-    print("| file | schemas | refused | valid accepted | valid outside | invalid rejected | invalid accepted |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    wrong = []
-    for path in sorted(glob.glob(os.path.join(folder, "*.json")) + glob.glob(os.path.join(folder, "optional/format/*.json"))):
-        count = collections.Counter()
-        for group in json.load(open(path)):
-            count["schemas"] += 1
-            schema = group["schema"]
-            if "draft7" in folder and isinstance(schema, dict):
-                schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
-            answer = ask(op="new", kind="json_schema", text=json.dumps(schema, ensure_ascii=False), whitespace=0, strict=False)
-            if "error" in answer:
-                count["refused"] += 1
-                # A schema that matches nothing is refused; that is right only if no instance is valid, and sound anyway.
-                continue
-            for test in group["tests"]:
-                text = json.dumps(test["data"], ensure_ascii=False, separators=(",", ":"))
-                ok = ask(op="matches", text=text)["ok"]
-                count[(test["valid"], ok)] += 1
-                if ok and not test["valid"]:
-                    wrong.append((os.path.basename(path), group["description"], test["description"], text))
-        row = [count["schemas"], count["refused"], count[(True, True)], count[(True, False)], count[(False, False)], count[(False, True)]]
-        print(f"| {os.path.relpath(path, folder)[:-5]} | " + " | ".join(map(str, row)) + " |")
-        total.update({i: n for i, n in enumerate(row)})
-    print("| all | " + " | ".join(str(total[i]) for i in range(6)) + " |")
-    for entry in wrong:
-        print("WRONG", *entry)
+    counts = {draft: collections.defaultdict(collections.Counter) for draft in DRAFTS}
+    for draft in DRAFTS:
+        root = os.path.join(folder, draft)
+        for path in sorted(glob.glob(os.path.join(root, "*.json")) + glob.glob(os.path.join(root, "optional/format/*.json"))):
+            name = os.path.relpath(path, root)[:-5].replace("optional/", "")
+            for group in json.load(open(path)):
+                schema = group["schema"]
+                if draft == "draft7" and isinstance(schema, dict):
+                    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
+                answer = ask(op="new", kind="json_schema", text=json.dumps(schema, ensure_ascii=False), whitespace=0, strict=False)
+                tally = collections.Counter(schemas=1, refused="error" in answer)
+                for test in group["tests"] if "ok" in answer else []:
+                    text = json.dumps(test["data"], ensure_ascii=False, separators=(",", ":"))
+                    reads = ask(op="matches", text=text)["ok"]
+                    tally[test["valid"], reads] += 1
+                    if reads and not test["valid"]:
+                        print("WRONG", draft, name, group["description"], test["description"], text)
+                counts[draft][name] += tally
+                counts[draft]["all"] += tally
+
+    names = sorted({name for draft in DRAFTS for name in counts[draft]} - {"all"}, key=lambda n: ("/" in n, n.lower()))
+    with open(output, "w") as file:
+        file.write(HEAD)
+        for name in [*names, "all"]:
+            row = [name]
+            for draft in DRAFTS:
+                c = counts[draft].get(name)
+                row += [f"{c['refused']} of {c['schemas']}", *(c[key] for key in ((True, True), (True, False), (False, False), (False, True)))] if c else [""] * 5
+            file.write("| " + " | ".join(map(str, row)) + " |\n")
+    print({draft: counts[draft]["all"] for draft in DRAFTS})
 
 
 main()

@@ -1,0 +1,47 @@
+// The walk through the vocabulary that all masks are made by.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/vocabulary.h"
+
+namespace octavo::grammar {
+
+// Follows all paths below trie node `from`, which was reached in `state`. live(state) is the set of bytes
+// that may come next, step(state, byte) the state behind one of them. visit(node, state) sees every node that
+// is reached; false stops the descent below it. Returns how many nodes were looked at. `open` is scratch.
+template <class State, class Live, class Step, class Visit>
+std::size_t walk_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& open,
+                      std::uint32_t from, State state, Live&& live, Step&& step, Visit&& visit) {
+  std::size_t looked_at = 0;
+  open.assign(1, {from, state});
+  while (!open.empty()) {
+    const auto [at, before] = open.back();
+    open.pop_back();
+    const auto bytes = vocabulary.child_bytes(at);
+    const auto nodes = vocabulary.child_nodes(at);
+    const auto take = [&](std::size_t i) {
+      const State next = step(before, bytes[i]);
+      if (visit(nodes[i], next)) open.emplace_back(nodes[i], next);
+    };
+    const ByteSet wanted = live(before);
+    if (bytes.size() > 8 && 8 * wanted.count() < bytes.size()) {
+      looked_at += wanted.count();
+      wanted.for_each([&](std::uint8_t byte) {
+        const auto it = std::ranges::lower_bound(bytes, byte);
+        if (it != bytes.end() && *it == byte) take(static_cast<std::size_t>(it - bytes.begin()));
+      });
+    } else {
+      looked_at += bytes.size();
+      for (std::size_t i = 0; i < bytes.size(); ++i)
+        if (wanted.has(bytes[i])) take(i);
+    }
+  }
+  return looked_at;
+}
+
+}  // namespace octavo::grammar
