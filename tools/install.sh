@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what building and testing Octavo needs on Debian 12: compilers, libraries and, for the tests, a Python
 # environment in .venv. Does nothing when all is there; needs root only to add packages.
-#   tools/install.sh [build|test|aarch64]   build: to compile and run; test: also the end-to-end tests (default);
-#                                           aarch64: to cross-compile for 64-bit ARM and run the result under qemu
+#   tools/install.sh [build|test|aarch64|cuda]   build: to compile and run; test: also the end-to-end tests (default);
+#                                                aarch64: to cross-compile for 64-bit ARM and run the result under qemu;
+#                                                cuda: to compile the CUDA backend, in .cuda where no toolkit is installed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 goal=${1:-test}
@@ -13,6 +14,7 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 [ "$goal" = test ] && packages+=(python3 python3-venv)
+[ "$goal" = cuda ] && packages+=(python3 python3-venv unzip)
 if [ "$goal" = aarch64 ]; then
   dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -qq; }
   packages+=(g++-aarch64-linux-gnu qemu-user cargo-web rustc-web libstd-rust-web-dev:arm64)
@@ -36,4 +38,27 @@ if [ "$goal" = test ] && ! cmp -s tests/requirements.txt .venv/requirements.txt;
   python3 -m venv .venv
   .venv/bin/pip install -q -r tests/requirements.txt
   cp tests/requirements.txt .venv/requirements.txt
+fi
+
+# CUDA's compiler and headers from their Python packages, which hold the same files as the toolkit.
+toolkit_is_there() {
+  local nvcc
+  for nvcc in "$(command -v nvcc)" /usr/local/cuda/bin/nvcc .cuda/bin/nvcc; do
+    if [ -x "$nvcc" ] && "$nvcc" --version | grep -q 'release 13'; then return 0; fi
+  done
+  return 1
+}
+if [ "$goal" = cuda ] && ! toolkit_is_there; then
+  packages=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt nvidia-nvvm)
+  echo "installing CUDA 13 into .cuda: ${packages[*]}"
+  wheels=$(mktemp -d)
+  trap 'rm -rf "$wheels"' EXIT
+  python3 -m venv "$wheels/venv"
+  "$wheels/venv/bin/pip" download -q --no-deps -d "$wheels" "${packages[@]/%/==13.*}"
+  for wheel in "$wheels"/*.whl; do unzip -qo "$wheel" 'nvidia/cu13/*' -d "$wheels/files"; done
+  rm -rf .cuda
+  mv "$wheels/files/nvidia/cu13" .cuda
+  # Wheels carry no permissions. CMake looks for libraries where a toolkit has them.
+  chmod -R u+x .cuda/bin .cuda/nvvm/bin
+  ln -s lib .cuda/lib64
 fi

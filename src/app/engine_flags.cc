@@ -74,8 +74,11 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("Model");
 
-  command.add_option("--device", o.device, "cpu, or reference (plain loops, for checking)")
-      ->check(CLI::IsMember({"cpu", "reference"}))
+  command
+      .add_option(
+          "--device", o.device,
+          "auto (cuda where there is one, else cpu), cpu, cuda, or reference (plain loops, for checking)")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda", "reference"}))
       ->capture_default_str()
       ->group("Device");
   command.add_option("--cpu-threads", o.threads, "Compute threads; as many as this process may use when 0")
@@ -98,6 +101,12 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                   "Size of the KV cache; chosen from the memory that is there when 0")
       ->transform(suffix)
       ->check(CLI::NonNegativeNumber)
+      ->group("KV cache");
+  command
+      .add_option("--gpu-memory-utilization", o.gpu_memory_utilization,
+                  "Share of a GPU's memory to use, weights and workspaces included")
+      ->check(CLI::Range(0.05, 1.0))
+      ->capture_default_str()
       ->group("KV cache");
   command
       .add_option("--num-gpu-blocks-override", o.num_blocks,

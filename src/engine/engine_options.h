@@ -14,7 +14,7 @@ namespace octavo {
 
 struct EngineOptions {
   std::string model_dir;
-  std::string device = "cpu";         // cpu or reference
+  std::string device = "auto";        // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";         // of the weights
   std::string quantization = "none";  // of the weights, when they are loaded: none, int8 or int4
   int threads = 0;                    // CPU compute threads; 0: as many as this process may use
@@ -24,6 +24,7 @@ struct EngineOptions {
   std::string kv_cache_dtype = "auto";  // auto: as the activations
   // The number of KV blocks follows from the bytes, unless it is given.
   std::int64_t kv_cache_memory_bytes = 0;  // 0: chosen from the memory that is there
+  double gpu_memory_utilization = 0.9;     // of a device with memory of its own, everything included
   std::optional<int> num_blocks;
   int block_size = 16;
   bool sliding_window_groups = true;  // false: windowed layers keep their whole context

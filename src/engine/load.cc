@@ -1,12 +1,12 @@
 #include "engine/load.h"
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 #include <utility>
 
 #include "base/log.h"
 #include "engine/local_executor.h"
+#include "engine/memory_plan.h"
 #include "kernels/backends.h"
 
 namespace octavo {
@@ -35,26 +35,6 @@ Result<Encoding> quantization(const std::string& text) {
   if (text == "int8") return Encoding::int8;
   if (text == "int4") return Encoding::int4;
   return invalid("quantization", "must be none, int8 or int4, got {}", text);
-}
-
-// What the system says could be had without swapping; 0 when it does not say.
-std::int64_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  std::int64_t kib = 0;
-  while (file >> key >> kib >> unit)
-    if (key == "MemAvailable:") return kib * 1024;
-  return 0;
-}
-
-// The cache that is asked for, or else 4 GiB, half of what is available, or what the largest step could ever
-// use, whichever is least.
-std::int64_t cache_bytes(const EngineOptions& options, std::int64_t useful_bytes) {
-  if (options.kv_cache_memory_bytes > 0) return options.kv_cache_memory_bytes;
-  constexpr std::int64_t kDefaultBytes = std::int64_t{4} << 30;
-  const std::int64_t available = available_bytes();
-  const std::int64_t affordable = available > 0 ? std::min(kDefaultBytes, available / 2) : kDefaultBytes;
-  return std::min(affordable, useful_bytes);
 }
 
 // The longest sequence that the pool holds when it has all of it.
@@ -94,12 +74,13 @@ SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayo
 
 // Settles the number of blocks, and with it the longest sequence: one that was asked for must fit, the
 // model's own limit gives way.
-Result<> plan_cache(const EngineOptions& options, std::int64_t block_bytes, SchedulerOptions& s) {
+Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_t block_bytes,
+                    SchedulerOptions& s) {
   const KvCache shape(1, s.block_size, s.groups);
   const std::int64_t useful =
       std::int64_t{shape.peak_blocks(s.max_model_len, s.max_num_batched_tokens)} * s.max_num_seqs;
-  const std::int64_t blocks =
-      options.num_blocks ? *options.num_blocks : cache_bytes(options, useful * block_bytes) / block_bytes;
+  memory.useful = useful * block_bytes;
+  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : cache_bytes(memory) / block_bytes;
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
   const int longest = longest_sequence(s);
   if (longest < 2 || (options.max_model_len && longest < s.max_model_len))
@@ -117,8 +98,12 @@ Result<> plan_cache(const EngineOptions& options, std::int64_t block_bytes, Sche
 
 Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "reference") return make_reference_backend();
-  if (options.device == "cpu") return make_cpu_backend({.threads = options.threads, .isa = {}});
-  return invalid("device", "must be cpu or reference, got {}", options.device);
+  if (options.device == "cuda") return make_cuda_backend();
+  if (options.device == "auto")
+    if (auto cuda = make_cuda_backend()) return cuda;
+  if (options.device == "cpu" || options.device == "auto")
+    return make_cpu_backend({.threads = options.threads, .isa = {}});
+  return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device);
 }
 
 Result<LoadedEngine> load_engine(const EngineOptions& options,
@@ -140,7 +125,15 @@ Result<LoadedEngine> load_engine(const EngineOptions& options, Backend backend,
       cache_layout(model->spec, {options.block_size, cache_dtype, options.sliding_window_groups});
   SchedulerOptions scheduler = scheduler_options(options, layout, model->max_model_len);
   const std::int64_t block_bytes = layout.block_bytes(backend.ops);
-  TRY_VOID(plan_cache(options, block_bytes, scheduler));
+  const Device& device = *backend.device;
+  const MemoryPlan memory = {
+      .asked = options.kv_cache_memory_bytes,
+      .all = static_cast<std::int64_t>(device.memory_bytes()),
+      .available = static_cast<std::int64_t>(device.available_bytes()),
+      .reserved = LocalExecutor::step_bytes(*model, layout, scheduler.max_num_batched_tokens),
+      .shared_with_host = device.shares_host_memory(),
+      .utilization = options.gpu_memory_utilization};
+  TRY_VOID(plan_cache(options, memory, block_bytes, scheduler));
 
   LoadedEngine loaded;
   loaded.spec = model->spec;

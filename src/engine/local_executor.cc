@@ -11,7 +11,7 @@ namespace {
 // row of a vocabulary of 256k entries is 1 MiB.
 constexpr int kLogitRows = 256;
 
-int logit_rows(const LocalExecutorOptions& options) { return std::min(options.max_tokens, kLogitRows); }
+int logit_rows(int max_tokens) { return std::min(max_tokens, kLogitRows); }
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -37,6 +37,13 @@ Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(Backend backend, st
   return executor;
 }
 
+std::int64_t LocalExecutor::step_bytes(const Model& model, const CacheLayout& layout, int max_tokens) {
+  constexpr std::int64_t kPlanBytes = std::int64_t{160} << 20;  // partial states of attention and tables
+  const std::int64_t rows = logit_rows(max_tokens);
+  return workspace_bytes(model.spec, model.activation, {max_tokens, static_cast<int>(rows)}) +
+         2 * rows * model.spec.vocab * 4 + std::ssize(layout.groups) * kPlanBytes;
+}
+
 LocalExecutor::LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
                              const LocalExecutorOptions& options)
     : options_(options),
@@ -47,7 +54,7 @@ LocalExecutor::LocalExecutor(Backend backend, std::unique_ptr<Model> model, Cach
 
 Result<> LocalExecutor::allocate() {
   TRY(cache_, KvMemory::allocate(layout_, backend_, options_.blocks));
-  const int rows = logit_rows(options_);
+  const int rows = logit_rows(options_.max_tokens);
   TRY(Decoder decoder, Decoder::make(*model_, layout_, backend_, {options_.max_tokens, rows}));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
   const AttentionLimits limits =
@@ -88,7 +95,7 @@ void LocalExecutor::forward(const Batch& batch) {
 void LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   results_.clear();
   sampled_ = {};
-  const auto chunk = static_cast<std::size_t>(logit_rows(options_));
+  const auto chunk = static_cast<std::size_t>(logit_rows(options_.max_tokens));
   for (std::size_t begin = 0; begin < rows.size() && sampled_; begin += chunk) {
     const std::size_t count = std::min(chunk, rows.size() - begin);
     sampled_ = sample_chunk(tokens.subspan(begin, count), rows.subspan(begin, count));

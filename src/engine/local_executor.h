@@ -27,6 +27,9 @@ class LocalExecutor final : public Executor {
                                                        CacheLayout layout,
                                                        const LocalExecutorOptions& options);
 
+  // Of everything but weights and cache, roughly: what a device must have left beside them.
+  static std::int64_t step_bytes(const Model& model, const CacheLayout& layout, int max_tokens);
+
   bool asynchronous() const override { return false; }
   void forward(const Batch& batch) override;
   void sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;

@@ -1,7 +1,8 @@
-// Storing into pages and attending over them: the CPU backend against the specification, and against itself
+// Storing into pages and attending over them: the backends against the specification, and against themselves
 // however the work is cut.
 #include <gtest/gtest.h>
 
+#include "kernels/test_backends.h"
 #include "kernels/test_tensors.h"
 
 namespace octavo {
@@ -73,9 +74,12 @@ class Runner {
  public:
   Runner(Backend& backend, const Sequences& sequences) : backend_(backend), all_(sequences) {
     const std::int64_t block_bytes = backend.ops.kv_block_bytes(all_.shape.spec);
-    pool_ = TestTensor(DType::f32, {all_.blocks * block_bytes / 4});
-    for (std::int64_t i = 0; i < pool_.elements(); ++i) pool_.set(i, std::nanf(""));
-    cache_ = {pool_.data(), all_.blocks, block_bytes, all_.shape.spec};
+    const auto pool_bytes = static_cast<std::size_t>(all_.blocks * block_bytes);
+    const std::vector<float> nan(pool_bytes / 4, std::nanf(""));
+    pool_ = backend.device->allocate(pool_bytes).value();
+    backend.device->upload(*backend.stream, pool_.view(DType::f32, {std::ssize(nan)}), nan.data());
+    backend.stream->synchronize();
+    cache_ = {static_cast<std::byte*>(pool_.data()), all_.blocks, block_bytes, all_.shape.spec};
     AttentionLimits limits{.max_tokens = 0,
                            .max_sequences = static_cast<int>(all_.lengths.size()),
                            .max_length = 0,
@@ -119,32 +123,34 @@ class Runner {
     std::int64_t row = 0;
     each_token(tokens, [&](std::size_t s, int t) { copy_row(all_.inputs[s], t, qkv, row++); });
 
+    OnDevice on(backend_);
     Rope rope = shape.rope;
-    rope.cos = all_.cos.view();
-    rope.sin = all_.sin.view();
+    rope.cos = on(all_.cos.view());
+    rope.sin = on(all_.sin.view());
     const auto norm = [&](int heads) {
       const std::int64_t size = shape.whole_row ? heads * shape.spec.head_dim : shape.spec.head_dim;
       const View w = all_.weights.view();
-      return Norm{shape.norm, 1e-6f, View::of(w.row<float>(0), DType::f32, {size}), {}};
+      return Norm{shape.norm, 1e-6f, View::of(on(w).row<float>(0), DType::f32, {size}), {}};
     };
-    backend_.ops.qkv_store(*backend_.stream, {.qkv = qkv.view(),
+    backend_.ops.qkv_store(*backend_.stream, {.qkv = on(qkv.view()),
                                               .q_heads = shape.q_heads,
                                               .q_norm = norm(shape.q_heads),
                                               .k_norm = norm(shape.spec.kv_heads),
                                               .norm_whole_row = shape.whole_row,
                                               .rope = rope,
-                                              .positions = View::of(std::span(positions)),
-                                              .slots = View::of(std::span(slots)),
+                                              .positions = on(View::of(std::span(positions))),
+                                              .slots = on(View::of(std::span(slots))),
                                               .cache = cache_,
-                                              .q_out = q.view()});
+                                              .q_out = on(q.view())});
     backend_.ops.plan_attention(*backend_.stream, {starts, lengths, table, all_.blocks_per_table}, *plan_);
-    backend_.ops.attention(*backend_.stream, {.q = q.view(),
+    backend_.ops.attention(*backend_.stream, {.q = on(q.view()),
                                               .cache = cache_,
                                               .plan = *plan_,
                                               .scale = 0.3f,
                                               .window = shape.window,
                                               .soft_cap = shape.soft_cap,
-                                              .out = out.view()});
+                                              .out = on(out.view())});
+    on.fetch();
     row = 0;
     each_token(tokens, [&](std::size_t s, int t) { copy_row(out, row++, outputs[s], t); });
     for (std::size_t s = 0; s < tokens.size(); ++s) done_[s] += tokens[s];
@@ -188,7 +194,7 @@ class Runner {
 
   Backend& backend_;
   const Sequences& all_;
-  TestTensor pool_;
+  Buffer pool_;
   KvLayer cache_;
   std::unique_ptr<AttentionPlan> plan_;
   std::vector<int> done_;
@@ -202,7 +208,7 @@ Shape random_shape(TestRandom& random) {
   shape.spec.dtype =
       random.pick({DType::f32, DType::bf16, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8});
   shape.q_heads = shape.spec.kv_heads * random.pick({1, 2, 4, 5, 8});
-  shape.activation = random.pick({DType::f32, DType::bf16});
+  shape.activation = random.pick({DType::f32, DType::bf16, DType::f16});
   shape.window = random.pick({0, 0, 1, 20, 100, 300});
   shape.soft_cap = random.pick({0.0f, 0.0f, 5.0f});
   shape.norm = random.pick({NormKind::none, NormKind::rms, NormKind::layer});
@@ -212,37 +218,39 @@ Shape random_shape(TestRandom& random) {
   return shape;
 }
 
-class CpuAttention : public testing::TestWithParam<CpuIsa> {
+class AttentionOf : public testing::TestWithParam<TestBackend> {
  protected:
-  Backend make(int threads) {
-    auto made = make_cpu_backend({.threads = threads, .isa = GetParam()});
-    CHECK(made.has_value());
-    return *std::move(made);
-  }
+  Backend make(int threads) { return GetParam().make(threads).value(); }
   void SetUp() override {
-    if (auto made = make_cpu_backend({.threads = 1, .isa = GetParam()}); !made)
-      GTEST_SKIP() << made.error().message;
+    if (auto made = GetParam().make(1); !made) GTEST_SKIP() << made.error().message;
+  }
+  int rounds(int wanted, int slow) const { return GetParam().slow ? slow : wanted; }
+  // A shape whose cache format the backend has.
+  Shape random_shape_of(Backend& backend, TestRandom& random) {
+    for (;;) {
+      const Shape shape = random_shape(random);
+      if (backend.ops.supports(shape.spec, shape.q_heads)) return shape;
+    }
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Isa, CpuAttention, testing::ValuesIn(kCpuIsas),
-                         [](const auto& test) { return std::string(name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionOf, testing::ValuesIn(test_backends()), test_backend_name);
 
-TEST_P(CpuAttention, AgreesWithTheReference) {
-  Backend cpu = make(3);
+TEST_P(AttentionOf, AgreesWithTheReference) {
+  Backend tested = make(3);
   Backend reference = make_reference_backend();
   TestRandom random(11);
-  for (int round = 0; round < 30; ++round) {
-    const Shape shape = random_shape(random);
+  for (int round = 0; round < rounds(30, 15); ++round) {
+    const Shape shape = random_shape_of(tested, random);
     std::vector<int> lengths;
     for (int s = random.integer(1, 4); s > 0; --s)
       lengths.push_back(random.integer(1, random.coin() ? 40 : 330));
     const Sequences sequences(shape, lengths, random);
-    Runner got(cpu, sequences);
+    Runner got(tested, sequences);
     Runner expected(reference, sequences);
     got.run_in_random_steps(random, random.pick({1, 7, 200}));
     expected.run_alone();
-    // Keys and values are rounded to the cache's format by both; probabilities by the CPU backend alone.
+    // Keys and values are rounded to the cache's format by both; probabilities by the tested one alone.
     const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
     for (std::size_t s = 0; s < lengths.size(); ++s)
       ASSERT_LE(difference(got.outputs[s], expected.outputs[s], halves ? 0.02 : 2e-5, 0.01), 1)
@@ -251,20 +259,21 @@ TEST_P(CpuAttention, AgreesWithTheReference) {
   }
 }
 
-TEST_P(CpuAttention, IsTheSameHoweverTheWorkIsCut) {
+TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
   Backend one = make(1);
   Backend four = make(4);
   TestRandom random(12);
-  for (int round = 0; round < 30; ++round) {
-    const Shape shape = random_shape(random);
+  for (int round = 0; round < rounds(30, 3); ++round) {
+    const Shape shape = random_shape_of(one, random);
     std::vector<int> lengths;
     for (int s = random.integer(1, 5); s > 0; --s)
-      lengths.push_back(random.integer(1, random.coin() ? 50 : 1200));
+      lengths.push_back(random.integer(1, random.coin() ? 50 : GetParam().slow ? 300 : 1200));
     const Sequences sequences(shape, lengths, random);
     Runner alone(one, sequences);
     alone.run_alone();
     for (const int chunk : {1, 7, 64, 500}) {
-      if (chunk == 1 && *std::max_element(lengths.begin(), lengths.end()) > 300) continue;
+      const int longest = *std::max_element(lengths.begin(), lengths.end());
+      if (chunk == 1 && longest > (GetParam().slow ? 50 : 300)) continue;
       Runner chunked(four, sequences);
       chunked.run_in_random_steps(random, chunk);
       for (std::size_t s = 0; s < lengths.size(); ++s)
@@ -275,12 +284,13 @@ TEST_P(CpuAttention, IsTheSameHoweverTheWorkIsCut) {
   }
 }
 
-TEST_P(CpuAttention, IsTheSameWithSharedPrefixes) {
+TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
+  if (GetParam().slow) GTEST_SKIP() << "too slow in emulation, and CUDA does not share prefixes";
   Backend one = make(1);
   Backend four = make(4);
   TestRandom random(13);
-  for (int round = 0; round < 12; ++round) {
-    Shape shape = random_shape(random);
+  for (int round = 0; round < rounds(12, 3); ++round) {
+    Shape shape = random_shape_of(one, random);
     shape.spec.block_size = random.pick({16, 32, 64});
     // Prefixes within prefixes, and one sequence on its own.
     std::vector<int> lengths{1100, 1030, 900, 1000, 700, 600, 800};
@@ -305,11 +315,11 @@ TEST_P(CpuAttention, IsTheSameWithSharedPrefixes) {
 }
 
 // A token whose values overflowed spoils its own result and those that see it, and no others.
-TEST_P(CpuAttention, LaterValuesReachNoEarlierQuery) {
+TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
   Backend backend = make(2);
   TestRandom random(14);
-  for (int round = 0; round < 12; ++round) {
-    const Shape shape = random_shape(random);
+  for (int round = 0; round < rounds(12, 3); ++round) {
+    const Shape shape = random_shape_of(backend, random);
     const int length = random.integer(2, 400);
     Sequences sequences(shape, {length}, random);
     Runner clean(backend, sequences);

@@ -25,4 +25,8 @@ Backend make_reference_backend();
 // Errors: this processor lacks the instructions that the backend needs, or those asked for.
 Result<Backend> make_cpu_backend(const CpuOptions& options);
 
+// The first NVIDIA GPU. Errors, each in one line: this build has no CUDA backend; there is no driver, no
+// device, or one that is too old.
+Result<Backend> make_cuda_backend();
+
 }  // namespace octavo

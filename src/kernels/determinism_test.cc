@@ -3,10 +3,83 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_weight.h"
+#include "kernels/test_backends.h"
 #include "kernels/test_quant.h"
 
 namespace octavo {
 namespace {
+
+class RowsOf : public testing::TestWithParam<TestBackend> {
+ protected:
+  void SetUp() override {
+    if (auto made = GetParam().make(1); !made) GTEST_SKIP() << made.error().message;
+  }
+  Backend make(int threads) { return GetParam().make(threads).value(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, RowsOf, testing::ValuesIn(test_backends()), test_backend_name);
+
+TEST_P(RowsOf, MatmulIsTheSameForEveryBatch) {
+  Backend one = make(1);
+  Backend four = make(4);
+  TestRandom random(21);
+  const std::int64_t most = GetParam().slow ? 70 : 410;  // more than the CPU lays out at a time
+  for (const DType format : {DType::f32, DType::bf16, DType::f16})
+    for (const DType activation : {DType::f32, format}) {
+      const std::int64_t rows = random.integer(1, 300);
+      const std::int64_t cols = random.integer(1030, 2300) | 1;
+      const TestTensor matrix = random.tensor(format, {rows, cols});
+      const std::vector<MatrixPart> parts{{.values = matrix.view()}};
+      const WeightPtr w1 = one.ops.prepare(*one.device, {parts, activation}).value();
+      const WeightPtr w4 = four.ops.prepare(*four.device, {parts, activation}).value();
+      const TestTensor x = random.tensor(w1->activation(), {most, cols});
+      TestTensor alone(DType::f32, {most, rows});
+      OnDevice on(one);
+      const View all_x = on(x.view()), all_y = on(alone.view());
+      for (std::int64_t i = 0; i < most; ++i)
+        one.ops.matmul(*one.stream, {.x = all_x.rows(i, 1), .w = *w1, .y = all_y.rows(i, 1)});
+      on.fetch();
+      for (const std::int64_t m : {2, 5, 6, 7, 11, 12, 13, 23, 24, 25, 64, 70, 191, 385, 410}) {
+        if (m > most) break;
+        TestTensor together(DType::f32, {m, rows});
+        OnDevice on_four(four);
+        four.ops.matmul(*four.stream,
+                        {.x = on_four(x.view()).rows(0, m), .w = *w4, .y = on_four(together.view())});
+        on_four.fetch();
+        ASSERT_TRUE(together == alone.rows(0, m))
+            << m << " rows, " << name(format) << " " << name(activation);
+      }
+    }
+}
+
+TEST_P(RowsOf, RowOperatorsAreTheSameForEveryBatch) {
+  Backend one = make(1);
+  Backend four = make(4);
+  TestRandom random(22);
+  const std::int64_t n = 60;
+  const std::int64_t dim = 2050;
+  const TestTensor residual = random.tensor(DType::f32, {n, dim});
+  const TestTensor delta = random.tensor(DType::bf16, {n, dim});
+  const TestTensor weight = random.tensor(DType::f32, {dim});
+  const auto run = [&](Backend& backend, std::int64_t first, std::int64_t count) {
+    TestTensor sum = residual.rows(first, count);
+    TestTensor normed(DType::bf16, {count, dim});
+    TestTensor active(DType::bf16, {count, dim / 2});
+    OnDevice on(backend);
+    backend.ops.add_norm(*backend.stream, {.residual = on(sum.view()),
+                                           .delta = on(delta.view()).rows(first, count),
+                                           .norm = {NormKind::rms, 1e-6f, on(weight.view()), {}},
+                                           .out = on(normed.view())});
+    backend.ops.activate(*backend.stream, {.x = on(normed.view()), .y = on(active.view())});
+    on.fetch();
+    return std::tuple(sum, normed, active);
+  };
+  const auto [sums, norms, actives] = run(four, 0, n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto [sum, normed, active] = run(one, i, 1);
+    ASSERT_TRUE(sum == sums.rows(i, 1) && normed == norms.rows(i, 1) && active == actives.rows(i, 1)) << i;
+  }
+}
 
 class CpuRows : public testing::TestWithParam<CpuIsa> {
  protected:
@@ -19,32 +92,6 @@ class CpuRows : public testing::TestWithParam<CpuIsa> {
 
 INSTANTIATE_TEST_SUITE_P(Isa, CpuRows, testing::ValuesIn(kCpuIsas),
                          [](const auto& test) { return std::string(name(test.param)); });
-
-TEST_P(CpuRows, MatmulIsTheSameForEveryBatch) {
-  Backend one = make(1);
-  Backend four = make(4);
-  TestRandom random(21);
-  constexpr std::int64_t kMost = 410;  // more than are laid out at a time
-  for (const DType format : {DType::f32, DType::bf16, DType::f16})
-    for (const DType activation : {DType::f32, DType::bf16}) {
-      const std::int64_t rows = random.integer(1, 300);
-      const std::int64_t cols = random.integer(1030, 2300) | 1;
-      const TestTensor matrix = random.tensor(format, {rows, cols});
-      const std::vector<MatrixPart> parts{{.values = matrix.view()}};
-      const WeightPtr w1 = one.ops.prepare(*one.device, {parts, activation}).value();
-      const WeightPtr w4 = four.ops.prepare(*four.device, {parts, activation}).value();
-      const TestTensor x = random.tensor(w1->activation(), {kMost, cols});
-      TestTensor alone(DType::f32, {kMost, rows});
-      for (std::int64_t i = 0; i < kMost; ++i)
-        one.ops.matmul(*one.stream, {.x = x.view().rows(i, 1), .w = *w1, .y = alone.view().rows(i, 1)});
-      for (const std::int64_t m : {2, 5, 6, 7, 11, 12, 13, 23, 24, 25, 64, 70, 191, 385, 410}) {
-        TestTensor together(DType::f32, {m, rows});
-        four.ops.matmul(*four.stream, {.x = x.view().rows(0, m), .w = *w4, .y = together.view()});
-        ASSERT_TRUE(together == alone.rows(0, m))
-            << m << " rows, " << name(format) << " " << name(activation);
-      }
-    }
-}
 
 TEST_P(CpuRows, QuantisedMatmulIsTheSameForEveryBatch) {
   Backend one = make(1);
@@ -65,33 +112,6 @@ TEST_P(CpuRows, QuantisedMatmulIsTheSameForEveryBatch) {
       four.ops.matmul(*four.stream, {.x = x.view().rows(0, m), .w = *w4, .y = together.view()});
       ASSERT_TRUE(together == alone.rows(0, m)) << m << " rows, " << name(encoding);
     }
-  }
-}
-
-TEST_P(CpuRows, RowOperatorsAreTheSameForEveryBatch) {
-  Backend one = make(1);
-  Backend four = make(4);
-  TestRandom random(22);
-  const std::int64_t n = 60;
-  const std::int64_t dim = 2050;
-  const TestTensor residual = random.tensor(DType::f32, {n, dim});
-  const TestTensor delta = random.tensor(DType::bf16, {n, dim});
-  const TestTensor weight = random.tensor(DType::f32, {dim});
-  const auto run = [&](Backend& backend, std::int64_t first, std::int64_t count) {
-    TestTensor sum = residual.rows(first, count);
-    TestTensor normed(DType::bf16, {count, dim});
-    TestTensor active(DType::bf16, {count, dim / 2});
-    backend.ops.add_norm(*backend.stream, {.residual = sum.view(),
-                                           .delta = delta.view().rows(first, count),
-                                           .norm = {NormKind::rms, 1e-6f, weight.view(), {}},
-                                           .out = normed.view()});
-    backend.ops.activate(*backend.stream, {.x = normed.view(), .y = active.view()});
-    return std::tuple(sum, normed, active);
-  };
-  const auto [sums, norms, actives] = run(four, 0, n);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const auto [sum, normed, active] = run(one, i, 1);
-    ASSERT_TRUE(sum == sums.rows(i, 1) && normed == norms.rows(i, 1) && active == actives.rows(i, 1)) << i;
   }
 }
 

@@ -22,7 +22,10 @@ class Device {
   virtual ~Device() = default;
 
   virtual std::string name() const = 0;
-  virtual std::size_t memory_bytes() const = 0;  // in all, for planning
+  virtual std::size_t memory_bytes() const = 0;     // in all
+  virtual std::size_t available_bytes() const = 0;  // that could be had now; 0: the system does not say
+  // False: memory of its own, which nobody else on this machine needs.
+  virtual bool shares_host_memory() const = 0;
 
   // Zeroed memory of this device.
   virtual Result<Buffer> allocate(std::size_t bytes) = 0;

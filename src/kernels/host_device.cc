@@ -3,11 +3,22 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
+#include <string>
 
 namespace octavo {
 
 std::size_t HostDevice::memory_bytes() const {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::size_t HostDevice::available_bytes() const {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  std::size_t kib = 0;
+  while (file >> key >> kib >> unit)
+    if (key == "MemAvailable:") return kib * 1024;
+  return 0;
 }
 
 void HostDevice::upload(Stream&, const View& device, const void* host) {

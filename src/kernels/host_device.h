@@ -13,6 +13,8 @@ class HostDevice : public Device {
   explicit HostDevice(std::string name) : name_(std::move(name)) {}
   std::string name() const override { return name_; }
   std::size_t memory_bytes() const override;
+  std::size_t available_bytes() const override;  // without swapping
+  bool shares_host_memory() const override { return true; }
   Result<Buffer> allocate(std::size_t bytes) override { return allocate_host(bytes); }
   void upload(Stream& stream, const View& device, const void* host) override;
   void download(Stream& stream, void* host, const View& device) override;

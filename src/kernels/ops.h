@@ -21,6 +21,7 @@
 #include "kernels/attention_plan.h"
 #include "kernels/device.h"
 #include "kernels/kinds.h"
+#include "kernels/sampling_math.h"
 #include "kernels/weight.h"
 #include "tensor/encoding.h"
 #include "tensor/view.h"
@@ -130,18 +131,14 @@ struct RowLists {
   View ids;     // i32 token ids, each at most once in a row
 };
 
-// The least log-probability that is ever reported: of a banned token, too. Finite, because JSON knows no
-// infinity.
-inline constexpr float kLogprobFloor = -9999.0f;
-
 // From logits to tokens, in vLLM's order: raw log-probabilities are taken; then mask, bias (minus infinity
 // bans), penalties (repetition, frequency, presence), temperature, min_p, top_k, top_p, and one draw.
 //
 // Tokens are ordered by logit, the greater first, equal ones by id, the lower first. min_p, top_k and top_p
 // each keep a beginning of that order: the tokens at least min_p times as likely as the first; exactly top_k
 // of those; the fewest of those whose share of their mass reaches top_p. The draw inverts the cumulative
-// distribution of what is kept, in the order of the ids. Masses are integers (kernels/sampling.h), so that
-// all backends keep and draw the same tokens whatever the order in which they add.
+// distribution of what is kept, in the order of the ids. Masses are integers (kernels/sampling_math.h), so
+// that all backends keep and draw the same tokens whatever the order in which they add.
 //
 // Every array is [rows] unless said otherwise. A row whose logits hold a NaN or plus infinity, or where
 // nothing is left to choose, gets out_id -1, rank 0, kLogprobFloor and top ids -1.
@@ -204,6 +201,8 @@ struct MatrixSource {
 };
 
 struct Ops {
+  // The activations that this backend works in when matrices are stored in this format (f32, bf16 or f16).
+  DType (*activation)(DType stored);
   // Lays a matrix out for this backend. Reads the source once; it may be unmapped afterwards.
   Result<WeightPtr> (*prepare)(Device&, const MatrixSource&);
 

@@ -1,31 +1,32 @@
-// Every operator of the CPU backend, at every instruction set of this processor, against the specification.
+// Every operator of the backends, the CPU's at every instruction set of this processor, against the
+// specification.
 #include <gtest/gtest.h>
 
+#include "kernels/test_backends.h"
 #include "kernels/test_tensors.h"
 
 namespace octavo {
 namespace {
 
-class CpuOps : public testing::TestWithParam<CpuIsa> {
+class Operators : public testing::TestWithParam<TestBackend> {
  protected:
   void SetUp() override {
-    auto made = make_cpu_backend({.threads = 3, .isa = GetParam()});
+    auto made = GetParam().make(3);
     if (!made) GTEST_SKIP() << made.error().message;
-    cpu.emplace(*std::move(made));
+    tested.emplace(*std::move(made));
   }
   WeightPtr prepare(Backend& backend, const TestTensor& w, DType activation) {
     const std::vector<MatrixPart> parts{{.values = w.view()}};
     return backend.ops.prepare(*backend.device, {parts, activation}).value();
   }
 
-  std::optional<Backend> cpu;
+  std::optional<Backend> tested;
   Backend reference = make_reference_backend();
 };
 
-INSTANTIATE_TEST_SUITE_P(Isa, CpuOps, testing::ValuesIn(kCpuIsas),
-                         [](const auto& test) { return std::string(name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Backends, Operators, testing::ValuesIn(test_backends()), test_backend_name);
 
-TEST_P(CpuOps, Matmul) {
+TEST_P(Operators, Matmul) {
   TestRandom random(1);
   for (int round = 0; round < 150; ++round) {
     const std::int64_t m = random.integer(1, random.coin() ? 2 : 40);
@@ -37,7 +38,7 @@ TEST_P(CpuOps, Matmul) {
     const TestTensor top = random.tensor(format, {split, cols});
     const TestTensor rest = random.tensor(format, {rows - split, cols});
     const std::vector<MatrixPart> parts{{.values = top.view()}, {.values = rest.view()}};
-    const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, activation}).value();
+    const WeightPtr w = tested->ops.prepare(*tested->device, {parts, activation}).value();
     ASSERT_EQ(w->activation(), format == DType::bf16 ? activation : DType::f32);
     const WeightPtr expected_w = reference.ops.prepare(*reference.device, {parts, w->activation()}).value();
     const TestTensor x = random.tensor(w->activation(), {m, cols});
@@ -45,7 +46,10 @@ TEST_P(CpuOps, Matmul) {
     const bool with_bias = random.coin();
     TestTensor y(random.coin() ? DType::f32 : w->activation(), {m, rows});
     TestTensor expected = y;
-    cpu->ops.matmul(*cpu->stream, {x.view(), *w, with_bias ? bias.view() : View{}, y.view()});
+    OnDevice on(*tested);
+    tested->ops.matmul(*tested->stream,
+                       {on(x.view()), *w, with_bias ? on(bias.view()) : View{}, on(y.view())});
+    on.fetch();
     reference.ops.matmul(*reference.stream,
                          {x.view(), *expected_w, with_bias ? bias.view() : View{}, expected.view()});
     ASSERT_LE(difference(y, expected, 2e-7 * static_cast<double>(cols) + 1e-6, last_place(y.dtype())), 1)
@@ -53,7 +57,7 @@ TEST_P(CpuOps, Matmul) {
   }
 }
 
-TEST_P(CpuOps, Embed) {
+TEST_P(Operators, Embed) {
   TestRandom random(2);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t n = random.integer(1, 20);
@@ -70,19 +74,21 @@ TEST_P(CpuOps, Embed) {
       const WeightPtr t = prepare(backend, table, DType::f32);
       const WeightPtr p = prepare(backend, learned, DType::f32);
       TestTensor out(DType::f32, {n, dim});
-      backend.ops.embed(*backend.stream, {.ids = View::of(std::span(ids)),
+      OnDevice on(backend);
+      backend.ops.embed(*backend.stream, {.ids = on(View::of(std::span(ids))),
                                           .table = *t,
                                           .scale = scale,
                                           .position_table = with_positions ? p.get() : nullptr,
-                                          .positions = View::of(std::span(positions)),
-                                          .out = out.view()});
+                                          .positions = on(View::of(std::span(positions))),
+                                          .out = on(out.view())});
+      on.fetch();
       return out;
     };
-    ASSERT_LE(difference(run(*cpu), run(reference), 1e-6, 1e-6), 1);
+    ASSERT_LE(difference(run(*tested), run(reference), 1e-6, 1e-6), 1);
   }
 }
 
-TEST_P(CpuOps, AddNorm) {
+TEST_P(Operators, AddNorm) {
   TestRandom random(3);
   for (int round = 0; round < 200; ++round) {
     const std::int64_t n = random.integer(1, 30);
@@ -99,27 +105,33 @@ TEST_P(CpuOps, AddNorm) {
                   random.coin() ? View::of(all.row<float>(i + 1), DType::f32, {dim}) : View{}};
     };
     TestTensor out(out_type, {n, dim});
-    AddNormArgs args{.residual = {},
-                     .delta = random.coin() ? delta.view() : View{},
-                     .delta_scale = random.pick({1.0f, 0.22f}),
-                     .delta_norm = norm(0),
-                     .norm = norm(2),
-                     .out = random.integer(0, 9) > 0 ? out.view() : View{}};
+    const AddNormArgs args{.residual = {},
+                           .delta = random.coin() ? delta.view() : View{},
+                           .delta_scale = random.pick({1.0f, 0.22f}),
+                           .delta_norm = norm(0),
+                           .norm = norm(2),
+                           .out = random.integer(0, 9) > 0 ? out.view() : View{}};
     const auto run = [&](Backend& backend) {
       std::pair result{residual, out};
-      args.residual = result.first.view();
-      if (args.out) args.out = result.second.view();
-      backend.ops.add_norm(*backend.stream, args);
+      OnDevice on(backend);
+      AddNormArgs there = args;
+      there.residual = on(result.first.view());
+      there.delta = on(args.delta);
+      there.delta_norm = on(args.delta_norm);
+      there.norm = on(args.norm);
+      if (args.out) there.out = on(result.second.view());
+      backend.ops.add_norm(*backend.stream, there);
+      on.fetch();
       return result;
     };
-    const auto [got_residual, got] = run(*cpu);
+    const auto [got_residual, got] = run(*tested);
     const auto [expected_residual, expected] = run(reference);
     ASSERT_LE(difference(got_residual, expected_residual, 3e-6, 1e-6), 1);
     ASSERT_LE(difference(got, expected, 2e-5, 1.01 * last_place(out_type) + 1e-6), 1);
   }
 }
 
-TEST_P(CpuOps, Activate) {
+TEST_P(Operators, Activate) {
   TestRandom random(4);
   for (int round = 0; round < 100; ++round) {
     const std::int64_t n = random.integer(1, 20);
@@ -132,13 +144,15 @@ TEST_P(CpuOps, Activate) {
         random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu});
     TestTensor y(type, {n, h});
     TestTensor expected = y;
-    cpu->ops.activate(*cpu->stream, {x.view(), kind, gated, y.view()});
+    OnDevice on(*tested);
+    tested->ops.activate(*tested->stream, {on(x.view()), kind, gated, on(y.view())});
+    on.fetch();
     reference.ops.activate(*reference.stream, {x.view(), kind, gated, expected.view()});
     ASSERT_LE(difference(y, expected, 5e-6, 1.01 * last_place(type) + 1e-6), 1) << static_cast<int>(kind);
   }
 }
 
-TEST_P(CpuOps, GatherRowsAndScaleLogits) {
+TEST_P(Operators, GatherRowsAndScaleLogits) {
   TestRandom random(5);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t n = random.integer(1, 30);
@@ -150,11 +164,13 @@ TEST_P(CpuOps, GatherRowsAndScaleLogits) {
     const float cap = random.pick({0.0f, 30.0f});
     const auto run = [&](Backend& backend) {
       TestTensor out(DType::f32, {r, dim});
-      backend.ops.gather_rows(*backend.stream, {x.view(), View::of(std::span(rows)), out.view()});
-      backend.ops.scale_logits(*backend.stream, {out.view(), 0.3f, cap});
+      OnDevice on(backend);
+      backend.ops.gather_rows(*backend.stream, {on(x.view()), on(View::of(std::span(rows))), on(out.view())});
+      backend.ops.scale_logits(*backend.stream, {on(out.view()), 0.3f, cap});
+      on.fetch();
       return out;
     };
-    ASSERT_LE(difference(run(*cpu), run(reference), 5e-6, 1e-6), 1);
+    ASSERT_LE(difference(run(*tested), run(reference), 5e-6, 1e-6), 1);
   }
 }
 

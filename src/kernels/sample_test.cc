@@ -4,10 +4,8 @@
 #include <random>
 #include <set>
 
-#include "kernels/cpu/cpu_stream.h"
-#include "kernels/cpu/sample.h"
-#include "kernels/reference/sample.h"
-#include "kernels/sampling.h"
+#include "kernels/sampling_math.h"
+#include "kernels/test_backends.h"
 
 namespace octavo {
 namespace {
@@ -17,7 +15,9 @@ constexpr std::int32_t kUntouched = -77;
 
 struct Lists {
   std::vector<std::int32_t> starts{0}, ids;
-  RowLists view() { return {View::of(std::span(starts)), View::of(std::span(ids))}; }
+  RowLists on(OnDevice& device) {
+    return {device(View::of(std::span(starts))), device(View::of(std::span(ids)))};
+  }
 };
 
 // Everything that SampleArgs points at; rows as plain as can be until a test says otherwise.
@@ -64,7 +64,7 @@ struct Case {
     std::vector<float> logprobs, top_logprobs;
     bool operator==(const Result&) const = default;
   };
-  Result run(void (*op)(Stream&, const SampleArgs&), Stream& stream) {
+  Result run(Backend& backend) {
     const auto n = static_cast<std::size_t>(rows);
     std::vector<float> scratch = logits;
     Result out;
@@ -73,32 +73,33 @@ struct Case {
     out.logprobs.assign(n, kUntouched);
     out.top_ids.assign(n * static_cast<std::size_t>(columns), kUntouched);
     out.top_logprobs.assign(n * static_cast<std::size_t>(columns), kUntouched);
-    SampleArgs args{.logits = View::of(scratch.data(), DType::f32, {rows, vocab}),
-                    .temperature = View::of(std::span(temperature)),
-                    .top_k = View::of(std::span(top_k)),
-                    .top_p = View::of(std::span(top_p)),
-                    .min_p = View::of(std::span(min_p)),
-                    .random = View::of(std::span(random)),
-                    .forced = View::of(std::span(forced)),
-                    .history = history.view(),
-                    .history_counts = View::of(std::span(history_counts)),
-                    .repetition_penalty = View::of(std::span(repetition)),
-                    .frequency_penalty = View::of(std::span(frequency)),
-                    .presence_penalty = View::of(std::span(presence)),
-                    .bias = bias.view(),
-                    .bias_values = View::of(std::span(bias_values)),
-                    .mask_rows = View::of(std::span(mask_rows)),
-                    .mask = View::of(mask.data(), DType::i32, {rows, (vocab + 31) / 32}),
-                    .top_counts = View::of(std::span(top_counts)),
-                    .reported = reported.view(),
+    OnDevice on(backend);
+    SampleArgs args{.logits = on(View::of(scratch.data(), DType::f32, {rows, vocab})),
+                    .temperature = on(View::of(std::span(temperature))),
+                    .top_k = on(View::of(std::span(top_k))),
+                    .top_p = on(View::of(std::span(top_p))),
+                    .min_p = on(View::of(std::span(min_p))),
+                    .random = on(View::of(std::span(random))),
+                    .forced = on(View::of(std::span(forced))),
+                    .history = history.on(on),
+                    .history_counts = on(View::of(std::span(history_counts))),
+                    .repetition_penalty = on(View::of(std::span(repetition))),
+                    .frequency_penalty = on(View::of(std::span(frequency))),
+                    .presence_penalty = on(View::of(std::span(presence))),
+                    .bias = bias.on(on),
+                    .bias_values = on(View::of(std::span(bias_values))),
+                    .mask_rows = on(View::of(std::span(mask_rows))),
+                    .mask = on(View::of(mask.data(), DType::i32, {rows, (vocab + 31) / 32})),
+                    .top_counts = on(View::of(std::span(top_counts))),
+                    .reported = reported.on(on),
                     .processed = processed,
-                    .out_id = View::of(std::span(out.ids)),
-                    .out_logprob = View::of(std::span(out.logprobs)),
-                    .out_rank = View::of(std::span(out.ranks)),
-                    .out_top_ids = View::of(out.top_ids.data(), DType::i32, {rows, columns}),
-                    .out_top_logprobs = View::of(out.top_logprobs.data(), DType::f32, {rows, columns})};
-    check(args);
-    op(stream, args);
+                    .out_id = on(View::of(std::span(out.ids))),
+                    .out_logprob = on(View::of(std::span(out.logprobs))),
+                    .out_rank = on(View::of(std::span(out.ranks))),
+                    .out_top_ids = on(View::of(out.top_ids.data(), DType::i32, {rows, columns})),
+                    .out_top_logprobs = on(View::of(out.top_logprobs.data(), DType::f32, {rows, columns}))};
+    backend.ops.sample(*backend.stream, args);
+    on.fetch();
     return out;
   }
 
@@ -179,39 +180,59 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   return c;
 }
 
-void expect_same(const Case::Result& a, const Case::Result& b, const std::string& what) {
+// Log-probabilities may differ by `error` times themselves: a device has a logarithm of its own.
+void expect_same(const Case::Result& a, const Case::Result& b, const std::string& what, float error = 0) {
   EXPECT_EQ(a.ids, b.ids) << what;
   EXPECT_EQ(a.ranks, b.ranks) << what;
-  EXPECT_EQ(a.logprobs, b.logprobs) << what;
   EXPECT_EQ(a.top_ids, b.top_ids) << what;
-  EXPECT_EQ(a.top_logprobs, b.top_logprobs) << what;
+  for (const auto& [x, y] :
+       {std::pair(&a.logprobs, &b.logprobs), std::pair(&a.top_logprobs, &b.top_logprobs)})
+    for (std::size_t i = 0; i < x->size(); ++i)
+      EXPECT_NEAR((*x)[i], (*y)[i], error * std::abs((*x)[i])) << what << " item " << i;
 }
+
+Backend cpu(int threads) { return make_cpu_backend({.threads = threads, .isa = {}}).value(); }
 
 TEST(Sample, CpuEqualsReferenceWithAnyNumberOfThreads) {
   std::mt19937_64 rng(1);
-  cpu::CpuStream one(1), three(3), four(4);
+  Backend reference = make_reference_backend(), one = cpu(1), three = cpu(3), four = cpu(4);
   const std::vector<int> sizes = {1, 2, 31, 32, 33, 127, 128, 129, 1000, 5000, 8192, 8193, 50257};
   for (int round = 0; round < 400; ++round) {
     const int vocab = sizes[rng() % sizes.size()];
     const int rows = static_cast<int>(vocab > 10000 ? rng() % 3 : rng() % 9) + 1;
     Case c = random_case(rng, rows, vocab);
-    const auto expected = c.run(reference::sample, one);
+    const auto expected = c.run(reference);
     const std::string what = fmt::format("round {} rows {} vocab {}", round, rows, vocab);
-    expect_same(expected, c.run(cpu::sample, one), what + " 1 thread");
-    expect_same(expected, c.run(cpu::sample, three), what + " 3 threads");
-    expect_same(expected, c.run(cpu::sample, four), what + " 4 threads");
+    expect_same(expected, c.run(one), what + " 1 thread");
+    expect_same(expected, c.run(three), what + " 3 threads");
+    expect_same(expected, c.run(four), what + " 4 threads");
     if (HasFailure()) return;
   }
 }
 
 TEST(Sample, CpuEqualsReferenceOnHugeVocabularies) {
   std::mt19937_64 rng(2);
-  cpu::CpuStream one(1), four(4);
+  Backend reference = make_reference_backend(), one = cpu(1), four = cpu(4);
   for (int round = 0; round < 12; ++round) {
     Case c = random_case(rng, round % 5 + 1, 128000 + static_cast<int>(rng() % 72000));
-    const auto expected = c.run(reference::sample, one);
-    expect_same(expected, c.run(cpu::sample, one), fmt::format("round {}, 1 thread", round));
-    expect_same(expected, c.run(cpu::sample, four), fmt::format("round {}, 4 threads", round));
+    const auto expected = c.run(reference);
+    expect_same(expected, c.run(one), fmt::format("round {}, 1 thread", round));
+    expect_same(expected, c.run(four), fmt::format("round {}, 4 threads", round));
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Sample, CudaEqualsReference) {
+  auto cuda = make_cuda_backend();
+  if (!cuda) GTEST_SKIP() << cuda.error().message;
+  Backend reference = make_reference_backend();
+  std::mt19937_64 rng(3);
+  const std::vector<int> sizes = {1, 2, 31, 32, 33, 511, 512, 513, 1000, 5000, 8193, 50257, 131072};
+  for (int round = 0; round < 150; ++round) {
+    const int vocab = sizes[rng() % sizes.size()];
+    Case c = random_case(rng, static_cast<int>(vocab > 10000 ? rng() % 2 : rng() % 9) + 1, vocab);
+    expect_same(c.run(reference), c.run(*cuda),
+                fmt::format("round {} rows {} vocab {}", round, c.rows, vocab), 1e-6f);
     if (HasFailure()) return;
   }
 }
@@ -226,14 +247,25 @@ TEST(Sample, MassIsTheExponential) {
   EXPECT_EQ(sampling::mass(-kInf), 0u);
 }
 
-class SampleBoth : public testing::TestWithParam<void (*)(Stream&, const SampleArgs&)> {
- protected:
-  Case::Result run(Case& c) { return c.run(GetParam(), stream_); }
-  cpu::CpuStream stream_{2};
-};
-INSTANTIATE_TEST_SUITE_P(Backends, SampleBoth, testing::Values(reference::sample, cpu::sample));
+std::vector<TestBackend> sample_backends() {
+  return {{"reference", [](int) -> Result<Backend> { return make_reference_backend(); }},
+          {"cpu", [](int threads) { return make_cpu_backend({.threads = threads, .isa = {}}); }},
+          {"cuda", [](int) { return make_cuda_backend(); }}};
+}
 
-TEST_P(SampleBoth, GreedyTakesTheLowestOfEquals) {
+class SampleEach : public testing::TestWithParam<TestBackend> {
+ protected:
+  void SetUp() override {
+    auto made = GetParam().make(2);
+    if (!made) GTEST_SKIP() << made.error().message;
+    backend_.emplace(*std::move(made));
+  }
+  Case::Result run(Case& c) { return c.run(*backend_); }
+  std::optional<Backend> backend_;
+};
+INSTANTIATE_TEST_SUITE_P(Backends, SampleEach, testing::ValuesIn(sample_backends()), test_backend_name);
+
+TEST_P(SampleEach, GreedyTakesTheLowestOfEquals) {
   Case c(2, 300);
   c.temperature = {0, 0};
   c.logit(0, 200) = c.logit(0, 130) = 3;
@@ -241,7 +273,7 @@ TEST_P(SampleBoth, GreedyTakesTheLowestOfEquals) {
   EXPECT_EQ(run(c).ids, (std::vector<std::int32_t>{130, 0}));
 }
 
-TEST_P(SampleBoth, TopKKeepsExactlyKLowerIdsFirst) {
+TEST_P(SampleEach, TopKKeepsExactlyKLowerIdsFirst) {
   Case c(1, 1000);  // all equal: the first three are 0, 1, 2
   c.top_k = {3};
   std::set<std::int32_t> seen;
@@ -252,15 +284,15 @@ TEST_P(SampleBoth, TopKKeepsExactlyKLowerIdsFirst) {
   EXPECT_EQ(seen, (std::set<std::int32_t>{0, 1, 2}));
 }
 
-TEST_P(SampleBoth, TopPKeepsTheFewestThatReachIt) {
+TEST_P(SampleEach, TopPKeepsTheFewestThatReachIt) {
   Case c(1, 4);
   for (int id = 0; id < 4; ++id)
     c.logit(0, id) = std::log(std::vector{0.1f, 0.4f, 0.2f, 0.3f}[static_cast<std::size_t>(id)]);
   const auto kept = [&](float top_p) {
     std::set<std::int32_t> seen;
     c.top_p = {top_p};
-    for (std::uint64_t i = 0; i < 256; ++i) {
-      c.random = {static_cast<std::int64_t>(i << 56)};
+    for (std::uint64_t i = 0; i < 64; ++i) {
+      c.random = {static_cast<std::int64_t>(i << 58)};
       seen.insert(run(c).ids[0]);
     }
     return seen;
@@ -272,13 +304,13 @@ TEST_P(SampleBoth, TopPKeepsTheFewestThatReachIt) {
   EXPECT_EQ(kept(0.95f), (std::set<std::int32_t>{0, 1, 2, 3}));
 }
 
-TEST_P(SampleBoth, EndsOfTheDraw) {
+TEST_P(SampleEach, EndsOfTheDraw) {
   Case c(2, 10);
   c.random = {0, -1};  // the least and the greatest of 64 bits
   EXPECT_EQ(run(c).ids, (std::vector<std::int32_t>{0, 9}));
 }
 
-TEST_P(SampleBoth, BrokenRowsAreSaidSoAndDisturbNoOther) {
+TEST_P(SampleEach, BrokenRowsAreSaidSoAndDisturbNoOther) {
   Case c(4, 100, 3);
   c.top_counts = {3, 2, 0, 1};
   c.logit(0, 7) = std::nanf("");
@@ -296,7 +328,7 @@ TEST_P(SampleBoth, BrokenRowsAreSaidSoAndDisturbNoOther) {
   EXPECT_EQ(out.logprobs[0], kLogprobFloor);
 }
 
-TEST_P(SampleBoth, RawLogprobsKnowNothingOfProcessing) {
+TEST_P(SampleEach, RawLogprobsKnowNothingOfProcessing) {
   Case c(1, 3, 3);
   c.logits = {1, 3, 2};
   c.temperature = {0};
@@ -311,7 +343,7 @@ TEST_P(SampleBoth, RawLogprobsKnowNothingOfProcessing) {
   EXPECT_NEAR(out.top_logprobs[2], 1 - z, 1e-6);
 }
 
-TEST_P(SampleBoth, ProcessedLogprobsOfTheUnkeptAreTheFloor) {
+TEST_P(SampleEach, ProcessedLogprobsOfTheUnkeptAreTheFloor) {
   Case c(1, 4, 4);
   c.logits = {1, 3, 2, 0};
   c.processed = true;
@@ -326,7 +358,7 @@ TEST_P(SampleBoth, ProcessedLogprobsOfTheUnkeptAreTheFloor) {
   EXPECT_EQ(out.top_logprobs[3], kLogprobFloor);
 }
 
-TEST_P(SampleBoth, PenaltiesFollowTheirFormulas) {
+TEST_P(SampleEach, PenaltiesFollowTheirFormulas) {
   Case c(1, 4, 4);
   c.logits = {2, -2, 2, 2};
   c.processed = true;
@@ -343,7 +375,7 @@ TEST_P(SampleBoth, PenaltiesFollowTheirFormulas) {
   EXPECT_NEAR(out.top_logprobs[2] - out.top_logprobs[3], 1 - 2, 1e-6);
 }
 
-TEST_P(SampleBoth, ForcedRowsReportWithoutChoosing) {
+TEST_P(SampleEach, ForcedRowsReportWithoutChoosing) {
   Case c(1, 3, 1);
   c.logits = {1, 3, 2};
   c.forced = {0};

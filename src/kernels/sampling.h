@@ -1,88 +1,14 @@
-// The arithmetic of the sample operator that every backend must do alike: which mass a token has, how much of
-// it top_p keeps, which point a draw hits, what a log-probability is.
-//
-// The mass of a token is an integer. Integers add up to the same sum in any order, so rows may be cut into
-// pieces for threads, lanes and blocks as each backend likes, and all of them still choose the same token.
+// What the backends share of the sample operator beside its arithmetic (sampling_math.h): a row's arguments
+// and outputs, in host memory.
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdint>
 #include <span>
 
 #include "kernels/ops.h"
+#include "kernels/sampling_math.h"
 
 namespace octavo::sampling {
-
-// exp(d) in units of 2^-40, for d <= 0; 0 below about -28. Off by less than 2e-7 of itself, plus one unit.
-// Branch-free and without fused multiply-adds, so that it vectorises to the same bits everywhere.
-inline std::uint64_t mass(float d) {
-  constexpr float kLog2E = 1.44269504f;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
-  constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  // Not below -28.5, whose mass is 0. Negative floats grow in size with their bits, and a minimum of integers
-  // vectorises where a choice between floats becomes a branch.
-  d = std::bit_cast<float>(std::min(std::bit_cast<std::uint32_t>(d), std::bit_cast<std::uint32_t>(-28.5f)));
-  const float shifted = d * kLog2E + kRound;
-  const float whole = shifted - kRound;
-  const float r = (d - whole * kLn2High) - whole * kLn2Low;
-  float e = 1.0f / 5040;  // the Taylor series of exp(r), |r| <= ln(2) / 2
-  e = e * r + 1.0f / 720;
-  e = e * r + 1.0f / 120;
-  e = e * r + 1.0f / 24;
-  e = e * r + 1.0f / 6;
-  e = e * r + 0.5f;
-  e = e * r + 1.0f;
-  e = e * r + 1.0f;
-  // The low bits of `shifted` hold `whole`; the rest leaves the word at the top.
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(e) + (std::bit_cast<std::uint32_t>(shifted) << 23);
-  const std::uint64_t mantissa = (bits & 0x7fffff) | 0x800000;
-  return (mantissa << 17) >> (127 - (bits >> 23));
-}
-
-// The least mass that makes up the share top_p of `total`.
-inline std::uint64_t mass_to_keep(float top_p, std::uint64_t total) {
-  const double share = std::ceil(static_cast<double>(top_p) * static_cast<double>(total));
-  return share >= static_cast<double>(total) ? total
-                                             : std::max<std::uint64_t>(static_cast<std::uint64_t>(share), 1);
-}
-
-// A point in [0, total): the token is the first by id at which the cumulative mass exceeds it.
-inline std::uint64_t drawn_point(std::int64_t random, std::uint64_t total) {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>((Wide{static_cast<std::uint64_t>(random)} * total) >> 64);
-}
-
-// The order of tokens: greater logit first, then lower id.
-struct Candidate {
-  float logit;
-  std::int32_t id;
-  std::uint64_t mass;
-};
-inline bool before(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-}
-
-// How a row's logits become probabilities: the exponent d of a logit, and the total mass of all.
-struct Softmax {
-  float max = 0;
-  float inverse_temperature = 1;
-  std::uint64_t total = 0;
-
-  float exponent(float logit) const { return (logit - max) * inverse_temperature; }
-  std::uint64_t mass(float logit) const { return sampling::mass(exponent(logit)); }
-  float logprob(float logit) const {
-    const double d = (static_cast<double>(logit) - max) * inverse_temperature;
-    const double p = d - std::log(std::ldexp(static_cast<double>(total), -40));
-    return std::max(static_cast<float>(std::min(p, 0.0)), kLogprobFloor);
-  }
-};
-
-// min_p as a bound on the exponent.
-inline float least_exponent(float min_p) {
-  return min_p > 0 ? static_cast<float>(std::log(static_cast<double>(min_p))) : -INFINITY;
-}
 
 // What a row of SampleArgs asks for.
 struct Row {

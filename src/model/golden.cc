@@ -22,6 +22,19 @@ std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view
   return values;
 }
 
+// A copy of these items on the device.
+template <class T>
+Buffer uploaded(Backend& backend, std::span<const T> items) {
+  Buffer copy = backend.device->allocate(items.size_bytes()).value();
+  backend.device->upload(*backend.stream, copy.view(dtype_of<T>, {std::ssize(items)}), items.data());
+  backend.stream->synchronize();
+  return copy;
+}
+template <class T>
+Buffer uploaded(Backend& backend, std::span<T> items) {
+  return uploaded(backend, std::span<const T>(items));
+}
+
 // One sequence's cache and batches for it.
 class Sequence {
  public:
@@ -32,9 +45,14 @@ class Sequence {
         blocks_each_((length + layout.kv.block_size - 1) / layout.kv.block_size) {
     const std::int64_t groups = std::ssize(layout.groups);
     const std::int64_t blocks = groups * blocks_each_;
-    cache_.assign(static_cast<std::size_t>(blocks * layout.block_bytes(backend.ops)), std::byte{0xff});
+    const std::vector<std::uint8_t> nan(static_cast<std::size_t>(blocks * layout.block_bytes(backend.ops)),
+                                        0xff);
+    cache_ = backend.device->allocate(nan.size()).value();
+    backend.device->upload(*backend.stream, cache_.view(DType::u8, {std::ssize(nan)}), nan.data());
+    backend.stream->synchronize();
     for (std::size_t i = 0; i < layout.layers.size(); ++i) {
-      layers_.push_back(layout.layer(backend.ops, cache_.data(), blocks, static_cast<int>(i)));
+      layers_.push_back(
+          layout.layer(backend.ops, static_cast<std::byte*>(cache_.data()), blocks, static_cast<int>(i)));
     }
     for (std::int64_t group = 0; group < groups; ++group) {
       for (std::int64_t i = 0; i < blocks_each_; ++i) {
@@ -44,6 +62,7 @@ class Sequence {
       plans_.push_back(backend.ops.make_attention_plan(*backend.device, limits));
     }
     slots_.resize(layout.groups.size());
+    device_slots_.resize(layout.groups.size());
     batches_.resize(layout.groups.size());
   }
 
@@ -68,7 +87,8 @@ class Sequence {
           *backend_.stream,
           {.query_starts = starts, .lengths = {&end, 1}, .block_tables = table, .table_stride = blocks_each_},
           *plans_[g]);
-      batches_[g] = {plans_[g].get(), View::of(std::span(slots_[g]))};
+      device_slots_[g] = uploaded(backend_, std::span(slots_[g]));
+      batches_[g] = {plans_[g].get(), device_slots_[g].view(DType::i64, {std::ssize(slots_[g])})};
     }
     return batches_;
   }
@@ -77,11 +97,12 @@ class Sequence {
   const CacheLayout& layout_;
   Backend& backend_;
   std::int64_t blocks_each_;
-  std::vector<std::byte> cache_;
+  Buffer cache_;
   std::vector<KvLayer> layers_;
   std::vector<std::int32_t> tables_;  // [groups, blocks_each]
   std::vector<std::unique_ptr<AttentionPlan>> plans_;
   std::vector<std::vector<std::int64_t>> slots_;
+  std::vector<Buffer> device_slots_;
   std::vector<GroupBatch> batches_;
 };
 
@@ -125,6 +146,8 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
 
   const std::int64_t vocab = model.spec.vocab;
   std::vector<float> logits(ids.size() * static_cast<std::size_t>(vocab));
+  TRY(const Buffer device_logits,
+      backend.device->allocate(static_cast<std::size_t>(chunk_max * vocab) * sizeof(float)));
   std::size_t next = 0;
   for (std::int32_t begin = 0; begin < length;) {
     const std::int32_t count = std::min(length - begin, chunks[std::min(next++, chunks.size() - 1)]);
@@ -134,16 +157,20 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
       positions.push_back(begin + i);
       rows.push_back(i);
     }
-    decoder.forward(
-        {.ids = View::of(ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count))),
-         .positions = View::of(std::span(positions)),
-         .groups = sequence.batches(begin, begin + count)},
-        sequence.layers());
-    decoder.logits(View::of(std::span(rows)),
-                   View::of(logits.data() + begin * vocab, DType::f32, {count, vocab}));
+    const Buffer device_ids =
+        uploaded(backend, ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
+    const Buffer device_positions = uploaded(backend, std::span(positions));
+    const Buffer device_rows = uploaded(backend, std::span(rows));
+    decoder.forward({.ids = device_ids.view(DType::i32, {count}),
+                     .positions = device_positions.view(DType::i32, {count}),
+                     .groups = sequence.batches(begin, begin + count)},
+                    sequence.layers());
+    const View out = device_logits.view(DType::f32, {count, vocab});
+    decoder.logits(device_rows.view(DType::i32, {count}), out);
+    backend.device->download(*backend.stream, logits.data() + begin * vocab, out);
+    backend.stream->synchronize();
     begin += count;
   }
-  backend.stream->synchronize();
   return logits;
 }
 

@@ -203,7 +203,7 @@ Result<std::string> inspect(const std::string& path, const Ops& ops) {
   TRY(const ModelSpec spec, load_spec(path));
   TRY(const Checkpoint checkpoint, Checkpoint::open(path));
   TRY(const Parameters parameters, checked_parameters(spec, checkpoint));
-  const DType activation = plain_format(parameters, checkpoint) == DType::bf16 ? DType::bf16 : DType::f32;
+  const DType activation = ops.activation(plain_format(parameters, checkpoint));
   const ParameterCount count = count_parameters(spec);
 
   std::string text = fmt::format("{}\n", spec.architecture);

@@ -19,7 +19,8 @@ namespace octavo {
 
 // The format of weights and activations. automatic: as in the checkpoint. bfloat16 and float16 convert the
 // matrices; float32 computes in single precision and leaves narrower matrices as they are, which changes no
-// number. Activations are bf16 with bf16 matrices unless float32 is asked for, else f32.
+// number. Activations are f32 where float32 is asked for, else as the backend has it for such
+// matrices (Ops::activation).
 enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
 struct LoadOptions {

@@ -77,8 +77,8 @@ class Loader {
     plain_ = plain_format(parameters_, checkpoint_);
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
     if (options_.dtype == ModelDType::float16) plain_ = DType::f16;
-    const bool brain = plain_ == DType::bf16 && options_.dtype != ModelDType::float32;
-    model_.activation = brain ? DType::bf16 : DType::f32;
+    model_.activation =
+        options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
   }
 
   Result<> load_vectors() {

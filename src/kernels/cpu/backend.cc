@@ -10,6 +10,7 @@ namespace octavo {
 namespace {
 
 constexpr Ops kCpuOps{
+    .activation = cpu::activation_of,
     .prepare = cpu::prepare,
     .kv_block_bytes = cpu::kv_block_bytes,
     .supports = cpu::supports,

@@ -17,6 +17,7 @@ class CpuDevice final : public HostDevice {
   CpuStream& stream_;
 };
 
+DType activation_of(DType stored);
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 std::int64_t kv_block_bytes(const KvSpec& spec);
 Result<> supports(const KvSpec& spec, int q_heads);

@@ -115,6 +115,8 @@ void PanelWeight::read(std::int64_t row, std::int64_t column, std::int64_t count
                         (column + i) / layout_.unit / scales_.group_steps)[row % layout_.width];
 }
 
+DType activation_of(DType stored) { return stored == DType::bf16 ? DType::bf16 : DType::f32; }
+
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   CHECK(!source.parts.empty());
   std::size_t quantised = 0;

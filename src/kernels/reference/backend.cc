@@ -10,6 +10,7 @@ struct ImmediateStream final : Stream {
 };
 
 constexpr Ops kReferenceOps{
+    .activation = reference::activation_of,
     .prepare = reference::prepare,
     .kv_block_bytes = reference::kv_block_bytes,
     .supports = reference::supports,

@@ -5,6 +5,8 @@
 
 namespace octavo::reference {
 
+DType activation_of(DType stored) { return stored == DType::bf16 ? DType::bf16 : DType::f32; }
+
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   CHECK(!source.parts.empty());
   const std::int64_t cols = source.parts[0].cols();

@@ -31,6 +31,7 @@ double activation(Activation kind, double x);
 // row = norm(row); unit i of the row has weight[weight_offset + i].
 void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_offset = 0);
 
+DType activation_of(DType stored);
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 std::int64_t kv_block_bytes(const KvSpec& spec);
 Result<> supports(const KvSpec& spec, int q_heads);

@@ -1,0 +1,103 @@
+// The executor on the CUDA backend (its emulation in builds without CUDA, where the host cannot even read
+// device memory) beside the executor on the CPU: prompt, decoding, sampling with everything that travels to
+// the device.
+#include "engine/local_executor.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kBlockSize = 16, kPrompt = 21, kAnswer = 12;
+
+SamplingParams params() {
+  SamplingParams p;
+  p.temperature = 0.8;
+  p.top_p = 0.9;
+  p.top_k = 20;
+  p.repetition_penalty = 1.1;
+  p.presence_penalty = 0.3;
+  p.logprobs = 3;
+  return p;
+}
+
+// One sequence's tokens [begin, end) as a batch; its blocks are 1, 2, ..
+Batch batch_of(const std::vector<TokenId>& ids, int begin, int groups) {
+  const int end = static_cast<int>(ids.size());
+  Batch batch;
+  batch.query_starts = {0, end - begin};
+  batch.lengths = {end};
+  batch.sequences.resize(1);
+  for (int g = 0; g < groups; ++g) {
+    Batch::Group group;
+    group.table_stride = (end + kBlockSize - 1) / kBlockSize;
+    for (int b = 0; b < group.table_stride; ++b) group.tables.push_back(1 + b * groups + g);
+    for (int t = begin; t < end; ++t)
+      group.slots.push_back(group.tables[static_cast<std::size_t>(t / kBlockSize)] * kBlockSize +
+                            t % kBlockSize);
+    batch.groups.push_back(group);
+  }
+  for (int t = begin; t < end; ++t) {
+    batch.ids.push_back(ids[static_cast<std::size_t>(t)]);
+    batch.positions.push_back(t);
+  }
+  return batch;
+}
+
+// In f32, where the two differ by their order of sums alone.
+std::vector<SampledToken> generate(Backend backend, const std::string& name) {
+  auto model =
+      Model::load("tests/data/models/" + name, backend, {.dtype = ModelDType::float32, .threads = 2}).value();
+  const CacheLayout layout =
+      cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
+  const int vocab = model->spec.vocab, groups = static_cast<int>(layout.groups.size());
+  auto executor = LocalExecutor::create(std::move(backend), std::move(model), layout,
+                                        {.blocks = 64, .max_tokens = 64, .max_sequences = 4, .sampler = {}})
+                      .value();
+  std::vector<TokenId> ids;
+  for (int i = 0; i < kPrompt; ++i) ids.push_back((7 * i + 3) % vocab);
+  const SamplingParams wanted = params();
+  SequenceSampling sampling(wanted, ids, {}, 42, vocab);
+  std::vector<SampledToken> answer;
+  for (int begin = 0; std::ssize(answer) < kAnswer;) {
+    executor->forward(batch_of(ids, begin, groups));
+    const std::int32_t last = static_cast<std::int32_t>(ids.size()) - begin - 1;
+    const SampleRow row{.sequence = &sampling, .output = std::span(ids).subspan(kPrompt)};
+    executor->sample({&last, 1}, {&row, 1});
+    answer.push_back(executor->collect().value()[0]);
+    begin = static_cast<int>(ids.size());
+    ids.push_back(answer.back().id);
+    sampling.append(answer.back().id);
+  }
+  return answer;
+}
+
+class ExecutorOn : public testing::TestWithParam<const char*> {};
+
+TEST_P(ExecutorOn, CudaSaysWhatTheCpuSays) {
+  auto cuda = make_cuda_backend();
+  if (!cuda) GTEST_SKIP() << cuda.error().message;
+  const auto expected = generate(make_cpu_backend({.threads = 2, .isa = {}}).value(), GetParam());
+  const auto got = generate(*std::move(cuda), GetParam());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(got[i].id, expected[i].id) << "token " << i;
+    const auto& a = got[i].logprobs.value();
+    const auto& b = expected[i].logprobs.value();
+    EXPECT_NEAR(a.logprob, b.logprob, 1e-4) << i;
+    EXPECT_EQ(a.rank, b.rank);
+    ASSERT_EQ(a.top.size(), 3u);
+    for (std::size_t j = 0; j < a.top.size(); ++j) EXPECT_EQ(a.top[j].first, b.top[j].first);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExecutorOn, testing::Values("llama-f32", "gemma2", "qwen3"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace octavo

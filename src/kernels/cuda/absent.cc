@@ -1,0 +1,10 @@
+// In the place of the CUDA backend in builds without it.
+#include "kernels/backends.h"
+
+namespace octavo {
+
+Result<Backend> make_cuda_backend() {
+  return invalid("device", "this build has no CUDA backend: build Octavo with the preset cuda");
+}
+
+}  // namespace octavo

@@ -1,0 +1,46 @@
+// Where things lie in device memory. All products are of 64-bit numbers: a KV cache, a logits array or a
+// weight may have more than 2^31 elements. For host and device alike, so that tests can ask for addresses far
+// beyond.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/on_device.h"
+
+namespace octavo::cuda {
+
+// Element (row, column) of a matrix whose rows are `stride` apart.
+OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int64_t stride,
+                                                     std::int64_t column) {
+  return row * stride + column;
+}
+
+// A block of the KV cache: [keys, values][kv_heads][block_size][head_dim].
+struct KvLayout {
+  std::int64_t stride_bytes;  // from block to block
+  int kv_heads;
+  int head_dim;
+  int block_size;
+  int element_bytes;
+
+  // Bytes from the cache's begin to a token's key (which = 0) or value (1) of one head.
+  OCTAVO_HOST_DEVICE constexpr std::int64_t vector(std::int64_t block, int which, std::int64_t head,
+                                                   std::int64_t token) const {
+    return block * stride_bytes +
+           ((which * std::int64_t{kv_heads} + head) * block_size + token) * head_dim * element_bytes;
+  }
+  OCTAVO_HOST_DEVICE constexpr std::int64_t block_bytes() const {
+    return std::int64_t{2} * kv_heads * block_size * head_dim * element_bytes;
+  }
+};
+
+// First float of a row's partial state for one piece: states lie [kv_heads][rows][pieces] from first_state
+// on.
+OCTAVO_HOST_DEVICE constexpr std::int64_t state_at(std::int64_t first_state, std::int64_t rows,
+                                                   std::int64_t pieces, std::int64_t head, std::int64_t row,
+                                                   std::int64_t piece, int head_dim) {
+  return (first_state + (head * rows + row) * pieces + piece) * (head_dim + 2);
+}
+
+}  // namespace octavo::cuda

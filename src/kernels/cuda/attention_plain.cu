@@ -1,0 +1,104 @@
+// Attention in f32, for activations in f32 and for caches in another 16-bit format than the activations: no
+// tensor cores, a row at a time. Thread j has token j of the piece while scores are made, and dimensions j
+// and j + 128 while values are mixed.
+#include "kernels/cuda/attention_rows.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kThreads = kPieceTokens;
+constexpr int kMaxDim = 256;
+constexpr int kPerThread = kMaxDim / kThreads;
+
+__device__ float number(const std::byte* vector, Format format, int i) {
+  switch (format) {
+    case Format::f32:
+      return reinterpret_cast<const float*>(vector)[i];
+    case Format::f16:
+      return to_float(reinterpret_cast<const F16*>(vector)[i]);
+    case Format::bf16:
+      return to_float(reinterpret_cast<const Bf16*>(vector)[i]);
+    case Format::f8:
+      return to_float(reinterpret_cast<const F8*>(vector)[i]);
+  }
+  return 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
+  __shared__ float query[kMaxDim], probabilities[kThreads], partials[kWarp];
+  const AttentionUnit unit = p.units[block_x()];
+  const SequenceRows rows(p, unit.sequence);
+  const std::int64_t head = block_y();
+  const int dim = p.cache.layout.head_dim;
+#pragma unroll 1
+  for (std::int64_t row = unit.row_begin; row < unit.row_end; ++row) {
+    const std::int64_t column = rows.column(row, head, dim);
+    __syncthreads();
+    for (int d = thread(); d < dim; d += kThreads)
+      query[d] =
+          to_float(static_cast<const T*>(p.q.data)[element_at(rows.query(row), p.q.stride, column + d)]);
+    const Pieces seen = pieces_of(rows, row, row);
+    const std::int64_t first = unit.piece_begin > seen.begin ? unit.piece_begin : seen.begin;
+    const std::int64_t past = unit.piece_end < seen.end ? unit.piece_end : seen.end;
+    float max = kMinusInfinity, sum = 0, values[kPerThread] = {};
+#pragma unroll 1
+    for (std::int64_t piece = first; piece < past; ++piece) {
+      __syncthreads();
+      const std::int64_t token = piece * kPieceTokens + thread();
+      float score = kMinusInfinity;
+      if (token >= rows.begin(row) && token < rows.end(row)) {
+        const std::byte* key = cached(p, rows, 0, head, token);
+        float product = 0;
+        for (int d = 0; d < dim; ++d) product = fmaf(query[d], number(key, p.cache.format, d), product);
+        score = score_of(p, product);
+      }
+      const float piece_max = block_max(score, partials);
+      const float shift = piece_max == kMinusInfinity ? 0 : piece_max;
+      probabilities[thread()] = exponential(score - shift);
+      const float piece_sum = block_sum(probabilities[thread()], partials);
+      const Weights weights = weigh(max, piece_max);
+      max = weights.max;
+      sum = merged(sum, piece_sum, weights);
+      const std::int64_t begin =
+          rows.begin(row) > piece * kPieceTokens ? rows.begin(row) : piece * kPieceTokens;
+      const std::int64_t end =
+          rows.end(row) < (piece + 1) * kPieceTokens ? rows.end(row) : (piece + 1) * kPieceTokens;
+      float* state = unit.merge < 0 ? nullptr : state_of(p, p.merges[unit.merge], head, row, piece);
+#pragma unroll
+      for (int j = 0; j < kPerThread; ++j) {
+        const int d = thread() + j * kThreads;
+        if (d >= dim) break;
+        float mixed = 0;
+        for (std::int64_t t = begin; t < end; ++t)
+          mixed = fmaf(probabilities[t - piece * kPieceTokens],
+                       number(cached(p, rows, 1, head, t), p.cache.format, d), mixed);
+        values[j] = merged(values[j], mixed, weights);
+        if (state != nullptr) state[d] = mixed;
+      }
+      if (state != nullptr && thread() == 0) {
+        state[dim] = piece_max;
+        state[dim + 1] = piece_sum;
+      }
+    }
+    if (unit.merge >= 0) continue;
+#pragma unroll
+    for (int j = 0; j < kPerThread; ++j) {
+      const int d = thread() + j * kThreads;
+      if (d < dim)
+        static_cast<T*>(p.out.data)[element_at(rows.query(row), p.out.stride, column + d)] =
+            from_float<T>(values[j] / sum);
+    }
+  }
+}
+
+}  // namespace
+
+void attention_plain(StreamHandle stream, const AttentionParams& p) {
+  const dim3 grid(static_cast<unsigned>(p.narrow_units + p.wide_units),
+                  static_cast<unsigned>(p.cache.layout.kv_heads));
+  for_activation(p.q.format,
+                 [&](auto t) { launch(stream, grid, kThreads, 0, plain_kernel<decltype(t)>, p); });
+}
+
+}  // namespace octavo::cuda

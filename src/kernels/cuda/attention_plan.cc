@@ -1,0 +1,103 @@
+#include "kernels/cuda/attention_plan.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace octavo::cuda {
+namespace {
+
+std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_wanted,
+                                     std::int64_t states)
+    : limits_(limits),
+      blocks_wanted_(blocks_wanted),
+      states_(states),
+      group_(limits.q_heads / limits.kv.kv_heads) {
+  most_tiles_ =
+      2 * std::int64_t{limits.max_sequences} + limits.max_tokens * group_ / wide_rows(limits.kv.head_dim);
+  most_units_ = std::max(most_tiles_, blocks_wanted / limits.kv.kv_heads);
+  tiles_.reserve(static_cast<std::size_t>(most_tiles_));
+  merges_.reserve(static_cast<std::size_t>(most_tiles_));
+  units_.reserve(static_cast<std::size_t>(most_units_));
+}
+
+void AttentionSchedule::fill(const AttentionShape& shape) {
+  units_.clear();
+  merges_.clear();
+  states_used_ = merge_rows_max_ = 0;
+  cut(shape);
+  const std::int32_t pieces = pieces_to_a_unit();
+  for (const Tile& tile : tiles_)
+    if (tile.row_end - tile.row_begin <= kNarrowRows) add(tile, pieces);
+  narrow_units_ = std::ssize(units_);
+  for (const Tile& tile : tiles_)
+    if (tile.row_end - tile.row_begin > kNarrowRows) add(tile, pieces);
+  CHECK(std::ssize(units_) <= most_units_, "{} units, room for {}", units_.size(), most_units_);
+}
+
+void AttentionSchedule::cut(const AttentionShape& shape) {
+  tiles_.clear();
+  const auto sequences = static_cast<std::int32_t>(shape.lengths.size());
+  CHECK(shape.query_starts.size() == shape.lengths.size() + 1 && sequences <= limits_.max_sequences,
+        "{} sequences, room for {}", sequences, limits_.max_sequences);
+  CHECK(shape.query_starts.back() <= limits_.max_tokens, "{} tokens, room for {}", shape.query_starts.back(),
+        limits_.max_tokens);
+  for (std::int32_t s = 0; s < sequences; ++s) {
+    const auto i = static_cast<std::size_t>(s);
+    const std::int64_t length = shape.lengths[i], queries = shape.query_starts[i + 1] - shape.query_starts[i];
+    CHECK(0 <= queries && queries <= length && length <= limits_.max_length,
+          "{} queries of {} tokens, at most {}", queries, length, limits_.max_length);
+    const std::int64_t rows = queries * group_;
+    const std::int64_t tile_rows = rows <= kNarrowRows ? kNarrowRows : wide_rows(limits_.kv.head_dim);
+    // The last rows, which see most, first.
+    for (std::int64_t t = quotient_up(rows, tile_rows) - 1; t >= 0; --t) {
+      const std::int64_t begin = t * tile_rows, end = std::min(begin + tile_rows, rows);
+      const std::int64_t seen = length - queries + (end - 1) / group_ + 1;
+      tiles_.push_back({s, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end),
+                        static_cast<std::int32_t>(quotient_up(seen, kPieceTokens))});
+    }
+  }
+}
+
+// The fewest with which the step's units do not exceed what fills the device; all of a tile's if there is no
+// such number.
+std::int32_t AttentionSchedule::pieces_to_a_unit() const {
+  const auto blocks = [&](std::int32_t pieces) {
+    std::int64_t sum = 0;
+    for (const Tile& tile : tiles_) sum += quotient_up(tile.pieces, pieces);
+    return sum * limits_.kv.kv_heads;
+  };
+  std::int32_t low = 1, high = 1;
+  for (const Tile& tile : tiles_) high = std::max(high, tile.pieces);
+  while (low < high) {
+    const std::int32_t middle = low + (high - low) / 2;
+    if (blocks(middle) <= blocks_wanted_) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
+  const std::int64_t rows = tile.row_end - tile.row_begin;
+  const std::int64_t states = rows * tile.pieces * limits_.kv.kv_heads;
+  if (tile.pieces <= pieces_to_a_unit || states_used_ + states > states_) {
+    units_.push_back({tile.sequence, tile.row_begin, tile.row_end, 0, tile.pieces, -1});
+    return;
+  }
+  const auto merge = static_cast<std::int32_t>(merges_.size());
+  merges_.push_back({tile.sequence, tile.row_begin, tile.row_end, tile.pieces, states_used_});
+  states_used_ += states;
+  merge_rows_max_ = std::max(merge_rows_max_, rows);
+  for (std::int32_t piece = 0; piece < tile.pieces; piece += pieces_to_a_unit)
+    units_.push_back({tile.sequence, tile.row_begin, tile.row_end, piece,
+                      std::min(piece + pieces_to_a_unit, tile.pieces), merge});
+}
+
+}  // namespace octavo::cuda

@@ -1,0 +1,54 @@
+// How one step's attention is shared out over blocks. Plain C++, for the host.
+//
+// The rows of a sequence that share a key head (row = query * group + head in the group) are cut into tiles:
+// one of at most kNarrowRows when there are no more, as in decoding, else wide ones. A tile goes through its
+// pieces of kPieceTokens tokens in one unit, unless there are too few units to fill the device: then the
+// pieces are shared out, as many to a unit as a search over that number finds to fit (FlashInfer, Ye et al.,
+// 2024), each piece's state goes to memory, and a second kernel merges them. A piece's result does not depend
+// on any of this.
+#pragma once
+
+#include <vector>
+
+#include "kernels/attention_plan.h"
+#include "kernels/cuda/kernels.h"
+
+namespace octavo::cuda {
+
+class AttentionSchedule {
+ public:
+  // `blocks_wanted` blocks fill the device; at most `states` states fit into its memory.
+  AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_wanted, std::int64_t states);
+
+  void fill(const AttentionShape& shape);
+
+  // Units of at most kNarrowRows rows first.
+  const std::vector<AttentionUnit>& units() const { return units_; }
+  const std::vector<AttentionMerge>& merges() const { return merges_; }
+  std::int64_t narrow_units() const { return narrow_units_; }
+  std::int64_t merge_rows_max() const { return merge_rows_max_; }
+  std::int64_t states_used() const { return states_used_; }
+
+  // The most units and merges that fill() ever makes.
+  std::int64_t most_units() const { return most_units_; }
+  std::int64_t most_tiles() const { return most_tiles_; }
+
+ private:
+  struct Tile {
+    std::int32_t sequence, row_begin, row_end, pieces;
+  };
+  void cut(const AttentionShape& shape);
+  std::int32_t pieces_to_a_unit() const;
+  void add(const Tile& tile, std::int32_t pieces_to_a_unit);
+
+  AttentionLimits limits_;
+  std::int64_t blocks_wanted_, states_;
+  std::int64_t most_tiles_ = 0, most_units_ = 0;
+  std::int64_t group_;
+  std::vector<Tile> tiles_;
+  std::vector<AttentionUnit> units_;
+  std::vector<AttentionMerge> merges_;
+  std::int64_t narrow_units_ = 0, merge_rows_max_ = 0, states_used_ = 0;
+};
+
+}  // namespace octavo::cuda

@@ -1,0 +1,111 @@
+#include "kernels/cuda/attention_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <tuple>
+
+namespace octavo::cuda {
+namespace {
+
+struct Step {
+  std::vector<std::int32_t> starts{0}, lengths;
+  void add(int queries, int length) {
+    starts.push_back(starts.back() + queries);
+    lengths.push_back(length);
+  }
+  AttentionShape shape() const {
+    return {.query_starts = starts, .lengths = lengths, .block_tables = {}, .table_stride = 0};
+  }
+};
+
+AttentionLimits limits_of(int q_heads, int kv_heads, int head_dim) {
+  return {.max_tokens = 4096,
+          .max_sequences = 64,
+          .max_length = 1 << 17,
+          .q_heads = q_heads,
+          .kv = {.kv_heads = kv_heads, .head_dim = head_dim}};
+}
+
+// Every (sequence, row, piece) that is seen belongs to one unit, and the units of a tile to its merge or to
+// nobody.
+void expect_complete(const AttentionSchedule& schedule, const Step& step, int group) {
+  std::map<std::tuple<int, int, int>, int> covered;
+  for (std::size_t u = 0; u < schedule.units().size(); ++u) {
+    const AttentionUnit& unit = schedule.units()[u];
+    EXPECT_EQ(unit.row_end - unit.row_begin <= kNarrowRows,
+              static_cast<std::int64_t>(u) < schedule.narrow_units());
+    EXPECT_LT(unit.piece_begin, unit.piece_end);
+    if (unit.merge >= 0) {
+      const AttentionMerge& merge = schedule.merges()[static_cast<std::size_t>(unit.merge)];
+      EXPECT_EQ(merge.sequence, unit.sequence);
+      EXPECT_EQ(merge.row_begin, unit.row_begin);
+      EXPECT_EQ(merge.row_end, unit.row_end);
+      EXPECT_LE(unit.piece_end, merge.pieces);
+      EXPECT_LE(merge.row_end - merge.row_begin, schedule.merge_rows_max());
+    }
+    for (int row = unit.row_begin; row < unit.row_end; ++row)
+      for (int piece = unit.piece_begin; piece < unit.piece_end; ++piece)
+        ++covered[{unit.sequence, row, piece}];
+  }
+  for (const auto& [key, times] : covered) ASSERT_EQ(times, 1);
+  for (std::size_t s = 0; s < step.lengths.size(); ++s) {
+    const int queries = step.starts[s + 1] - step.starts[s];
+    for (int row = 0; row < queries * group; ++row) {
+      const int seen = step.lengths[s] - queries + row / group + 1;
+      for (int piece = 0; piece * kPieceTokens < seen; ++piece)
+        ASSERT_TRUE(covered.contains({static_cast<int>(s), row, piece}));
+    }
+  }
+}
+
+TEST(CudaAttentionSchedule, CoversEveryPieceOnce) {
+  std::mt19937 random(1);
+  const auto integer = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
+  for (int round = 0; round < 200; ++round) {
+    const int kv_heads = integer(1, 8), group = integer(1, 9), dim = integer(0, 1) == 0 ? 128 : 256;
+    AttentionSchedule schedule(limits_of(kv_heads * group, kv_heads, dim), integer(0, 500),
+                               integer(0, 50000));
+    Step step;
+    for (int s = integer(1, 8); s > 0; --s) {
+      const int length = integer(1, integer(0, 1) == 0 ? 100 : 4000);
+      step.add(integer(0, 1) == 0 ? 1 : integer(0, std::min(length, 300)), length);
+    }
+    schedule.fill(step.shape());
+    expect_complete(schedule, step, group);
+    EXPECT_LE(std::ssize(schedule.units()), schedule.most_units());
+    EXPECT_LE(std::ssize(schedule.merges()), schedule.most_tiles());
+  }
+}
+
+TEST(CudaAttentionSchedule, SharesALongSequenceOut) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 1056, 1 << 20);
+  Step step;
+  step.add(1, 1 << 17);  // 1,024 pieces
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 128u);  // eight pieces each: 1,024 blocks of the 1,056 wanted
+  EXPECT_EQ(schedule.merges().size(), 1u);
+  EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 1024 * 8);
+}
+
+TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 400, 1 << 20);
+  Step step;
+  for (int s = 0; s < 64; ++s) step.add(1, 4096);
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 64u);
+  EXPECT_TRUE(schedule.merges().empty());
+}
+
+TEST(CudaAttentionSchedule, DoesNotSplitWithoutRoomForStates) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 1056, 100);
+  Step step;
+  step.add(1, 1 << 16);
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 1u);
+  EXPECT_TRUE(schedule.merges().empty());
+}
+
+}  // namespace
+}  // namespace octavo::cuda

@@ -1,0 +1,86 @@
+// What the attention kernels share: which tokens a row sees, and how the results of pieces become one.
+//
+// Keys are looked at in pieces of kPieceTokens at absolute multiples. The result of a piece begins afresh,
+// and pieces are merged into a row's state in their order: so a row has the same bits however rows are put
+// together and pieces shared out (attention_plan.h), and whatever chunk its query came in.
+#pragma once
+
+#include "kernels/cuda/gpu.h"
+
+namespace octavo::cuda {
+
+constexpr float kMinusInfinity = -INFINITY;
+
+__device__ inline float exponential(float x) { return exp2f(x * 1.44269504f); }
+
+// The rows of one sequence for one key head, flat: row = query * group + head in the group.
+struct SequenceRows {
+  std::int64_t first_query;  // of the step
+  std::int64_t first_position;
+  int group, window;
+  const std::int32_t* table;
+
+  __device__ SequenceRows(const AttentionParams& p, std::int64_t s)
+      : first_query(p.query_starts[s]),
+        first_position(p.lengths[s] - (p.query_starts[s + 1] - p.query_starts[s])),
+        group(p.group),
+        window(p.window),
+        table(p.tables + element_at(s, p.table_stride, 0)) {}
+
+  // A row sees tokens [begin, end).
+  __device__ std::int64_t end(std::int64_t row) const { return first_position + row / group + 1; }
+  __device__ std::int64_t begin(std::int64_t row) const {
+    return window > 0 && end(row) > window ? end(row) - window : 0;
+  }
+  // Column of a row's head in q and out, of the heads that belong to key head `head`.
+  __device__ std::int64_t column(std::int64_t row, std::int64_t head, int head_dim) const {
+    return (head * group + row % group) * head_dim;
+  }
+  __device__ std::int64_t query(std::int64_t row) const { return first_query + row / group; }
+};
+
+// How a row's state and a piece's are weighed when they become one; a maximum of minus infinity stands for
+// nothing.
+struct Weights {
+  float max, state, piece;
+};
+__device__ inline Weights weigh(float state_max, float piece_max) {
+  if (piece_max == kMinusInfinity) return {state_max, 1, 0};
+  const float max = fmaxf(state_max, piece_max);
+  return {max, exponential(state_max - max), exponential(piece_max - max)};
+}
+__device__ inline float merged(float state, float piece, const Weights& w) {
+  return fmaf(piece, w.piece, state * w.state);
+}
+
+// The pieces [begin, end) that rows [first, last] see any token of.
+struct Pieces {
+  std::int64_t begin, end;
+};
+__device__ inline Pieces pieces_of(const SequenceRows& rows, std::int64_t first, std::int64_t last) {
+  return {rows.begin(first) / kPieceTokens, (rows.end(last) + kPieceTokens - 1) / kPieceTokens};
+}
+
+__device__ inline float score_of(const AttentionParams& p, float product) {
+  const float score = product * p.scale;
+  return p.soft_cap > 0 ? p.soft_cap * tanhf(score / p.soft_cap) : score;
+}
+
+// Where a piece's state of a row goes: head_dim values, maximum, sum.
+__device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
+                                  std::int64_t row, std::int64_t piece) {
+  return p.states + state_at(m.first_state, m.row_end - m.row_begin, m.pieces, head, row - m.row_begin, piece,
+                             p.cache.layout.head_dim);
+}
+
+__device__ inline const std::byte* cached(const AttentionParams& p, const SequenceRows& rows, int which,
+                                          std::int64_t head, std::int64_t token) {
+  const KvLayout& layout = p.cache.layout;
+  return p.cache.data +
+         layout.vector(rows.table[token / layout.block_size], which, head, token % layout.block_size);
+}
+
+// attention_plain.cu
+void attention_plain(StreamHandle stream, const AttentionParams& p);
+
+}  // namespace octavo::cuda

@@ -1,0 +1,292 @@
+// The operators of ops.h in terms of the kernels.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/backends.h"
+#include "kernels/cuda/device.h"
+#include "tensor/dequantize.h"
+
+namespace octavo {
+namespace cuda {
+namespace {
+
+constexpr int kMaxHeadDim = 256;
+
+Rows rows_of(const View& view) {
+  if (!view) return {};
+  return {view.data, format_of(view.dtype), view.stride[0]};
+}
+template <class T>
+T* data_of(const View& view) {
+  return view ? view.as<T>() : nullptr;
+}
+NormParams params_of(const Norm& norm) {
+  return {norm.kind, norm.eps, data_of<float>(norm.weight), data_of<float>(norm.bias)};
+}
+Rows numbers_of(const Weight& weight) { return static_cast<const CudaWeight&>(weight).numbers(); }
+
+KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes) {
+  return {stride_bytes, spec.kv_heads, spec.head_dim, spec.block_size, static_cast<int>(size_of(spec.dtype))};
+}
+KvCache cache_of(const KvLayer& cache) {
+  return {cache.data, layout_of(cache.spec, cache.stride_bytes), format_of(cache.spec.dtype)};
+}
+
+// ---- Weights.
+
+// One row of a part as `format`, into `out`.
+void read_row(const MatrixPart& part, std::int64_t row, DType format, std::byte* out) {
+  if (format == DType::f32) return dequantize(part, row, reinterpret_cast<float*>(out));
+  const auto* from = part.values.row<std::uint16_t>(row);
+  if (part.values.stride[1] == 1) {
+    std::memcpy(out, from, static_cast<std::size_t>(part.cols()) * 2);
+    return;
+  }
+  for (std::int64_t k = 0; k < part.cols(); ++k)
+    std::memcpy(out + 2 * k, from + k * part.values.stride[1], 2);
+}
+
+// Tensor cores take both 16-bit formats.
+DType activation_of(DType stored) { return stored; }
+
+// Matrices stay in bf16 and f16 where products are asked for in that format, and become f32 otherwise.
+Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
+  CHECK(!source.parts.empty());
+  const std::int64_t cols = source.parts[0].cols();
+  const DType stored = source.parts[0].values.dtype;
+  std::int64_t rows = 0;
+  for (const MatrixPart& part : source.parts) {
+    CHECK(part.values.rank == 2 && part.cols() == cols, "parts of a matrix must have as many columns");
+    if (part.encoding != Encoding::plain)
+      return failure(ErrorCode::unsupported, "a matrix in {}: the CUDA backend has no quantised matrices yet",
+                     name(part.encoding));
+    if (part.values.dtype != stored)
+      return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(stored),
+                     name(part.values.dtype));
+    rows += part.rows();
+  }
+  const DType format = stored == source.activation ? stored : DType::f32;
+  const std::int64_t stride = (cols + kWeightColumns - 1) / kWeightColumns * kWeightColumns;
+  const std::int64_t row_bytes = stride * static_cast<std::int64_t>(size_of(format));
+  TRY(Buffer data, device.allocate(static_cast<std::size_t>(rows * row_bytes)));
+
+  constexpr std::int64_t kChunkBytes = std::int64_t{16} << 20;
+  CudaStream& stream = static_cast<CudaDevice&>(device).stream();
+  std::vector<std::byte> chunk;
+  std::int64_t done = 0;
+  const auto send = [&] {
+    const auto count = static_cast<std::int64_t>(chunk.size());
+    runtime::copy_to_device(stream.handle(), static_cast<std::byte*>(data.data()) + done, chunk.data(),
+                            chunk.size());
+    stream.synchronize();
+    done += count;
+    chunk.clear();
+  };
+  for (const MatrixPart& part : source.parts)
+    for (std::int64_t row = 0; row < part.rows(); ++row) {
+      chunk.resize(chunk.size() + static_cast<std::size_t>(row_bytes));  // zeroed: the padding
+      read_row(part, row, format, chunk.data() + chunk.size() - row_bytes);
+      if (std::ssize(chunk) >= kChunkBytes) send();
+    }
+  send();
+  return std::make_unique<const CudaWeight>(rows, cols, stride, format, std::move(data));
+}
+
+// ---- Attention.
+
+std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).block_bytes(); }
+
+Result<> supports(const KvSpec& spec, int q_heads) {
+  if (spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > kMaxHeadDim)
+    return invalid("head_dim", "{} is not a multiple of 8 up to {}", spec.head_dim, kMaxHeadDim);
+  if (spec.block_size < 16 || spec.block_size % 16 != 0)
+    return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
+  if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
+    return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
+  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
+      spec.dtype != DType::f8_e4m3)
+    return field_failure("kv_cache_dtype", ErrorCode::unsupported, "no KV cache in {} on CUDA",
+                         name(spec.dtype));
+  return {};
+}
+
+std::unique_ptr<AttentionPlan> make_attention_plan(Device& device, const AttentionLimits& limits) {
+  auto plan = CudaAttentionPlan::make(static_cast<CudaDevice&>(device), limits);
+  CHECK(plan.has_value(), "{}", plan.error().message);
+  return *std::move(plan);
+}
+
+void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan) {
+  static_cast<CudaAttentionPlan&>(plan).fill(cuda_stream(stream), shape);
+}
+
+void run_attention(Stream& stream, const AttentionArgs& args) {
+  AttentionParams params{};
+  static_cast<const CudaAttentionPlan&>(args.plan).describe(params);
+  params.q = rows_of(args.q);
+  params.out = rows_of(args.out);
+  params.q_heads = static_cast<int>(args.q.size(1));
+  params.group = params.q_heads / args.cache.spec.kv_heads;
+  params.cache = cache_of(args.cache);
+  params.scale = args.scale;
+  params.window = args.window;
+  params.soft_cap = args.soft_cap;
+  attention(handle_of(stream), params);
+}
+
+void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
+  const auto weight_stride = [](const Norm& norm) {
+    return norm.weight.rank == 2 ? norm.weight.stride[0] : 0;
+  };
+  qkv_store(handle_of(stream), {.n = args.q_out.size(0),
+                                .qkv = rows_of(args.qkv),
+                                .q_heads = args.q_heads,
+                                .q_norm = params_of(args.q_norm),
+                                .k_norm = params_of(args.k_norm),
+                                .q_weight_stride = weight_stride(args.q_norm),
+                                .k_weight_stride = weight_stride(args.k_norm),
+                                .norm_whole_row = args.norm_whole_row,
+                                .cos = data_of<float>(args.rope.cos),
+                                .sin = data_of<float>(args.rope.sin),
+                                .rotary_dim = args.rope.rotary_dim,
+                                .interleaved = args.rope.interleaved,
+                                .positions = args.positions.as<std::int32_t>(),
+                                .slots = args.slots.as<std::int64_t>(),
+                                .cache = cache_of(args.cache),
+                                .q_out = rows_of(args.q_out)});
+}
+
+// ---- Rows.
+
+void run_embed(Stream& stream, const EmbedArgs& args) {
+  const Rows table = numbers_of(args.table);
+  const Rows positions = args.position_table != nullptr ? numbers_of(*args.position_table) : Rows{};
+  CHECK(positions.data == nullptr || positions.format == table.format, "tables of two formats");
+  embed(handle_of(stream), {.n = args.out.size(0),
+                            .dim = args.out.size(1),
+                            .ids = args.ids.as<std::int32_t>(),
+                            .table = table,
+                            .scale = args.scale,
+                            .positions = data_of<std::int32_t>(args.positions),
+                            .position_table = positions,
+                            .out = rows_of(args.out)});
+}
+
+void run_add_norm(Stream& stream, const AddNormArgs& args) {
+  add_norm(handle_of(stream), {.n = args.residual.size(0),
+                               .dim = args.residual.size(1),
+                               .residual = rows_of(args.residual),
+                               .delta = rows_of(args.delta),
+                               .delta_scale = args.delta_scale,
+                               .delta_norm = params_of(args.delta_norm),
+                               .norm = params_of(args.norm),
+                               .out = rows_of(args.out)});
+}
+
+void run_matmul(Stream& stream, const MatmulArgs& args) {
+  matmul(handle_of(stream), {.m = args.y.size(0),
+                             .rows = args.w.rows(),
+                             .cols = args.w.cols(),
+                             .x = rows_of(args.x),
+                             .w = numbers_of(args.w),
+                             .bias = data_of<float>(args.bias),
+                             .y = rows_of(args.y)});
+}
+
+void run_activate(Stream& stream, const ActivateArgs& args) {
+  activate(handle_of(stream), {.n = args.y.size(0),
+                               .hidden = args.y.size(1),
+                               .x = rows_of(args.x),
+                               .y = rows_of(args.y),
+                               .activation = args.activation,
+                               .gated = args.gated});
+}
+
+void run_gather_rows(Stream& stream, const GatherRowsArgs& args) {
+  gather_rows(handle_of(stream), {.n = args.out.size(0),
+                                  .dim = args.out.size(1),
+                                  .x = rows_of(args.x),
+                                  .rows = args.rows.as<std::int32_t>(),
+                                  .out = rows_of(args.out)});
+}
+
+void run_scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
+  scale_logits(handle_of(stream), {.n = args.logits.size(0),
+                                   .vocab = args.logits.size(1),
+                                   .logits = rows_of(args.logits),
+                                   .scale = args.scale,
+                                   .soft_cap = args.soft_cap});
+}
+
+// ---- Sampling.
+
+void run_sample(Stream& stream, const SampleArgs& args) {
+  const std::int64_t rows = args.logits.size(0), vocab = args.logits.size(1);
+  const auto lists = [](const RowLists& of) {
+    return of.starts ? ListParams{of.starts.as<std::int32_t>(), data_of<std::int32_t>(of.ids)} : ListParams{};
+  };
+  const bool changed = args.history.starts || args.bias.starts || args.mask_rows;
+  void* raw = nullptr;
+  if (changed && !args.processed)
+    raw = cuda_stream(stream).scratch(static_cast<std::size_t>(rows * vocab) * sizeof(float));
+  sample(handle_of(stream), {.rows = rows,
+                             .vocab = vocab,
+                             .logits = rows_of(args.logits),
+                             .raw = static_cast<float*>(raw),
+                             .temperature = args.temperature.as<float>(),
+                             .top_p = args.top_p.as<float>(),
+                             .min_p = args.min_p.as<float>(),
+                             .top_k = args.top_k.as<std::int32_t>(),
+                             .forced = args.forced.as<std::int32_t>(),
+                             .random = args.random.as<std::int64_t>(),
+                             .history = lists(args.history),
+                             .bias = lists(args.bias),
+                             .reported = lists(args.reported),
+                             .history_counts = data_of<std::int32_t>(args.history_counts),
+                             .repetition_penalty = data_of<float>(args.repetition_penalty),
+                             .frequency_penalty = data_of<float>(args.frequency_penalty),
+                             .presence_penalty = data_of<float>(args.presence_penalty),
+                             .bias_values = data_of<float>(args.bias_values),
+                             .mask_rows = data_of<std::int32_t>(args.mask_rows),
+                             .mask = data_of<std::int32_t>(args.mask),
+                             .mask_stride = args.mask ? args.mask.stride[0] : 0,
+                             .top_counts = args.top_counts.as<std::int32_t>(),
+                             .processed = args.processed,
+                             .out_id = args.out_id.as<std::int32_t>(),
+                             .out_rank = args.out_rank.as<std::int32_t>(),
+                             .out_top_ids = data_of<std::int32_t>(args.out_top_ids),
+                             .out_logprob = args.out_logprob.as<float>(),
+                             .out_top_logprobs = data_of<float>(args.out_top_logprobs),
+                             .top_stride = args.out_top_ids ? args.out_top_ids.stride[0] : 0});
+}
+
+constexpr Ops kCudaOps{
+    .activation = activation_of,
+    .prepare = prepare,
+    .kv_block_bytes = kv_block_bytes,
+    .supports = supports,
+    .make_attention_plan = make_attention_plan,
+    .plan_attention = plan_attention,
+    .embed = run_embed,
+    .add_norm = run_add_norm,
+    .matmul = run_matmul,
+    .activate = run_activate,
+    .qkv_store = run_qkv_store,
+    .attention = run_attention,
+    .gather_rows = run_gather_rows,
+    .scale_logits = run_scale_logits,
+    .sample = run_sample,
+};
+
+}  // namespace
+}  // namespace cuda
+
+Result<Backend> make_cuda_backend() {
+  TRY(cuda::runtime::DeviceInfo info, cuda::runtime::open());
+  auto stream = std::make_unique<cuda::CudaStream>();
+  auto device = std::make_unique<cuda::CudaDevice>(std::move(info), *stream);
+  return Backend{
+      .name = "cuda", .ops = cuda::kCudaOps, .device = std::move(device), .stream = std::move(stream)};
+}
+
+}  // namespace octavo

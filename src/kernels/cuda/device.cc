@@ -1,0 +1,149 @@
+#include "kernels/cuda/device.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace octavo::cuda {
+namespace {
+
+constexpr std::size_t kAlignment = 16;
+// Blocks that a processor should have to choose from, and what partial states may take of the device's
+// memory.
+constexpr std::int64_t kBlocksPerProcessor = 8;
+constexpr std::int64_t kMostStateBytes = std::int64_t{128} << 20;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+Result<Buffer> device_buffer(std::size_t bytes) {
+  TRY(void* data, runtime::allocate(bytes));
+  return Buffer(data, bytes, [](void* memory, std::size_t) { runtime::release(memory); });
+}
+
+std::int64_t blocks_of(const AttentionLimits& limits) {
+  return (limits.max_length + limits.kv.block_size - 1) / limits.kv.block_size;
+}
+
+}  // namespace
+
+Format format_of(DType type) {
+  switch (type) {
+    case DType::f32:
+      return Format::f32;
+    case DType::f16:
+      return Format::f16;
+    case DType::bf16:
+      return Format::bf16;
+    case DType::f8_e4m3:
+      return Format::f8;
+    default:
+      CHECK(false, "{} is not a floating-point format", name(type));
+  }
+}
+
+void* CudaStream::scratch(std::size_t bytes) {
+  if (bytes > scratch_.bytes()) {
+    synchronize();  // what runs may still use it
+    scratch_ = {};
+    auto grown = device_buffer(bytes);
+    CHECK(grown.has_value(), "{}", grown.error().message);
+    scratch_ = *std::move(grown);
+  }
+  return scratch_.data();
+}
+
+Result<Buffer> CudaDevice::allocate(std::size_t bytes) { return device_buffer(bytes); }
+
+void CudaDevice::upload(Stream& stream, const View& device, const void* host) {
+  CHECK(device.contiguous());
+  if (device.bytes() > 0)
+    runtime::copy_to_device(handle_of(stream), device.data, host, static_cast<std::size_t>(device.bytes()));
+}
+
+void CudaDevice::download(Stream& stream, void* host, const View& device) {
+  CHECK(device.contiguous());
+  if (device.bytes() > 0)
+    runtime::copy_to_host(handle_of(stream), host, device.data, static_cast<std::size_t>(device.bytes()));
+}
+
+Rows CudaWeight::numbers() const { return {data_.data(), format_of(activation()), stride_}; }
+
+Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& device,
+                                                                   const AttentionLimits& limits) {
+  const std::int64_t state_bytes = (limits.kv.head_dim + 2) * std::int64_t{4};
+  const std::int64_t pieces = (limits.max_length + kPieceTokens - 1) / kPieceTokens;
+  const std::int64_t states =
+      std::min(limits.max_tokens * std::int64_t{limits.q_heads} * pieces, kMostStateBytes / state_bytes);
+  std::unique_ptr<CudaAttentionPlan> plan(
+      new CudaAttentionPlan(limits, device.processors() * kBlocksPerProcessor, states));
+  TRY(plan->states_, device_buffer(static_cast<std::size_t>(states * state_bytes)));
+  const std::size_t bytes = plan->most_bytes();
+  TRY(plan->device_, device_buffer(bytes));
+  TRY(void* host, runtime::allocate_pinned(bytes));
+  plan->host_ = static_cast<std::byte*>(host);
+  plan->tables_.reserve(static_cast<std::size_t>(limits.max_sequences * blocks_of(limits)));
+  return plan;
+}
+
+std::size_t CudaAttentionPlan::most_bytes() const {
+  const auto sequences = static_cast<std::size_t>(limits_.max_sequences);
+  return 2 * aligned((sequences + 1) * 4) +
+         aligned(sequences * static_cast<std::size_t>(blocks_of(limits_)) * 4) +
+         aligned(static_cast<std::size_t>(schedule_.most_units()) * sizeof(AttentionUnit)) +
+         aligned(static_cast<std::size_t>(schedule_.most_tiles()) * sizeof(AttentionMerge));
+}
+
+template <class T>
+const T* CudaAttentionPlan::stage(std::span<const T> items) {
+  const std::size_t offset = staged_;
+  staged_ = aligned(staged_ + items.size_bytes());
+  CHECK(staged_ <= device_.bytes(), "{} bytes of an attention plan, room for {}", staged_, device_.bytes());
+  if (!items.empty()) std::memcpy(host_ + offset, items.data(), items.size_bytes());
+  return reinterpret_cast<const T*>(static_cast<std::byte*>(device_.data()) + offset);
+}
+
+void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
+  schedule_.fill(shape);
+  const std::size_t sequences = shape.lengths.size();
+  std::int64_t stride = 0;
+  for (const std::int32_t length : shape.lengths)
+    stride = std::max<std::int64_t>(stride, (length + limits_.kv.block_size - 1) / limits_.kv.block_size);
+  CHECK(stride <= shape.table_stride, "{} blocks in a table of {}", stride, shape.table_stride);
+  tables_.clear();
+  for (std::size_t s = 0; s < sequences; ++s) {
+    const auto row = shape.block_tables.subspan(s * static_cast<std::size_t>(shape.table_stride),
+                                                static_cast<std::size_t>(stride));
+    tables_.insert(tables_.end(), row.begin(), row.end());
+  }
+  if (sent_ == stream.waits()) stream.synchronize();  // the last copy may not have been read yet
+  staged_ = 0;
+  step_ = {};
+  step_.query_starts = stage(shape.query_starts);
+  step_.lengths = stage(shape.lengths);
+  step_.tables = stage(std::span<const std::int32_t>(tables_));
+  step_.table_stride = stride;
+  step_.units = stage(std::span<const AttentionUnit>(schedule_.units()));
+  step_.narrow_units = schedule_.narrow_units();
+  step_.wide_units = std::ssize(schedule_.units()) - schedule_.narrow_units();
+  step_.merges = stage(std::span<const AttentionMerge>(schedule_.merges()));
+  step_.merge_count = std::ssize(schedule_.merges());
+  step_.merge_rows_max = schedule_.merge_rows_max();
+  step_.states = static_cast<float*>(states_.data());
+  runtime::copy_to_device(stream.handle(), device_.data(), host_, staged_);
+  sent_ = stream.waits();
+}
+
+void CudaAttentionPlan::describe(AttentionParams& params) const {
+  params.query_starts = step_.query_starts;
+  params.lengths = step_.lengths;
+  params.tables = step_.tables;
+  params.table_stride = step_.table_stride;
+  params.units = step_.units;
+  params.narrow_units = step_.narrow_units;
+  params.wide_units = step_.wide_units;
+  params.merges = step_.merges;
+  params.merge_count = step_.merge_count;
+  params.merge_rows_max = step_.merge_rows_max;
+  params.states = step_.states;
+}
+
+}  // namespace octavo::cuda

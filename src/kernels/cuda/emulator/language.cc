@@ -1,0 +1,188 @@
+#include "kernels/cuda/emulator/language.h"
+
+#include <ucontext.h>
+#include <csetjmp>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/cuda/emulator/memory.h"
+#include "tensor/dtype.h"
+
+namespace octavo::cuda::emulated {
+namespace {
+
+constexpr std::size_t kStackBytes = 128 << 10;
+constexpr std::size_t kLanes = 32;
+
+// Threads that meet: each arrival is counted, the last one lets all of them on.
+struct Barrier {
+  int members = 0;
+  int arrived = 0;
+  std::uint64_t passed = 0;
+
+  void release_if_full() {
+    if (members == 0 || arrived < members) return;
+    arrived = 0;
+    ++passed;
+  }
+};
+
+struct Warp {
+  Barrier barrier;
+  // Two sets of slots, by turns: whoever is in the next exchange has read this one.
+  alignas(16) std::byte slots[2][kLanes * kExchangeBytes];
+};
+
+struct Fiber {
+  jmp_buf context;
+  std::unique_ptr<std::byte[]> stack;
+  dim3 index;
+  int lane = 0;
+  Warp* warp = nullptr;
+  unsigned exchanges = 0;
+  bool started = false, running = false;
+  const Barrier* waits = nullptr;  // until waits->passed > seen
+  std::uint64_t seen = 0;
+};
+
+// The device: fibers are made once and take up one thread of a block after the other.
+struct Machine {
+  std::mutex busy;
+  jmp_buf scheduler;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Warp> warps;
+  Barrier block;
+  Fiber* current = nullptr;
+  const std::function<void()>* body = nullptr;
+  dim3 block_index, block_size;
+  std::unique_ptr<std::byte[]> shared;
+  unsigned char* shared_begin = nullptr;
+};
+Machine& machine() {
+  static Machine m;
+  return m;
+}
+
+void to_scheduler(Fiber& fiber) {
+  if (_setjmp(fiber.context) == 0) _longjmp(machine().scheduler, 1);
+}
+
+// A fiber's whole life: one thread of a block, over and over.
+void live() {
+  for (;;) {
+    Machine& m = machine();
+    Fiber& fiber = *m.current;
+    (*m.body)();
+    fiber.running = false;
+    for (Barrier* barrier : {&fiber.warp->barrier, &m.block}) {  // who has returned is not waited for
+      --barrier->members;
+      barrier->release_if_full();
+    }
+    to_scheduler(fiber);
+  }
+}
+
+void resume(Fiber& fiber) {
+  Machine& m = machine();
+  m.current = &fiber;
+  if (_setjmp(m.scheduler) != 0) return;
+  if (fiber.started) _longjmp(fiber.context, 1);
+  fiber.started = true;
+  ucontext_t context;
+  CHECK(getcontext(&context) == 0);
+  fiber.stack = std::make_unique<std::byte[]>(kStackBytes);
+  context.uc_stack.ss_sp = fiber.stack.get();
+  context.uc_stack.ss_size = kStackBytes;
+  context.uc_link = nullptr;
+  makecontext(&context, live, 0);
+  setcontext(&context);
+}
+
+void wait(Barrier& barrier) {
+  Fiber& fiber = *machine().current;
+  fiber.waits = &barrier;
+  fiber.seen = barrier.passed;
+  ++barrier.arrived;
+  barrier.release_if_full();
+  if (barrier.passed == fiber.seen) to_scheduler(fiber);
+  fiber.waits = nullptr;
+}
+
+void run_block(int threads) {
+  Machine& m = machine();
+  m.block = {.members = threads};
+  for (std::size_t w = 0; w < m.warps.size(); ++w) m.warps[w].barrier = {.members = kLanes};
+  for (int t = 0; t < threads; ++t) {
+    Fiber& fiber = *m.fibers[static_cast<std::size_t>(t)];
+    fiber.index = dim3(static_cast<unsigned>(t), 0, 0);
+    fiber.lane = t % static_cast<int>(kLanes);
+    fiber.warp = &m.warps[static_cast<std::size_t>(t) / kLanes];
+    fiber.exchanges = 0;
+    fiber.running = true;
+    fiber.waits = nullptr;
+  }
+  for (int left = threads; left > 0;) {
+    bool moved = false;
+    for (int t = 0; t < threads; ++t) {
+      Fiber& fiber = *m.fibers[static_cast<std::size_t>(t)];
+      if (!fiber.running || (fiber.waits != nullptr && fiber.waits->passed == fiber.seen)) continue;
+      resume(fiber);
+      moved = true;
+      if (!fiber.running) --left;
+    }
+    CHECK(moved, "a barrier that some threads of the block never reach");
+  }
+}
+
+}  // namespace
+
+void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<void()>& body) {
+  Machine& m = machine();
+  const std::lock_guard lock(m.busy);
+  const DeviceMemoryAccess access;
+  CHECK(threads > 0 && threads % static_cast<int>(kLanes) == 0 && threads <= 1024, "{} threads in a block",
+        threads);
+  CHECK(grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= (227 << 10),
+        "grid {} x {} x {}, {} bytes shared", grid.x, grid.y, grid.z, shared_bytes);
+  while (m.fibers.size() < static_cast<std::size_t>(threads)) m.fibers.push_back(std::make_unique<Fiber>());
+  m.warps.resize(static_cast<std::size_t>(threads) / kLanes);
+  m.body = &body;
+  m.block_size = dim3(static_cast<unsigned>(threads));
+  // The end of shared memory is the end of an allocation, so that a sanitizer sees what lies beyond.
+  const std::size_t room = (shared_bytes + 15) / 16 * 16;
+  m.shared = std::make_unique<std::byte[]>(room + 16);
+  m.shared_begin = reinterpret_cast<unsigned char*>(m.shared.get());
+  for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) {
+        m.block_index = dim3(x, y, z);
+        std::memset(m.shared_begin, 0xff, room);
+        run_block(threads);
+      }
+}
+
+const dim3& thread_index() { return machine().current->index; }
+const dim3& block_index() { return machine().block_index; }
+const dim3& block_size() { return machine().block_size; }
+unsigned char* shared_memory() { return machine().shared_begin; }
+int lane() { return machine().current->lane; }
+
+void block_barrier() { wait(machine().block); }
+void warp_barrier() { wait(machine().current->warp->barrier); }
+
+const std::byte* warp_exchange(const void* mine, std::size_t bytes) {
+  Fiber& fiber = *machine().current;
+  CHECK(bytes <= kExchangeBytes);
+  std::byte* slots = fiber.warp->slots[fiber.exchanges++ % 2];
+  std::memcpy(slots + static_cast<std::size_t>(fiber.lane) * kExchangeBytes, mine, bytes);
+  wait(fiber.warp->barrier);
+  return slots;
+}
+
+float half_to_float(std::uint16_t bits) { return to_f32(Float16{bits}); }
+std::uint16_t float_to_half(float x) { return to_f16(x).bits; }
+std::uint16_t float_to_bfloat(float x) { return to_bf16(x).bits; }
+
+}  // namespace octavo::cuda::emulated

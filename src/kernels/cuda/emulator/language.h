@@ -1,0 +1,97 @@
+// CUDA's language on the host, as far as Octavo's kernels use it, so that their logic can be tested without a
+// device: one block after the other, its threads as fibers that change places at barriers.
+//
+// It checks more than a device does: a barrier that not all threads reach is found, shared memory begins as
+// NaN, and every allocation ends at a page that must not be touched. It says nothing about speed, races
+// between barriers, or a device's memory model.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}  // NOLINT: as CUDA's
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+
+namespace octavo::cuda::emulated {
+
+// Runs `body` once for every thread of every block.
+void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<void()>& body);
+
+const dim3& thread_index();
+const dim3& block_index();
+const dim3& block_size();
+unsigned char* shared_memory();
+
+void block_barrier();
+void warp_barrier();
+// Hands `bytes` (at most kExchangeBytes) of every lane of the warp to every other; returns the 32 slots, good
+// until the warp's exchange after the next.
+constexpr std::size_t kExchangeBytes = 64;
+const std::byte* warp_exchange(const void* mine, std::size_t bytes);
+int lane();
+
+template <class To, class From>
+To as(From x) {
+  return std::bit_cast<To>(x);
+}
+template <class T>
+T of_lane(const std::byte* slots, int lane) {
+  T value;
+  std::memcpy(&value, slots + static_cast<std::size_t>(lane) * kExchangeBytes, sizeof(T));
+  return value;
+}
+template <class T>
+T shuffle(T x, int from) {
+  return of_lane<T>(warp_exchange(&x, sizeof x), from);
+}
+
+float half_to_float(std::uint16_t bits);
+std::uint16_t float_to_half(float x);
+std::uint16_t float_to_bfloat(float x);
+
+}  // namespace octavo::cuda::emulated
+
+#define threadIdx (::octavo::cuda::emulated::thread_index())
+#define blockIdx (::octavo::cuda::emulated::block_index())
+#define blockDim (::octavo::cuda::emulated::block_size())
+
+inline void __syncthreads() { octavo::cuda::emulated::block_barrier(); }
+inline void __syncwarp() { octavo::cuda::emulated::warp_barrier(); }
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int mask) {
+  return octavo::cuda::emulated::shuffle(x, octavo::cuda::emulated::lane() ^ mask);
+}
+template <class T>
+T __shfl_sync(unsigned, T x, int lane) {
+  return octavo::cuda::emulated::shuffle(x, lane);
+}
+template <class T>
+T __shfl_up_sync(unsigned, T x, int distance) {
+  const int lane = octavo::cuda::emulated::lane();
+  return octavo::cuda::emulated::shuffle(x, lane >= distance ? lane - distance : lane);
+}
+inline unsigned __ballot_sync(unsigned, bool condition) {
+  const std::byte* slots = octavo::cuda::emulated::warp_exchange(&condition, sizeof condition);
+  unsigned mask = 0;
+  for (int i = 0; i < 32; ++i) mask |= octavo::cuda::emulated::of_lane<bool>(slots, i) ? 1U << i : 0U;
+  return mask;
+}
+inline int __ffs(unsigned x) { return x == 0 ? 0 : std::countr_zero(x) + 1; }

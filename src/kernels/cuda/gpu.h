@@ -1,0 +1,198 @@
+// What kernels stand on: CUDA's language where nvcc compiles them, its emulation on the host elsewhere (the
+// tests of machines without a device), and the few helpers that all of them share.
+//
+// nvcc sees C++20 and no header of the rooms but the light ones named here.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#else
+#include "kernels/cuda/emulator/language.h"
+#endif
+
+#include "kernels/cuda/kernels.h"
+
+namespace octavo::cuda {
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffff;
+
+// ---- Numbers of 16 and 8 bits: storage only, arithmetic is in f32.
+
+struct Bf16 {
+  std::uint16_t bits;
+};
+struct F16 {
+  std::uint16_t bits;
+};
+struct F8 {
+  std::uint8_t bits;  // e4m3 without infinities
+};
+
+__device__ inline float bits_to_float(std::uint32_t bits) {
+#ifdef __CUDACC__
+  return __uint_as_float(bits);
+#else
+  return emulated::as<float>(bits);
+#endif
+}
+__device__ inline std::uint32_t float_to_bits(float x) {
+#ifdef __CUDACC__
+  return __float_as_uint(x);
+#else
+  return emulated::as<std::uint32_t>(x);
+#endif
+}
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(Bf16 x) { return bits_to_float(static_cast<std::uint32_t>(x.bits) << 16); }
+__device__ inline float to_float(F16 x) {
+#ifdef __CUDACC__
+  return __half2float(__ushort_as_half(x.bits));
+#else
+  return emulated::half_to_float(x.bits);
+#endif
+}
+// The exponent moves from a bias of 7 to one of 127 by a product, which is exact and brings subnormals along.
+__device__ inline float to_float(F8 x) {
+  const std::uint32_t magnitude = x.bits & 0x7f;
+  if (magnitude == 0x7f) return bits_to_float(0x7fc00000);
+  const float value = bits_to_float(magnitude << 20) * 0x1p120f;
+  return (x.bits & 0x80) != 0 ? -value : value;
+}
+
+// Conversions round to nearest, ties to even.
+template <class T>
+__device__ T from_float(float x);
+template <>
+__device__ inline float from_float<float>(float x) {
+  return x;
+}
+template <>
+__device__ inline Bf16 from_float<Bf16>(float x) {
+#ifdef __CUDACC__
+  return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+#else
+  return {emulated::float_to_bfloat(x)};
+#endif
+}
+template <>
+__device__ inline F16 from_float<F16>(float x) {
+#ifdef __CUDACC__
+  return {__half_as_ushort(__float2half_rn(x))};
+#else
+  return {emulated::float_to_half(x)};
+#endif
+}
+// What is too large becomes the largest number, NaN stays NaN. Below 2^-6 numbers are multiples of 2^-9.
+template <>
+__device__ inline F8 from_float<F8>(float x) {
+  const std::uint32_t bits = float_to_bits(x);
+  const std::uint32_t sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) return {static_cast<std::uint8_t>(sign | 0x7f)};
+  if (magnitude >= 0x43e00000) return {static_cast<std::uint8_t>(sign | 0x7e)};  // 448
+  if (magnitude < 0x3c800000) {  // adding 1.5 * 2^23 units of 2^-9 rounds to a whole number of them
+    const float shifted = bits_to_float(magnitude) + 24576.0f;
+    return {static_cast<std::uint8_t>(sign | (float_to_bits(shifted) & 0xf))};
+  }
+  const std::uint32_t rounded = magnitude + 0x7ffff + (magnitude >> 20 & 1);
+  return {static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120 << 3)))};
+}
+
+// Calls body(T{}) with the type of a format.
+template <class Body>
+void for_activation(Format format, Body&& body) {
+  if (format == Format::bf16) return body(Bf16{});
+  if (format == Format::f16) return body(F16{});
+  body(float{});
+}
+
+// Two 16-bit numbers in a register, the first in the lower half.
+template <class T>
+__device__ inline std::uint32_t pack(float low, float high) {
+  return from_float<T>(low).bits | static_cast<std::uint32_t>(from_float<T>(high).bits) << 16;
+}
+
+// ---- Launching.
+
+#ifdef __CUDACC__
+void check_launch();  // runtime.cc: an error of the driver ends the process, with its text
+
+template <class... Params, class... Args>
+void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
+            const Args&... args) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  kernel<<<grid, dim3(static_cast<unsigned>(threads)), shared_bytes, stream>>>(args...);
+  check_launch();
+}
+// Lets a kernel have this much dynamic shared memory, more than the 48 KiB that all may have.
+template <class... Params>
+void allow_shared(void (*kernel)(Params...), std::size_t bytes) {
+  cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(bytes));
+}
+__device__ inline unsigned char* shared_memory() {
+  extern __shared__ __align__(16) unsigned char octavo_shared[];
+  return octavo_shared;
+}
+#else
+template <class... Params, class... Args>
+void launch(StreamHandle, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
+            const Args&... args) {
+  emulated::run(grid, threads, shared_bytes, [&] { kernel(args...); });
+}
+template <class... Params>
+void allow_shared(void (*)(Params...), std::size_t) {}
+inline unsigned char* shared_memory() { return emulated::shared_memory(); }
+#endif
+
+// ---- Where a thread is, in 64 bits.
+
+__device__ inline std::int64_t block_x() { return blockIdx.x; }
+__device__ inline std::int64_t block_y() { return blockIdx.y; }
+__device__ inline int thread() { return static_cast<int>(threadIdx.x); }
+__device__ inline int lane() { return thread() % kWarp; }
+__device__ inline int warp() { return thread() / kWarp; }
+
+// ---- Sums and maxima over a warp and a block, in an order that is always the same. All threads get the
+// result.
+
+template <class T>
+__device__ inline T warp_sum(T x) {
+  for (int step = kWarp / 2; step > 0; step /= 2) x += __shfl_xor_sync(kAllLanes, x, step);
+  return x;
+}
+template <class T>
+__device__ inline T warp_max(T x) {
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    const T other = __shfl_xor_sync(kAllLanes, x, step);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+// `partials` is shared memory of kWarp items; every thread of the block must call.
+template <class T, class Combine>
+__device__ inline T block_combine(T mine, T* partials, Combine combine) {
+  __syncthreads();  // nobody reads what was there
+  if (lane() == 0) partials[warp()] = mine;
+  __syncthreads();
+  T all = partials[0];
+  for (int w = 1; w < static_cast<int>(blockDim.x) / kWarp; ++w) all = combine(all, partials[w]);
+  return all;
+}
+template <class T>
+__device__ inline T block_sum(T x, T* partials) {
+  return block_combine(warp_sum(x), partials, [](T a, T b) { return a + b; });
+}
+template <class T>
+__device__ inline T block_max(T x, T* partials) {
+  return block_combine(warp_max(x), partials, [](T a, T b) { return b > a ? b : a; });
+}
+
+}  // namespace octavo::cuda

@@ -1,0 +1,173 @@
+// The kernels by name, with plain arguments: addresses of device memory, sizes and formats. What lies between
+// ops.h and nvcc, which need not understand each other's headers.
+//
+// Sizes are 64-bit; addresses are worked out in addresses.h.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/addresses.h"
+#include "kernels/kinds.h"
+
+struct CUstream_st;
+
+namespace octavo::cuda {
+
+using StreamHandle = CUstream_st*;
+
+enum class Format : std::uint8_t { f32, f16, bf16, f8 };
+
+// A matrix whose rows are contiguous.
+struct Rows {
+  void* data = nullptr;
+  Format format = Format::f32;
+  std::int64_t stride = 0;  // elements from row to row
+};
+
+struct NormParams {
+  NormKind kind = NormKind::none;
+  float eps = 0;
+  const float* weight = nullptr;
+  const float* bias = nullptr;  // optional
+};
+
+struct EmbedParams {
+  std::int64_t n, dim;
+  const std::int32_t* ids;
+  Rows table;
+  float scale;
+  const std::int32_t* positions;  // with position_table
+  Rows position_table;            // optional
+  Rows out;
+};
+void embed(StreamHandle stream, const EmbedParams& p);
+
+struct AddNormParams {
+  std::int64_t n, dim;
+  Rows residual;
+  Rows delta;  // optional
+  float delta_scale;
+  NormParams delta_norm, norm;
+  Rows out;  // optional
+};
+void add_norm(StreamHandle stream, const AddNormParams& p);
+
+struct ActivateParams {
+  std::int64_t n, hidden;
+  Rows x, y;  // of one format
+  Activation activation;
+  bool gated;
+};
+void activate(StreamHandle stream, const ActivateParams& p);
+
+struct GatherRowsParams {
+  std::int64_t n, dim;
+  Rows x;
+  const std::int32_t* rows;
+  Rows out;
+};
+void gather_rows(StreamHandle stream, const GatherRowsParams& p);
+
+struct ScaleLogitsParams {
+  std::int64_t n, vocab;
+  Rows logits;
+  float scale, soft_cap;
+};
+void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
+
+// Columns of a weight are padded with zeros to a multiple of this.
+constexpr std::int64_t kWeightColumns = 32;
+
+struct MatmulParams {
+  std::int64_t m, rows, cols;
+  Rows x, w;          // of one format
+  const float* bias;  // optional
+  Rows y;
+};
+void matmul(StreamHandle stream, const MatmulParams& p);
+
+struct KvCache {
+  std::byte* data;
+  KvLayout layout;
+  Format format;
+};
+
+struct QkvStoreParams {
+  std::int64_t n;
+  Rows qkv;
+  int q_heads;
+  NormParams q_norm, k_norm;
+  std::int64_t q_weight_stride, k_weight_stride;  // of the norms' weights, from head to head; 0: one for all
+  bool norm_whole_row;
+  const float* cos;  // [positions, rotary_dim / 2]
+  const float* sin;
+  int rotary_dim;
+  bool interleaved;
+  const std::int32_t* positions;
+  const std::int64_t* slots;
+  KvCache cache;
+  Rows q_out;
+};
+void qkv_store(StreamHandle stream, const QkvStoreParams& p);
+
+// One block's work, for every key head (attention_plan.h).
+struct AttentionUnit {
+  std::int32_t sequence, row_begin, row_end, piece_begin, piece_end;
+  std::int32_t merge;  // index of the merge that awaits the pieces' states; -1: straight to the output
+};
+// Rows whose pieces are shared out. A state is head_dim + 2 floats: the values, the maximum, the sum.
+struct AttentionMerge {
+  std::int32_t sequence, row_begin, row_end, pieces;
+  std::int64_t first_state;
+};
+
+struct AttentionParams {
+  Rows q, out;
+  int q_heads, group;  // query heads in all, and to a key head
+  KvCache cache;
+  const std::int32_t* query_starts;
+  const std::int32_t* lengths;
+  const std::int32_t* tables;
+  std::int64_t table_stride;
+  const AttentionUnit* units;
+  std::int64_t narrow_units, wide_units;  // those of at most kNarrowRows rows come first
+  const AttentionMerge* merges;
+  std::int64_t merge_count, merge_rows_max;
+  float* states;
+  float scale;
+  int window;
+  float soft_cap;
+};
+constexpr int kPieceTokens = 128;
+constexpr int kNarrowRows = 16;
+// Rows of a wide unit.
+constexpr int wide_rows(int head_dim) { return head_dim > 128 ? 32 : 64; }
+void attention(StreamHandle stream, const AttentionParams& p);
+
+struct ListParams {
+  const std::int32_t* starts = nullptr;  // null: every list is empty
+  const std::int32_t* ids = nullptr;
+};
+// As SampleArgs.
+struct SampleParams {
+  std::int64_t rows, vocab;
+  Rows logits;
+  float* raw;  // [rows, vocab]: room for the logits before processing; may be null where nothing changes them
+  const float *temperature, *top_p, *min_p;
+  const std::int32_t *top_k, *forced;
+  const std::int64_t* random;
+  ListParams history, bias, reported;
+  const std::int32_t* history_counts;
+  const float *repetition_penalty, *frequency_penalty, *presence_penalty, *bias_values;
+  const std::int32_t* mask_rows;  // optional
+  const std::int32_t* mask;
+  std::int64_t mask_stride;
+  const std::int32_t* top_counts;
+  bool processed;
+  std::int32_t *out_id, *out_rank, *out_top_ids;
+  float *out_logprob, *out_top_logprobs;
+  std::int64_t top_stride;  // of both top arrays
+};
+void sample(StreamHandle stream, const SampleParams& p);
+
+}  // namespace octavo::cuda

@@ -1,0 +1,221 @@
+// y = x * w^T + bias, on tensor cores for 16-bit numbers.
+//
+// A sum is cut into slices of kSlice columns, at fixed places. A slice is one chain of tensor-core steps, and
+// slices are added in their order: so an output has the same bits whatever the number of rows of x, whichever
+// kernel and whichever warp computes it. Both operands are read from global memory straight into fragments,
+// 16 bytes a lane: within 32 columns lane t holds columns 8t to 8t + 7 of its row. That is another order of
+// columns than the fragments' own, but the same for both operands.
+#include "kernels/cuda/mma.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr std::int64_t kSlice = 1024;
+constexpr std::int64_t kStep = 32;  // columns that a warp reads at a time: two tensor-core steps
+
+// Columns [column, column + 8) of a row of x, which has `cols` and may begin at any element; beyond them
+// zeros.
+template <class T>
+__device__ inline uint4 load_x(const T* row, std::int64_t column, std::int64_t cols, bool aligned) {
+  if (aligned) return column < cols ? *reinterpret_cast<const uint4*>(row + column) : uint4{0, 0, 0, 0};
+  std::uint32_t packed[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (column + i < cols)
+      packed[i / 2] |= static_cast<std::uint32_t>(row[column + i].bits) << (16 * (i % 2));
+  return {packed[0], packed[1], packed[2], packed[3]};
+}
+
+template <class T>
+__device__ inline const T* row_of(const Rows& rows, std::int64_t row, std::int64_t count) {
+  return static_cast<const T*>(rows.data) + element_at(row < count ? row : count - 1, rows.stride, 0);
+}
+
+// kTall * 16 rows of x times kWide * 8 rows of w, one warp. Rows beyond the end repeat the last one and are
+// not stored.
+template <class T, int kTall, int kWide>
+struct Tile {
+  const T* x[kTall][2];
+  const T* w[kWide];
+  float sum[kTall][kWide][4];
+
+  __device__ Tile(const MatmulParams& p, std::int64_t row, std::int64_t column) {
+    const int g = lane() / 4;
+#pragma unroll
+    for (int i = 0; i < kTall; ++i) {
+      x[i][0] = row_of<T>(p.x, row + i * 16 + g, p.m);
+      x[i][1] = row_of<T>(p.x, row + i * 16 + g + 8, p.m);
+    }
+#pragma unroll
+    for (int j = 0; j < kWide; ++j) w[j] = row_of<T>(p.w, column + j * 8 + g, p.rows);
+  }
+
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < kTall; ++i)
+#pragma unroll
+      for (int j = 0; j < kWide; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum[i][j][e] = 0;
+  }
+
+  // One slice's sums.
+  __device__ void multiply(std::int64_t slice, std::int64_t cols, bool aligned) {
+    clear();
+    const std::int64_t end = (slice + 1) * kSlice < cols ? (slice + 1) * kSlice : cols;
+#pragma unroll(kTall == 1 ? 4 : 2)
+    for (std::int64_t k = slice * kSlice + lane() % 4 * 8; k - lane() % 4 * 8 < end; k += kStep) {
+      uint4 a[kTall][2], b[kWide];
+#pragma unroll
+      for (int j = 0; j < kWide; ++j) b[j] = *reinterpret_cast<const uint4*>(w[j] + k);
+#pragma unroll
+      for (int i = 0; i < kTall; ++i) {
+        a[i][0] = load_x(x[i][0], k, cols, aligned);
+        a[i][1] = load_x(x[i][1], k, cols, aligned);
+      }
+#pragma unroll
+      for (int i = 0; i < kTall; ++i)
+#pragma unroll
+        for (int j = 0; j < kWide; ++j) {
+          multiply_add<T>(sum[i][j], {a[i][0].x, a[i][1].x, a[i][0].y, a[i][1].y}, {b[j].x, b[j].y});
+          multiply_add<T>(sum[i][j], {a[i][0].z, a[i][1].z, a[i][0].w, a[i][1].w}, {b[j].z, b[j].w});
+        }
+    }
+  }
+};
+
+template <class Y>
+__device__ inline void store(const MatmulParams& p, std::int64_t row, std::int64_t column, float value) {
+  if (row >= p.m || column >= p.rows) return;
+  if (p.bias != nullptr) value += p.bias[column];
+  static_cast<Y*>(p.y.data)[element_at(row, p.y.stride, column)] = from_float<Y>(value);
+}
+
+// Whether rows of x can be read 16 bytes at a time.
+template <class T>
+__device__ inline bool x_aligned(const MatmulParams& p) {
+  return p.cols % 8 == 0 && p.x.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
+}
+
+// Up to 16 rows of x: a block computes 8 outputs for each, its warps take the slices by turns and put them
+// together through shared memory.
+constexpr int kNarrowWarps = 8;
+
+template <class T, class Y>
+__global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParams p) {
+  __shared__ float slices[kNarrowWarps][kWarp][4];
+  const std::int64_t row = block_y() * 16, column = block_x() * 8;
+  const bool aligned = x_aligned<T>(p);
+  const std::int64_t count = (p.cols + kSlice - 1) / kSlice;
+  Tile<T, 1, 1> tile(p, row, column);
+  float total[4] = {0, 0, 0, 0};
+  for (std::int64_t first = 0; first < count; first += kNarrowWarps) {
+    if (first + warp() < count) {
+      tile.multiply(first + warp(), p.cols, aligned);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) slices[warp()][lane()][e] = tile.sum[0][0][e];
+    }
+    __syncthreads();
+    for (std::int64_t s = first; warp() == 0 && s < first + kNarrowWarps && s < count; ++s)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) total[e] += slices[s - first][lane()][e];
+    __syncthreads();
+  }
+  if (warp() > 0) return;
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    store<Y>(p, row + lane() / 4 + e / 2 * 8, column + lane() % 4 * 2 + e % 2, total[e]);
+}
+
+// Many rows of x: a block of eight warps computes 64 x 128 outputs, each warp 32 x 32.
+constexpr int kWideRows = 64, kWideColumns = 128, kWarpSide = 32;
+constexpr int kWideWarps = kWideRows / kWarpSide * (kWideColumns / kWarpSide);
+
+template <class T, class Y>
+__global__ void __launch_bounds__(kWideWarps* kWarp) wide_kernel(MatmulParams p) {
+  constexpr int kTall = kWarpSide / 16, kWide = kWarpSide / 8, kAcross = kWideColumns / kWarpSide;
+  const std::int64_t row = block_y() * kWideRows + warp() / kAcross * kWarpSide;
+  const std::int64_t column = block_x() * kWideColumns + warp() % kAcross * kWarpSide;
+  if (row >= p.m || column >= p.rows) return;
+  const bool aligned = x_aligned<T>(p);
+  Tile<T, kTall, kWide> tile(p, row, column);
+  float total[kTall][kWide][4];
+#pragma unroll
+  for (int i = 0; i < kTall; ++i)
+#pragma unroll
+    for (int j = 0; j < kWide; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) total[i][j][e] = 0;
+  for (std::int64_t slice = 0; slice * kSlice < p.cols; ++slice) {
+    tile.multiply(slice, p.cols, aligned);
+#pragma unroll
+    for (int i = 0; i < kTall; ++i)
+#pragma unroll
+      for (int j = 0; j < kWide; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) total[i][j][e] += tile.sum[i][j][e];
+  }
+#pragma unroll
+  for (int i = 0; i < kTall; ++i)
+#pragma unroll
+    for (int j = 0; j < kWide; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        store<Y>(p, row + i * 16 + lane() / 4 + e / 2 * 8, column + j * 8 + lane() % 4 * 2 + e % 2,
+                 total[i][j][e]);
+}
+
+// In f32, for models kept so: a thread an output, columns in order.
+constexpr int kPlainThreads = 128;
+
+__global__ void plain_kernel(MatmulParams p) {
+  const std::int64_t row = block_y(), column = block_x() * kPlainThreads + thread();
+  if (column >= p.rows) return;
+  const float* x = row_of<float>(p.x, row, p.m);
+  const float* w = row_of<float>(p.w, column, p.rows);
+  float sum = 0;
+  for (std::int64_t k = 0; k < p.cols; ++k) sum = fmaf(x[k], w[k], sum);
+  store<float>(p, row, column, sum);
+}
+
+unsigned pieces(std::int64_t items, std::int64_t each) {
+  return static_cast<unsigned>((items + each - 1) / each);
+}
+
+template <class T, class Y>
+void multiply(StreamHandle stream, const MatmulParams& p) {
+  if (p.m <= 16) {
+    launch(stream, {pieces(p.rows, 8), 1}, kNarrowWarps * kWarp, 0, narrow_kernel<T, Y>, p);
+  } else {
+    launch(stream, {pieces(p.rows, kWideColumns), pieces(p.m, kWideRows)}, kWideWarps * kWarp, 0,
+           wide_kernel<T, Y>, p);
+  }
+}
+
+}  // namespace
+
+void matmul(StreamHandle stream, const MatmulParams& p) {
+  if (p.m == 0) return;
+  if (p.w.format == Format::f32) {
+    // A grid's second axis ends at 65,535.
+    constexpr std::int64_t kMost = 32768;
+    for (std::int64_t first = 0; first < p.m; first += kMost) {
+      MatmulParams part = p;
+      part.m = p.m - first < kMost ? p.m - first : kMost;
+      part.x.data = static_cast<float*>(p.x.data) + element_at(first, p.x.stride, 0);
+      part.y.data = static_cast<float*>(p.y.data) + element_at(first, p.y.stride, 0);
+      launch(stream, {pieces(p.rows, kPlainThreads), static_cast<unsigned>(part.m)}, kPlainThreads, 0,
+             plain_kernel, part);
+    }
+    return;
+  }
+  for_activation(p.w.format, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (sizeof(T) == 2) {
+      if (p.y.format == Format::f32) return multiply<T, float>(stream, p);
+      multiply<T, T>(stream, p);
+    }
+  });
+}
+
+}  // namespace octavo::cuda

@@ -1,0 +1,109 @@
+// A warp's products of small matrices on tensor cores: D[16, 8] += A[16, 16] * B[16, 8], 16-bit inputs, sums
+// in f32.
+//
+// Where things are, with g = lane / 4 and t = lane % 4 (PTX ISA, "Matrix Fragments for mma.m16n8k16"):
+//   a[0] = A[g][2t, 2t + 1]   a[1] = A[g + 8][2t, 2t + 1]   a[2] = A[g][2t + 8, 2t + 9]   a[3] = A[g + 8][2t
+//   + 8, 2t + 9] b[0] = B[2t, 2t + 1][g]   b[1] = B[2t + 8, 2t + 9][g] d[0], d[1] = D[g][2t, 2t + 1]   d[2],
+//   d[3] = D[g + 8][2t, 2t + 1]
+//
+// A row of D depends on its row of A and on B alone, so that rows may keep each other any company.
+#pragma once
+
+#include "kernels/cuda/gpu.h"
+
+namespace octavo::cuda {
+
+#ifdef __CUDACC__
+
+template <class T>
+__device__ inline void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  if constexpr (sizeof(T) == 2 && std::is_same_v<T, Bf16>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+}
+
+// Four matrices of 8 x 8 numbers from shared memory: lane i names row i % 8 of matrix i / 8, 16 bytes; of
+// each matrix it gets the numbers 2t and 2t + 1 of row g.
+__device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+// The same, each matrix transposed: numbers g of rows 2t and 2t + 1.
+__device__ inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
+#else
+
+namespace emulated {
+
+// Half `i` of a register as a number.
+template <class T>
+float half_of(std::uint32_t packed, int i) {
+  T x;
+  x.bits = static_cast<std::uint16_t>(packed >> (16 * i));
+  return to_float(x);
+}
+
+}  // namespace emulated
+
+template <class T>
+void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  struct Fragments {
+    std::uint32_t a[4], b[2];
+  } mine;
+  std::memcpy(mine.a, a, sizeof mine.a);
+  std::memcpy(mine.b, b, sizeof mine.b);
+  const std::byte* slots = emulated::warp_exchange(&mine, sizeof mine);
+  const int g = emulated::lane() / 4, t = emulated::lane() % 4;
+  float sum[4] = {};
+  for (int owner = 0; owner < 4; ++owner) {  // of the columns of A
+    const auto top = emulated::of_lane<Fragments>(slots, g * 4 + owner);
+    const Fragments of_b[2] = {emulated::of_lane<Fragments>(slots, 2 * t * 4 + owner),
+                               emulated::of_lane<Fragments>(slots, (2 * t + 1) * 4 + owner)};
+    for (int half = 0; half < 2; ++half)
+      for (int i = 0; i < 2; ++i)
+        for (int column = 0; column < 2; ++column) {
+          const float y = emulated::half_of<T>(of_b[column].b[half], i);
+          sum[column] += emulated::half_of<T>(top.a[2 * half], i) * y;
+          sum[2 + column] += emulated::half_of<T>(top.a[2 * half + 1], i) * y;
+        }
+  }
+  for (int i = 0; i < 4; ++i) d[i] += sum[i];
+}
+
+inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
+  const std::byte* slots = emulated::warp_exchange(&row, sizeof row);
+  const int g = emulated::lane() / 4, t = emulated::lane() % 4;
+  for (int i = 0; i < 4; ++i) r[i] = emulated::of_lane<const std::uint32_t*>(slots, 8 * i + g)[t];
+}
+inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row) {
+  const std::byte* slots = emulated::warp_exchange(&row, sizeof row);
+  const int g = emulated::lane() / 4, t = emulated::lane() % 4;
+  for (int i = 0; i < 4; ++i) {
+    const auto* low = emulated::of_lane<const std::uint16_t*>(slots, 8 * i + 2 * t);
+    const auto* high = emulated::of_lane<const std::uint16_t*>(slots, 8 * i + 2 * t + 1);
+    r[i] = low[g] | static_cast<std::uint32_t>(high[g]) << 16;
+  }
+}
+
+#endif
+
+}  // namespace octavo::cuda

@@ -1,0 +1,128 @@
+// Splits the fused projection, normalises and rotates queries and keys, writes queries out and keys and
+// values into the pages. A warp does one head of one token.
+#include "kernels/cuda/gpu.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kMaxHeadDim = 256;
+constexpr int kPerLane = kMaxHeadDim / kWarp;
+
+enum Part : int { kQuery, kKey, kValue };
+
+struct Head {
+  Part part;
+  int index;           // of its part
+  int heads;           // of its part
+  std::int64_t first;  // column of the part's first head
+};
+
+__device__ Head head_of(const QkvStoreParams& p, int head) {
+  const int kv_heads = p.cache.layout.kv_heads;
+  const std::int64_t dim = p.cache.layout.head_dim;
+  if (head < p.q_heads) return {kQuery, head, p.q_heads, 0};
+  if (head < p.q_heads + kv_heads) return {kKey, head - p.q_heads, kv_heads, p.q_heads * dim};
+  return {kValue, head - p.q_heads - kv_heads, kv_heads, (p.q_heads + kv_heads) * dim};
+}
+
+// x[j] is number lane + 32j of the head, 0 beyond it. `row` points at the part's first head.
+template <class T>
+__device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t weight_stride, const T* row,
+                          const Head& head, int dim, float (&x)[kPerLane]) {
+  if (norm.kind == NormKind::none) return;
+  const std::int64_t count = whole_row ? std::int64_t{head.heads} * dim : dim;
+  const T* values = whole_row ? row : row + std::int64_t{head.index} * dim;
+  float mean = 0;
+  if (norm.kind == NormKind::layer) {
+    for (std::int64_t i = lane(); i < count; i += kWarp) mean += to_float(values[i]);
+    mean = warp_sum(mean) / static_cast<float>(count);
+  }
+  float squares = 0;
+  for (std::int64_t i = lane(); i < count; i += kWarp) {
+    const float d = to_float(values[i]) - mean;
+    squares = fmaf(d, d, squares);
+  }
+  const float scale = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(count) + norm.eps);
+  const std::int64_t first = whole_row ? std::int64_t{head.index} * dim : head.index * weight_stride;
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j) {
+    const int i = lane() + j * kWarp;
+    if (i >= dim) break;
+    x[j] = (x[j] - mean) * scale * norm.weight[first + i];
+    if (norm.bias != nullptr) x[j] += norm.bias[first + i];
+  }
+}
+
+// Number i of the head, turned; `head` holds all of it.
+__device__ float rotated(const QkvStoreParams& p, std::int64_t position, const float* head, int i) {
+  const int half = p.rotary_dim / 2;
+  if (i >= p.rotary_dim) return head[i];
+  const int pair = p.interleaved ? i / 2 : i % half;
+  const bool second = p.interleaved ? i % 2 == 1 : i >= half;
+  const float a = head[p.interleaved ? 2 * pair : pair];
+  const float b = head[p.interleaved ? 2 * pair + 1 : pair + half];
+  const float c = p.cos[position * half + pair], s = p.sin[position * half + pair];
+  return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
+}
+
+template <class T>
+__device__ void put(std::byte* vector, int i, float value) {
+  reinterpret_cast<T*>(vector)[i] = from_float<T>(value);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
+  __shared__ float whole[kMaxHeadDim];
+  const KvLayout& layout = p.cache.layout;
+  const int dim = layout.head_dim;
+  const std::int64_t token = block_x();
+  const Head head = head_of(p, static_cast<int>(block_y()));
+  const T* row = static_cast<const T*>(p.qkv.data) + element_at(token, p.qkv.stride, head.first);
+  float x[kPerLane];
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j) {
+    const int i = lane() + j * kWarp;
+    x[j] = i < dim ? to_float(row[std::int64_t{head.index} * dim + i]) : 0;
+  }
+  if (head.part == kQuery) normalize(p.q_norm, p.norm_whole_row, p.q_weight_stride, row, head, dim, x);
+  if (head.part == kKey) normalize(p.k_norm, p.norm_whole_row, p.k_weight_stride, row, head, dim, x);
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j) whole[lane() + j * kWarp] = x[j];
+  __syncwarp();
+
+  const std::int64_t position = p.positions[token], slot = p.slots[token];
+  for (int i = lane(); i < dim; i += kWarp) {
+    const float value = head.part == kValue ? whole[i] : rotated(p, position, whole, i);
+    if (head.part == kQuery) {
+      static_cast<T*>(p.q_out.data)[element_at(token, p.q_out.stride, std::int64_t{head.index} * dim + i)] =
+          from_float<T>(value);
+      continue;
+    }
+    std::byte* vector = p.cache.data + layout.vector(slot / layout.block_size, head.part == kValue ? 1 : 0,
+                                                     head.index, slot % layout.block_size);
+    switch (p.cache.format) {
+      case Format::f32:
+        put<float>(vector, i, value);
+        break;
+      case Format::f16:
+        put<F16>(vector, i, value);
+        break;
+      case Format::bf16:
+        put<Bf16>(vector, i, value);
+        break;
+      case Format::f8:
+        put<F8>(vector, i, value);
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+void qkv_store(StreamHandle stream, const QkvStoreParams& p) {
+  const dim3 grid(static_cast<unsigned>(p.n), static_cast<unsigned>(p.q_heads + 2 * p.cache.layout.kv_heads));
+  for_activation(p.qkv.format,
+                 [&](auto t) { launch(stream, grid, kWarp, 0, qkv_store_kernel<decltype(t)>, p); });
+}
+
+}  // namespace octavo::cuda

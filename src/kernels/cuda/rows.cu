@@ -1,0 +1,147 @@
+// Operators that treat each row on its own.
+#include "kernels/cuda/gpu.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T>
+__device__ T& element(const Rows& rows, std::int64_t row, std::int64_t column) {
+  return static_cast<T*>(rows.data)[element_at(row, rows.stride, column)];
+}
+
+// (x - mean) * scale is the row normalised, before weight and bias.
+struct Moments {
+  float mean, scale;
+};
+
+// value(i) is the row's number i; every thread of the block calls.
+template <class Value>
+__device__ Moments moments_of(const NormParams& norm, std::int64_t dim, float* partials, Value value) {
+  const auto count = static_cast<float>(dim);
+  float mean = 0;
+  if (norm.kind == NormKind::layer) {
+    for (std::int64_t i = thread(); i < dim; i += kThreads) mean += value(i);
+    mean = block_sum(mean, partials) / count;
+  }
+  float squares = 0;
+  for (std::int64_t i = thread(); i < dim; i += kThreads)
+    squares = fmaf(value(i) - mean, value(i) - mean, squares);
+  squares = block_sum(squares, partials);
+  return {mean, 1.0f / sqrtf(squares / count + norm.eps)};
+}
+
+__device__ float normalized(const NormParams& norm, const Moments& m, float x, std::int64_t i) {
+  const float y = (x - m.mean) * m.scale * norm.weight[i];
+  return norm.bias != nullptr ? y + norm.bias[i] : y;
+}
+
+template <class T>
+__global__ void embed_kernel(EmbedParams p) {
+  const std::int64_t row = block_x();
+  for (std::int64_t k = thread(); k < p.dim; k += kThreads) {
+    float value = to_float(element<T>(p.table, p.ids[row], k)) * p.scale;
+    if (p.position_table.data != nullptr)
+      value += to_float(element<T>(p.position_table, p.positions[row], k));
+    element<float>(p.out, row, k) = value;
+  }
+}
+
+template <class Delta, class Out>
+__global__ void __launch_bounds__(kThreads) add_norm_kernel(AddNormParams p) {
+  __shared__ float partials[kWarp];
+  const std::int64_t row = block_x();
+  // Each thread reads again only what it wrote itself.
+  if (p.delta.data != nullptr) {
+    const auto delta = [&](std::int64_t i) { return to_float(element<Delta>(p.delta, row, i)); };
+    Moments m{0, 1};
+    if (p.delta_norm.kind != NormKind::none) m = moments_of(p.delta_norm, p.dim, partials, delta);
+    for (std::int64_t i = thread(); i < p.dim; i += kThreads) {
+      const float x =
+          p.delta_norm.kind == NormKind::none ? delta(i) : normalized(p.delta_norm, m, delta(i), i);
+      float& residual = element<float>(p.residual, row, i);
+      residual = fmaf(p.delta_scale, x, residual);
+    }
+  }
+  if (p.out.data == nullptr) return;
+  const auto residual = [&](std::int64_t i) { return element<float>(p.residual, row, i); };
+  Moments m{0, 1};
+  if (p.norm.kind != NormKind::none) m = moments_of(p.norm, p.dim, partials, residual);
+  for (std::int64_t i = thread(); i < p.dim; i += kThreads) {
+    const float x = p.norm.kind == NormKind::none ? residual(i) : normalized(p.norm, m, residual(i), i);
+    element<Out>(p.out, row, i) = from_float<Out>(x);
+  }
+}
+
+__device__ float activation(Activation kind, float x) {
+  constexpr float kInverseRoot2 = 0.70710678f, kRoot2OverPi = 0.79788456f;
+  switch (kind) {
+    case Activation::silu:
+      return x / (1 + expf(-x));
+    case Activation::gelu:
+      return 0.5f * x * erfcf(-x * kInverseRoot2);
+    case Activation::gelu_tanh:
+      return 0.5f * x * (1 + tanhf(kRoot2OverPi * (x + 0.044715f * x * x * x)));
+    case Activation::relu:
+      return x < 0 ? 0 : x;  // NaN stays
+  }
+  return x;
+}
+
+template <class T>
+__global__ void activate_kernel(ActivateParams p) {
+  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
+  if (k >= p.hidden) return;
+  const float up = p.gated ? to_float(element<T>(p.x, row, p.hidden + k)) : 1;
+  element<T>(p.y, row, k) = from_float<T>(activation(p.activation, to_float(element<T>(p.x, row, k))) * up);
+}
+
+__global__ void gather_kernel(GatherRowsParams p) {
+  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
+  if (k < p.dim) element<float>(p.out, row, k) = element<float>(p.x, p.rows[row], k);
+}
+
+__global__ void scale_logits_kernel(ScaleLogitsParams p) {
+  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
+  if (k >= p.vocab) return;
+  float& logit = element<float>(p.logits, row, k);
+  const float x = logit * p.scale;
+  logit = p.soft_cap > 0 ? p.soft_cap * tanhf(x / p.soft_cap) : x;
+}
+
+dim3 row_grid(std::int64_t rows) { return {static_cast<unsigned>(rows)}; }
+dim3 element_grid(std::int64_t rows, std::int64_t columns) {
+  return {static_cast<unsigned>(rows), static_cast<unsigned>((columns + kThreads - 1) / kThreads)};
+}
+
+}  // namespace
+
+void embed(StreamHandle stream, const EmbedParams& p) {
+  for_activation(p.table.format,
+                 [&](auto t) { launch(stream, row_grid(p.n), kThreads, 0, embed_kernel<decltype(t)>, p); });
+}
+
+void add_norm(StreamHandle stream, const AddNormParams& p) {
+  for_activation(p.delta.format, [&](auto delta) {
+    for_activation(p.out.format, [&](auto out) {
+      launch(stream, row_grid(p.n), kThreads, 0, add_norm_kernel<decltype(delta), decltype(out)>, p);
+    });
+  });
+}
+
+void activate(StreamHandle stream, const ActivateParams& p) {
+  for_activation(p.x.format, [&](auto t) {
+    launch(stream, element_grid(p.n, p.hidden), kThreads, 0, activate_kernel<decltype(t)>, p);
+  });
+}
+
+void gather_rows(StreamHandle stream, const GatherRowsParams& p) {
+  launch(stream, element_grid(p.n, p.dim), kThreads, 0, gather_kernel, p);
+}
+
+void scale_logits(StreamHandle stream, const ScaleLogitsParams& p) {
+  launch(stream, element_grid(p.n, p.vocab), kThreads, 0, scale_logits_kernel, p);
+}
+
+}  // namespace octavo::cuda

@@ -1,0 +1,85 @@
+#include "kernels/cuda/runtime.h"
+
+#include <cuda_runtime_api.h>
+
+#include "base/check.h"
+
+namespace octavo::cuda {
+namespace {
+
+void must(cudaError_t status, const char* what) {
+  CHECK(status == cudaSuccess, "CUDA failed to {}: {}", what, cudaGetErrorString(status));
+}
+
+}  // namespace
+
+void check_launch() { must(cudaGetLastError(), "launch a kernel"); }
+
+namespace runtime {
+
+Result<DeviceInfo> open() {
+  constexpr int kLeastMajor = 8;
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary)
+    return invalid("device", "no NVIDIA driver for CUDA {}.{} or later is installed on this machine",
+                   CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
+    return invalid("device", "this machine has no NVIDIA GPU");
+  if (status != cudaSuccess) return invalid("device", "CUDA cannot be used: {}", cudaGetErrorString(status));
+  cudaDeviceProp properties;
+  must(cudaSetDevice(0), "choose the device");
+  must(cudaGetDeviceProperties(&properties, 0), "read the device's properties");
+  if (properties.major < kLeastMajor)
+    return invalid("device", "{} has compute capability {}.{}, at least {}.0 is needed", properties.name,
+                   properties.major, properties.minor, kLeastMajor);
+  return DeviceInfo{properties.name, properties.multiProcessorCount, properties.totalGlobalMem};
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0, all = 0;
+  must(cudaMemGetInfo(&free, &all), "ask for its free memory");
+  return free;
+}
+
+Result<void*> allocate(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* device = nullptr;
+  if (const cudaError_t status = cudaMalloc(&device, bytes); status != cudaSuccess) {
+    cudaGetLastError();  // an allocation that failed is no error of the kernels to come
+    return failure(ErrorCode::resource_exhausted, "no {} bytes of device memory: {}", bytes,
+                   cudaGetErrorString(status));
+  }
+  must(cudaMemset(device, 0, bytes), "clear memory");
+  return device;
+}
+void release(void* device) { cudaFree(device); }
+
+Result<void*> allocate_pinned(std::size_t bytes) {
+  void* host = nullptr;
+  if (const cudaError_t status = cudaMallocHost(&host, bytes); status != cudaSuccess) {
+    cudaGetLastError();
+    return failure(ErrorCode::resource_exhausted, "no {} bytes of pinned memory: {}", bytes,
+                   cudaGetErrorString(status));
+  }
+  return host;
+}
+void release_pinned(void* host) { cudaFreeHost(host); }
+
+StreamHandle make_stream() {
+  cudaStream_t stream = nullptr;
+  must(cudaStreamCreate(&stream),
+       "make a stream");  // waits for the clearing of memory, which is the default stream's
+  return stream;
+}
+void destroy_stream(StreamHandle stream) { cudaStreamDestroy(stream); }
+void synchronize(StreamHandle stream) { must(cudaStreamSynchronize(stream), "run"); }
+void copy_to_device(StreamHandle stream, void* device, const void* host, std::size_t bytes) {
+  must(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream), "copy to the device");
+}
+void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes) {
+  must(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream), "copy from the device");
+}
+
+}  // namespace runtime
+}  // namespace octavo::cuda

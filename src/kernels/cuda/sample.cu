@@ -1,0 +1,369 @@
+// From logits to tokens: one block a row, without sorting.
+//
+// What min_p, top_k and top_p keep is a beginning of the order of tokens, so its last token says all. It is
+// found by bisection: over the logits, as integers of the same order, and among equal ones over the ids; each
+// step adds up the tokens or the integer masses above a bound. Sums of integers know no order, so the tokens
+// are those of every other backend.
+//
+// This file is compiled without fused multiply-adds (sampling_math.h).
+#include "kernels/cuda/gpu.h"
+#include "kernels/sampling_math.h"
+
+namespace octavo::cuda {
+namespace {
+
+using sampling::Softmax;
+using Key = std::uint32_t;
+using Mass = std::uint64_t;
+
+constexpr int kThreads = 512;
+constexpr int kWarps = kThreads / kWarp;
+
+// Integers in the order of the floats; both zeros are the same.
+__device__ Key key_of(float logit) {
+  const std::uint32_t bits = float_to_bits(logit + 0.0f);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
+}
+
+// The last token that is kept.
+struct Bound {
+  Key key;
+  std::int64_t id;
+  __device__ bool keeps(Key k, std::int64_t i) const { return k > key || (k == key && i <= id); }
+};
+
+struct Shared {
+  Mass masses[kWarp];
+  Mass of_warps[kWarps];
+  std::int64_t drawn;
+};
+
+// One list of a row.
+struct List {
+  const std::int32_t* ids;
+  std::int64_t begin, count;
+  __device__ List(const ListParams& lists, std::int64_t row) : ids(lists.ids), begin(0), count(0) {
+    if (lists.starts == nullptr) return;
+    begin = lists.starts[row];
+    count = lists.starts[row + 1] - begin;
+  }
+  __device__ std::int64_t id(std::int64_t i) const { return ids[begin + i]; }
+};
+
+// A block at work on one row; every function is called by all of its threads.
+class RowSampler {
+ public:
+  __device__ RowSampler(const SampleParams& p, std::int64_t row, Shared& shared)
+      : p_(p),
+        row_(row),
+        shared_(shared),
+        logits_(static_cast<float*>(p.logits.data) + element_at(row, p.logits.stride, 0)),
+        bias_(p.bias, row),
+        history_(p.history, row),
+        reported_(p.reported, row),
+        mask_row_(p.mask_rows != nullptr ? p.mask_rows[row] : -1) {}
+
+  __device__ void run() {
+    if (!find_max(logits_)) return reject();
+    const float raw_max = max_;
+    const float* raw = logits_;
+    const std::int32_t forced = p_.forced[row_];
+    if (forced >= 0) return finish(raw, raw_max, forced);
+    if (changes_logits()) {
+      if (reports() && !p_.processed) raw = keep_raw();
+      change();
+      if (!find_max(logits_)) return reject();
+    }
+    const float temperature = p_.temperature[row_];
+    softmax_ = {max_, temperature == 0 ? 1.0f : 1.0f / temperature, 0};
+    Bound kept{0, p_.vocab};
+    std::int64_t id = 0;
+    if (temperature == 0) {
+      id = next_in_order(logits_, {~Key{0}, p_.vocab}).id;
+      softmax_.total = reports() && p_.processed ? total_mass(logits_, kept) : 0;
+    } else {
+      kept = last_kept();
+      softmax_.total = total_mass(logits_, kept);
+      id = draw(kept);
+    }
+    if (!p_.processed) return finish(raw, raw_max, id);
+    put(id);
+    if (reports()) report(logits_, kept, id);
+  }
+
+ private:
+  __device__ bool reports() const { return p_.top_counts[row_] >= 0; }
+  __device__ bool changes_logits() const { return bias_.count > 0 || history_.count > 0 || mask_row_ >= 0; }
+  __device__ bool allowed(std::int64_t id) const {
+    const auto word = static_cast<std::uint32_t>(p_.mask[element_at(mask_row_, p_.mask_stride, id / 32)]);
+    return (word >> (id % 32) & 1) != 0;
+  }
+
+  template <class Body>
+  __device__ void for_tokens(Body body) const {
+    for (std::int64_t id = thread(); id < p_.vocab; id += kThreads) body(id);
+  }
+  __device__ Mass sum(Mass mine) { return block_sum(mine, shared_.masses); }
+  __device__ Mass most(Mass mine) { return block_max(mine, shared_.masses); }
+
+  // Sets max_. False: there is a NaN or plus infinity, or nothing else than minus infinity.
+  __device__ bool find_max(const float* logits) {
+    Key key = 0;
+    bool broken = false;
+    for_tokens([&](std::int64_t id) {
+      const float x = logits[id];
+      broken = broken || x != x || x == INFINITY;
+      const Key k = key_of(x);
+      key = k > key ? k : key;
+    });
+    constexpr Mass kBroken = Mass{1} << 40;
+    const Mass found = most(broken ? kBroken : key);
+    max_key_ = static_cast<Key>(found);
+    max_ = bits_to_float((max_key_ >> 31) != 0 ? max_key_ & 0x7fffffff : ~max_key_);
+    return found < kBroken && max_ != -INFINITY;
+  }
+
+  __device__ const float* keep_raw() {
+    float* raw = p_.raw + element_at(row_, p_.vocab, 0);
+    for_tokens([&](std::int64_t id) { raw[id] = logits_[id]; });
+    return raw;
+  }
+
+  // Mask, bias, penalties. Ids of a list are distinct, so its entries can be taken by different threads.
+  __device__ void change() {
+    if (mask_row_ >= 0)
+      for_tokens([&](std::int64_t id) {
+        if (!allowed(id)) logits_[id] = -INFINITY;
+      });
+    __syncthreads();
+    for (std::int64_t i = thread(); i < bias_.count; i += kThreads)
+      logits_[bias_.id(i)] += p_.bias_values[bias_.begin + i];
+    __syncthreads();
+    for (std::int64_t i = thread(); i < history_.count; i += kThreads) {
+      float& logit = logits_[history_.id(i)];
+      logit = penalised(logit, p_.history_counts[history_.begin + i]);
+    }
+    __syncthreads();
+  }
+  __device__ float penalised(float logit, std::int32_t count) const {
+    const float repetition = p_.repetition_penalty[row_];
+    if (repetition != 1) logit = logit > 0 ? logit / repetition : logit * repetition;
+    if (count == 0) return logit;
+    return logit - p_.frequency_penalty[row_] * static_cast<float>(count) - p_.presence_penalty[row_];
+  }
+
+  // The first token in order after `last`.
+  __device__ Bound next_in_order(const float* logits, const Bound& last) {
+    Mass best = 0;  // key, then the complement of the id
+    for_tokens([&](std::int64_t id) {
+      const Key key = key_of(logits[id]);
+      if (last.id < p_.vocab && last.keeps(key, id)) return;
+      const Mass rank = Mass{key} << 32 | (0xffffffff - static_cast<Mass>(id));
+      best = rank > best ? rank : best;
+    });
+    best = most(best);
+    return {static_cast<Key>(best >> 32), static_cast<std::int64_t>(0xffffffff - (best & 0xffffffff))};
+  }
+
+  // ---- What is kept.
+
+  __device__ Bound last_kept() {
+    Bound kept{0, p_.vocab};
+    const float least = sampling::least_exponent(p_.min_p[row_]);
+    if (least > -INFINITY) {
+      Key lowest = ~Key{0};
+      for_tokens([&](std::int64_t id) {
+        const Key key = key_of(logits_[id]);
+        if (softmax_.exponent(logits_[id]) >= least && key < lowest) lowest = key;
+      });
+      kept.key = static_cast<Key>(~most(~static_cast<Key>(lowest) & Mass{0xffffffff}));
+    }
+    const std::int64_t top_k = p_.top_k[row_];
+    const auto one = [](float) { return Mass{1}; };
+    if (top_k > 0 && top_k < p_.vocab) kept = shortened(kept, static_cast<Mass>(top_k), one);
+    const float top_p = p_.top_p[row_];
+    if (top_p >= 1) return kept;
+    const auto mass = [&](float logit) { return softmax_.mass(logit); };
+    return shortened(kept, sampling::mass_to_keep(top_p, total_mass(logits_, kept)), mass);
+  }
+
+  // The sum of `weight` over tokens that are kept and whose key is in [low, high].
+  template <class Weight>
+  __device__ Mass weight_between(const Bound& kept, Key low, Key high, Weight weight) {
+    Mass mine = 0;
+    for_tokens([&](std::int64_t id) {
+      const Key key = key_of(logits_[id]);
+      if (key >= low && key <= high && kept.keeps(key, id)) mine += weight(logits_[id]);
+    });
+    return sum(mine);
+  }
+
+  // The first token in order with which the weights add up to `target`; `kept` where all of them do not.
+  template <class Weight>
+  __device__ Bound shortened(const Bound& kept, Mass target, Weight weight) {
+    Key low = kept.key, high = max_key_;  // the last token's key is between
+    Mass above = 0;                       // the weight of keys greater than `high`
+    if (weight_between(kept, low, high, weight) < target) return kept;
+    while (low < high) {
+      const Key middle = low + (high - low) / 2 + 1;
+      const Mass upper = weight_between(kept, middle, high, weight);
+      if (above + upper >= target) {
+        low = middle;
+      } else {
+        above += upper;
+        high = middle - 1;
+      }
+    }
+    // Tokens of one key weigh the same.
+    const float logit = bits_to_float((low >> 31) != 0 ? low & 0x7fffffff : ~low);
+    const Mass each = weight(logit);
+    return {low, nth_of_key(kept, low, (target - above + each - 1) / each)};
+  }
+
+  // The id of the n-th kept token of this key.
+  __device__ std::int64_t nth_of_key(const Bound& kept, Key key, Mass n) {
+    std::int64_t low = 0, high = p_.vocab - 1;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      Mass mine = 0;
+      for_tokens([&](std::int64_t id) {
+        if (id <= middle && key_of(logits_[id]) == key && kept.keeps(key, id)) ++mine;
+      });
+      if (sum(mine) >= n) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return low;
+  }
+
+  __device__ Mass total_mass(const float* logits, const Bound& kept) {
+    Mass mine = 0;
+    for_tokens([&](std::int64_t id) {
+      if (kept.keeps(key_of(logits[id]), id)) mine += softmax_.mass(logits[id]);
+    });
+    return sum(mine);
+  }
+
+  // ---- The draw: warps add up a stretch of the ids each; the one that has the point walks its stretch.
+
+  __device__ Mass kept_mass(const Bound& kept, std::int64_t id) const {
+    return kept.keeps(key_of(logits_[id]), id) ? softmax_.mass(logits_[id]) : 0;
+  }
+  __device__ std::int64_t draw(const Bound& kept) {
+    Mass point = sampling::drawn_point(p_.random[row_], softmax_.total);
+    const std::int64_t stretch = (p_.vocab + kThreads - 1) / kThreads * kWarp;
+    const std::int64_t begin = warp() * stretch;
+    const std::int64_t end = begin + stretch < p_.vocab ? begin + stretch : p_.vocab;
+    Mass mine = 0;
+    for (std::int64_t id = begin + lane(); id < end; id += kWarp) mine += kept_mass(kept, id);
+    mine = warp_sum(mine);
+    if (lane() == 0) shared_.of_warps[warp()] = mine;
+    __syncthreads();
+    int owner = 0;
+    while (point >= shared_.of_warps[owner]) point -= shared_.of_warps[owner++];
+    if (warp() == owner) walk(kept, begin, end, point);
+    __syncthreads();
+    return shared_.drawn;
+  }
+  __device__ void walk(const Bound& kept, std::int64_t begin, std::int64_t end, Mass point) {
+    for (std::int64_t first = begin; first < end; first += kWarp) {
+      const std::int64_t id = first + lane();
+      Mass up_to = id < end ? kept_mass(kept, id) : 0;  // of this lane and those before it
+      for (int step = 1; step < kWarp; step *= 2) {
+        const Mass before = __shfl_up_sync(kAllLanes, up_to, step);
+        if (lane() >= step) up_to += before;
+      }
+      const unsigned beyond = __ballot_sync(kAllLanes, up_to > point);
+      if (beyond != 0) {
+        if (lane() == 0) shared_.drawn = first + __ffs(beyond) - 1;
+        return;
+      }
+      point -= __shfl_sync(kAllLanes, up_to, kWarp - 1);
+    }
+  }
+
+  // ---- Results.
+
+  __device__ void put(std::int64_t id) const {
+    if (thread() == 0) p_.out_id[row_] = static_cast<std::int32_t>(id);
+  }
+
+  // Reports from the model's own distribution.
+  __device__ void finish(const float* raw, float raw_max, std::int64_t id) {
+    put(id);
+    if (!reports()) return;
+    const Bound all{0, p_.vocab};
+    softmax_ = {raw_max, 1, 0};
+    softmax_.total = total_mass(raw, all);
+    report(raw, all, id);
+  }
+
+  __device__ float logprob(const float* logits, const Bound& kept, std::int64_t id) const {
+    const float logit = logits[id];
+    return kept.keeps(key_of(logit), id) ? softmax_.logprob(logit) : kLogprobFloor;
+  }
+  __device__ std::int64_t top(std::int64_t i) const { return element_at(row_, p_.top_stride, i); }
+
+  __device__ void report(const float* logits, const Bound& kept, std::int64_t id) {
+    Mass greater = 0;
+    const float chosen = logits[id];
+    for_tokens([&](std::int64_t other) { greater += logits[other] > chosen ? 1 : 0; });
+    greater = sum(greater);
+    if (thread() == 0) {
+      p_.out_rank[row_] = static_cast<std::int32_t>(greater) + 1;
+      p_.out_logprob[row_] = logprob(logits, kept, id);
+    }
+    for (std::int64_t i = thread(); i < reported_.count; i += kThreads)
+      report_one(i, logits, kept, reported_.id(i));
+    if (reported_.count > 0) return;
+    Bound last{~Key{0}, p_.vocab};
+    for (std::int64_t i = 0; i < p_.top_counts[row_]; ++i) {
+      last = next_in_order(logits, last);
+      if (thread() == 0) report_one(i, logits, kept, last.id);
+    }
+  }
+  __device__ void report_one(std::int64_t i, const float* logits, const Bound& kept, std::int64_t id) const {
+    p_.out_top_ids[top(i)] = static_cast<std::int32_t>(id);
+    p_.out_top_logprobs[top(i)] = logprob(logits, kept, id);
+  }
+
+  // Nothing could be chosen.
+  __device__ void reject() const {
+    put(-1);
+    if (!reports()) return;
+    if (thread() == 0) {
+      p_.out_logprob[row_] = kLogprobFloor;
+      p_.out_rank[row_] = 0;
+    }
+    const std::int64_t count = reported_.count > 0 ? reported_.count : p_.top_counts[row_];
+    for (std::int64_t i = thread(); i < count; i += kThreads) {
+      p_.out_top_ids[top(i)] = -1;
+      p_.out_top_logprobs[top(i)] = kLogprobFloor;
+    }
+  }
+
+  const SampleParams& p_;
+  const std::int64_t row_;
+  Shared& shared_;
+  float* const logits_;
+  const List bias_, history_, reported_;
+  const std::int32_t mask_row_;
+  float max_ = 0;  // of the logits as they are now
+  Key max_key_ = 0;
+  Softmax softmax_;
+};
+
+__global__ void __launch_bounds__(kThreads) sample_kernel(SampleParams p) {
+  __shared__ Shared shared;
+  RowSampler(p, block_x(), shared).run();
+}
+
+}  // namespace
+
+void sample(StreamHandle stream, const SampleParams& p) {
+  launch(stream, {static_cast<unsigned>(p.rows)}, kThreads, 0, sample_kernel, p);
+}
+
+}  // namespace octavo::cuda

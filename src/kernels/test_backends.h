@@ -1,0 +1,84 @@
+// The backends that the tests of operators run on, and the way of host memory to them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backends.h"
+#include "kernels/host_device.h"
+
+namespace octavo {
+
+struct TestBackend {
+  std::string name;
+  std::function<Result<Backend>(int threads)> make;  // an error: not on this machine
+  bool slow = false;                                 // tests do less
+};
+
+// The CPU's for every instruction set, and CUDA's: the device's, or its emulation in builds without CUDA.
+inline std::vector<TestBackend> test_backends() {
+  std::vector<TestBackend> list;
+  for (const CpuIsa isa : kCpuIsas)
+    list.push_back({std::string(name(isa)),
+                    [isa](int threads) { return make_cpu_backend({.threads = threads, .isa = isa}); }});
+  const auto cuda = make_cuda_backend();
+  list.push_back(
+      {"cuda", [](int) { return make_cuda_backend(); }, cuda && cuda->device->name() == "emulated"});
+  return list;
+}
+inline std::string test_backend_name(const testing::TestParamInfo<TestBackend>& test) {
+  return test.param.name;
+}
+
+// Views of host memory as a backend's operators can reach them: as they are, or copied to the device until
+// fetch().
+class OnDevice {
+ public:
+  explicit OnDevice(Backend& backend)
+      : backend_(backend), host_(dynamic_cast<HostDevice*>(backend.device.get()) != nullptr) {}
+
+  // Of views that begin at the same address only the first is copied; the others must lie within it.
+  View operator()(const View& host) {
+    if (host_ || !host) return host;
+    View device = host;
+    const auto [at, is_new] = copies_.try_emplace(host.data);
+    if (is_new) {
+      at->second = {host, backend_.device->allocate(static_cast<std::size_t>(host.bytes())).value()};
+      device.data = at->second.device.data();
+      backend_.device->upload(*backend_.stream, device, host.data);
+    }
+    device.data = at->second.device.data();
+    return device;
+  }
+  Norm operator()(Norm norm) {
+    norm.weight = (*this)(norm.weight);
+    norm.bias = (*this)(norm.bias);
+    return norm;
+  }
+
+  // Waits for the operators and brings everything back.
+  void fetch() {
+    for (const auto& [data, copy] : copies_) {
+      View device = copy.host;
+      device.data = copy.device.data();
+      backend_.device->download(*backend_.stream, data, device);
+    }
+    backend_.stream->synchronize();
+  }
+
+ private:
+  struct Copy {
+    View host;
+    Buffer device;
+  };
+  Backend& backend_;
+  bool host_;
+  std::map<void*, Copy> copies_;
+};
+
+}  // namespace octavo
