@@ -96,7 +96,8 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   std::string reasoning;
   TRY_VOID(fields.text("reasoning_content", reasoning));
   TRY_VOID(fields.text("reasoning", reasoning));
-  if (!reasoning.empty()) message["reasoning"] = message["reasoning_content"] = reasoning;
+  if (!reasoning.empty())
+    for (const std::string_view key : {"reasoning", "reasoning_content"}) message[key] = reasoning;
   return message;
 }
 
