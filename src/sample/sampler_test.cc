@@ -61,7 +61,7 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   const Tokens output{39};
   c.append(39);
 
-  const auto out = run(ramp(5), {{&a, {}}, {&b, {}}, {&c, output}, {&d, {}}, {&e, {}, 7}});
+  const auto out = run(ramp(5), {{&a, {}}, {&b, {}}, {&c, output}, {&d, {}}, {&e, {}, 0, 7}});
   EXPECT_EQ(out[0].id, 39);
   EXPECT_FALSE(out[0].logprobs);
   EXPECT_EQ(out[1].id, 5);
