@@ -69,7 +69,8 @@ TEST_F(ServeTest, ChosenToolCallsAreFoundInTheText) {
       "I look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, 2]}}\n</tool_call>\n"
       "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>";
   for (const int step : {1, 3, 1000}) {
-    serve([&](const Request&, int) { return Script{.tokens = ending(text), .tokens_per_step = step}; },
+    serve([&text, step](const Request&,
+                        int) { return Script{.tokens = ending(text), .tokens_per_step = step}; },
           [](ServeOptions& options, http::ServerOptions&) {
             options.rules.tool_dialect = grammar::tool_dialect("hermes");
             options.rules.max_model_len = 400;
