@@ -92,7 +92,9 @@ double floats_128() {
 }
 __attribute__((target("arch=armv8.2-a+bf16"))) double pairs_128() {
   float32x4_t c[24] = {};
-  const bfloat16x8_t a = vreinterpretq_bf16_u32(vdupq_n_u32(0x3f803f80));
+  uint32x4_t ones = vdupq_n_u32(0x3f803f80);
+  asm volatile("" : "+w"(ones));  // g++ 12 would make a constant of another format of it
+  const bfloat16x8_t a = vreinterpretq_bf16_u32(ones);
   OCTAVO_CHAINS(24, vbfdotq_f32(c[j], a, a))
   return double{kRounds} * 24 * 16;
 }
