@@ -1,4 +1,4 @@
-// octavo model inspect MODEL
+// octavo model inspect MODEL, octavo model convert IN OUT
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,7 +7,9 @@
 
 #include "app/commands.h"
 #include "app/engine_flags.h"
+#include "app/progress.h"
 #include "kernels/backends.h"
+#include "model/convert.h"
 #include "model/inspect.h"
 
 namespace octavo {
@@ -21,11 +23,43 @@ Result<std::string> inspect_dir(std::string dir) {
   return inspect(dir, backend.ops);
 }
 
+struct ConvertFlags {
+  std::string from;
+  std::string to;
+  std::string quantization;
+  ConvertOptions options;
+};
+
+void add_convert(CLI::App& model, Outcome& outcome) {
+  CLI::App* command = model.add_subcommand(
+      "convert", "Write a checkpoint with quantised weights, in the layout of compressed-tensors");
+  auto flags = std::make_shared<ConvertFlags>();
+  command->add_option("in", flags->from, "Folder of the checkpoint")->required();
+  command->add_option("out", flags->to, "Folder to be made; it must be new or empty")->required();
+  command
+      ->add_option("--quantization", flags->quantization,
+                   "int8 (a scale a row) or int4 (groups of 128), as quantising while loading makes them")
+      ->check(CLI::IsMember({"int8", "int4"}))
+      ->required();
+  command->add_flag("--keep-embedding", flags->options.keep_embedding,
+                    "Leave embedding and output matrix as they are, for engines that want them plain");
+  command->callback([flags, &outcome] {
+    ProgressBar bar("converting", "MB", 1e6);
+    ConvertOptions& options = flags->options;
+    options.quantization = flags->quantization == "int8" ? Encoding::int8 : Encoding::int4;
+    options.progress = [&bar](std::size_t done, std::size_t all) { bar.show(done, all); };
+    const auto done = convert(flags->from, flags->to, options);
+    bar.finish();
+    if (!done) outcome.report(done.error());
+  });
+}
+
 }  // namespace
 
 void add_model(CLI::App& program, Outcome& outcome) {
-  CLI::App* model = program.add_subcommand("model", "Look at checkpoints");
+  CLI::App* model = program.add_subcommand("model", "Look at checkpoints, and convert them");
   model->require_subcommand(1);
+  add_convert(*model, outcome);
   CLI::App* command = model->add_subcommand(
       "inspect", "Print what a checkpoint is: layers, parameters, memory, KV bytes per token, roofline");
   auto dir = std::make_shared<std::string>();

@@ -72,8 +72,8 @@ inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t
     for (std::uint8_t& byte : p.bytes)
       if ((byte & 0x7f) == 0x7f) byte = 0;
   for (std::int64_t i = 0; i < rows * groups; ++i) p.scales.push_back(random.real(-0.02f, 0.02f));
-  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)
-    p.zeros.push_back(static_cast<std::uint8_t>(random.integer(0, codes - 1)));
+  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)  // one beyond the codes too, as in GPTQ
+    p.zeros.push_back(static_cast<std::uint8_t>(random.integer(0, std::min(codes, 255))));
   return p;
 }
 

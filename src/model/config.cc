@@ -156,4 +156,19 @@ Result<std::optional<Config>> Config::object(std::string_view field) const {
   return std::optional(std::move(nested));
 }
 
+Result<std::vector<Config>> Config::objects(std::string_view field) const {
+  constexpr std::size_t kObjectsMax = 64;
+  TRY(const std::optional<Config> all, object(field));
+  std::vector<Config> list;
+  if (!all) return list;
+  if (all->fields_.size() > kObjectsMax)
+    return invalid(path_of(field), "config.json: {} has {} members, the limit is {}", path_of(field),
+                   all->fields_.size(), kObjectsMax);
+  for (const auto& [key, value] : all->fields_) {
+    TRY(std::optional<Config> member, all->object(std::string_view(key.data(), key.size())));
+    if (member) list.push_back(std::move(*member));
+  }
+  return list;
+}
+
 }  // namespace octavo

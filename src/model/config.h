@@ -55,6 +55,8 @@ class Config {
   // A nested object, looked up with the rules above; its errors say "rope_scaling.factor". nullopt when it is
   // not there.
   Result<std::optional<Config>> object(std::string_view field) const;
+  // The objects that are the values of a nested object, at most 64; none when it is not there.
+  Result<std::vector<Config>> objects(std::string_view field) const;
 
  private:
   const boost::json::value* find(std::string_view field) const;

@@ -21,6 +21,7 @@ struct Golden {
 };
 
 inline constexpr const char* kModels = "tests/data/models";
+inline constexpr const char* kQuantized = "tests/data/quantized";
 
 // Every case under a folder, ascending by name; tests run in the project's root.
 std::vector<std::string> names(const std::string& root = kModels);

@@ -85,7 +85,7 @@ std::string rope_text(const RopeSpec& rope) {
 std::string formats_text(const Checkpoint& checkpoint) {
   std::map<std::string_view, std::size_t> bytes;
   for (const StoredTensor& tensor : checkpoint.tensors())
-    if (tensor.shape.size() == 2) bytes[tensor.format] += tensor.bytes.size();
+    if (tensor.shape.size() == 2) bytes[tensor.format] += stored_bytes(tensor);
   std::vector<std::pair<std::size_t, std::string_view>> formats;
   for (const auto& [format, size] : bytes) formats.emplace_back(size, format);
   std::ranges::sort(formats, std::greater());
@@ -201,7 +201,7 @@ PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t cont
 
 Result<std::string> inspect(const std::string& path, const Ops& ops) {
   TRY(const ModelSpec spec, load_spec(path));
-  TRY(const Checkpoint checkpoint, Checkpoint::open(path));
+  TRY(const Checkpoint checkpoint, open_checkpoint(path));
   TRY(const Parameters parameters, checked_parameters(spec, checkpoint));
   const DType activation = ops.activation(plain_format(parameters, checkpoint));
   const ParameterCount count = count_parameters(spec);

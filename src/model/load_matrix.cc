@@ -16,44 +16,8 @@ struct LoadedPart {
   QuantizedMatrix quantized = {};
 };
 
-float element(const std::byte* data, DType type, std::size_t i) {
-  const auto read = [&]<class T>(T value) {
-    std::memcpy(&value, data + i * sizeof(T), sizeof(T));  // a tensor's data may lie at any byte
-    return to_f32(value);
-  };
-  if (type == DType::bf16) return read(BFloat16{});
-  if (type == DType::f16) return read(Float16{});
-  return read(float{});
-}
-
-void put(std::byte* data, DType type, std::size_t i, float value) {
-  const auto write = [&]<class T>(T narrow) { std::memcpy(data + i * sizeof(T), &narrow, sizeof(T)); };
-  if (type == DType::bf16) return write(to_bf16(value));
-  if (type == DType::f16) return write(to_f16(value));
-  write(value);
-}
-
-// The plain tensor in this format: itself, or, when its format or its alignment does not fit, a copy in
-// `memory`.
-StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& memory,
-                       ThreadPool& pool) {
-  constexpr std::int64_t kPiece = 1 << 16;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % size_of(type) == 0;
-  if (tensor.dtype == type && aligned) return tensor;
-  const std::size_t count = tensor.bytes.size() / size_of(*tensor.dtype);
-  memory.resize(count * size_of(type));
-  pool.for_ranges(static_cast<std::int64_t>(count), kPiece, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-      put(memory.data(), type, i, element(tensor.bytes.data(), *tensor.dtype, i));
-  });
-  StoredTensor converted = tensor;
-  converted.dtype = type;
-  converted.bytes = memory;
-  return converted;
-}
-
-// A part in blocks becomes plain.
-void take_out_of_blocks(LoadedPart& loaded, DType type, ThreadPool& pool) {
+// A quantised part becomes plain.
+void dequantize_part(LoadedPart& loaded, DType type, ThreadPool& pool) {
   const std::int64_t rows = loaded.part.rows(), cols = loaded.part.cols();
   loaded.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(type));
   pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -61,11 +25,18 @@ void take_out_of_blocks(LoadedPart& loaded, DType type, ThreadPool& pool) {
     for (std::int64_t row = begin; row < end; ++row) {
       dequantize(loaded.part, row, numbers.data());
       for (std::int64_t k = 0; k < cols; ++k)
-        put(loaded.memory.data(), type, static_cast<std::size_t>(row * cols + k),
-            numbers[static_cast<std::size_t>(k)]);
+        put_number(loaded.memory.data(), type, static_cast<std::size_t>(row * cols + k),
+                   numbers[static_cast<std::size_t>(k)]);
     }
   });
   loaded.part = {.values = View::of(loaded.memory.data(), type, {rows, cols})};
+  loaded.quantized = {};
+}
+
+// Whether the kernels multiply a matrix of codes as it is.
+bool is_multiplied(const MatrixPart& part) {
+  const std::int64_t groups = part.scales.size(1);
+  return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
 }
 
 Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& formats, bool transposed,
@@ -78,6 +49,12 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     if (formats.quantization != Encoding::plain)
       return invalid("quantization", "tensor {} is {}: it cannot be quantised to {} again", stored.name,
                      stored.format, name(formats.quantization));
+    if (stored.packed) {
+      TRY(loaded.quantized, unpack(stored, pool));
+      loaded.part = loaded.quantized.part;  // the codes stay where they are when their vector moves
+      if (!is_multiplied(loaded.part)) dequantize_part(loaded, formats.plain, pool);
+      return loaded;
+    }
     TRY_VOID(check_finite(stored, pool));
     loaded.part = matrix_of(stored);
     return loaded;
@@ -92,7 +69,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   }
   if (formats.quantization != Encoding::plain) {
     TRY(loaded.quantized, quantize(loaded.part.values, formats.quantization, pool));
-    loaded.part = loaded.quantized.part;  // the codes stay where they are when their vector moves
+    loaded.part = loaded.quantized.part;
     loaded.memory = {};
   }
   return loaded;
@@ -104,17 +81,20 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
                               const MatrixFormats& wanted, Backend& backend, ThreadPool& pool) {
   std::vector<const StoredTensor*> tensors;
   for (const Slot& slot : parameter.parts) tensors.push_back(checkpoint.find(slot.name));
-  const bool any_plain = std::ranges::any_of(tensors, &StoredTensor::plain);
-  const bool mixed = any_plain && !std::ranges::all_of(tensors, &StoredTensor::plain);
+  const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain);
   MatrixFormats formats = wanted;
-  if (mixed) formats.plain = formats.activation;
+  if (!all_plain) formats.plain = formats.activation;
 
   std::vector<LoadedPart> loaded;
   for (const StoredTensor* tensor : tensors) {
     TRY(LoadedPart part, load_part(*tensor, formats, parameter.transposed, pool));
-    if (mixed && !tensor->plain()) take_out_of_blocks(part, formats.plain, pool);
     loaded.push_back(std::move(part));
   }
+  const auto is_plain = [](const LoadedPart& one) { return one.part.encoding == Encoding::plain; };
+  if (std::ranges::any_of(loaded, is_plain))
+    for (LoadedPart& one : loaded)
+      if (!is_plain(one)) dequantize_part(one, formats.plain, pool);
+
   std::vector<MatrixPart> parts;
   for (const RowRange& range : parameter.order)
     parts.push_back(loaded[0].part.row_range(range.begin, range.count));
@@ -136,11 +116,9 @@ DType plain_format(const Parameters& parameters, const Checkpoint& checkpoint) {
   for (const MatrixParameter* matrix : matrices)
     for (const Slot& slot : matrix->parts)
       if (const StoredTensor& tensor = *checkpoint.find(slot.name); tensor.plain()) return *tensor.dtype;
-  return DType::bf16;
-}
-
-float number_at(const StoredTensor& tensor, std::int64_t i) {
-  return element(tensor.bytes.data(), *tensor.dtype, static_cast<std::size_t>(i));
+  const std::vector<Slot>& norm = parameters.final_norm.weight.parts;
+  const bool packed = checkpoint.find(parameters.embedding.parts[0].name)->packed != nullptr;
+  return packed && !norm.empty() ? *checkpoint.find(norm[0].name)->dtype : DType::bf16;
 }
 
 }  // namespace octavo

@@ -12,17 +12,16 @@ struct MatrixFormats {
   DType activation = DType::f32;
 };
 
-// Checks and prepares the matrix, then lets go of its pages. Tensors in blocks stay as they are, each its own
-// encoding; beside plain ones in the same matrix all become plain, in the activations' format. `parameter`
-// has been checked against the checkpoint. Errors: corrupt, naming the tensor, when one is not finite;
-// invalid_argument when a tensor to be quantised is in blocks; whatever the backend says.
+// Checks and prepares the matrix, then lets go of its pages. Quantised tensors stay as they are, each its own
+// encoding; beside plain ones in the same matrix all become plain, in the activations' format, and so do
+// those that no kernel multiplies: codes whose scales change within 32 columns. `parameter` has been checked
+// against the checkpoint. Errors: corrupt, naming the tensor, when one is not finite; invalid_argument when a
+// tensor to be quantised is so already; whatever the backend says.
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& formats, Backend& backend, ThreadPool& pool);
 
-// The format of the first plain matrix, those of the layers first; bf16 when all are in blocks.
+// The format of the first plain matrix, those of the layers first; that of the norms when all are packed,
+// bf16 when all are in blocks.
 DType plain_format(const Parameters& parameters, const Checkpoint& checkpoint);
-
-// Number i of a plain tensor.
-float number_at(const StoredTensor& tensor, std::int64_t i);
 
 }  // namespace octavo

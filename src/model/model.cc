@@ -4,6 +4,7 @@
 #include "model/families/families.h"
 #include "model/gguf_spec.h"
 #include "model/parameters.h"
+#include "model/quantization_config.h"
 #include "model/weight_loader.h"
 
 namespace octavo {
@@ -29,12 +30,19 @@ Result<ModelSpec> load_spec(const std::string& path) {
   return describe(config);
 }
 
+Result<Checkpoint> open_checkpoint(const std::string& path) {
+  if (is_gguf(path)) return Checkpoint::open(path);
+  TRY(const Config config, Config::load(path));
+  TRY(const PackedFormat packed, packed_format(config));
+  return Checkpoint::open(path, packed);
+}
+
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& backend,
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
   TRY(model->spec, load_spec(path));
   TRY(model->max_model_len, checked_length(model->spec, options.max_model_len));
-  TRY(const Checkpoint checkpoint, Checkpoint::open(path));
+  TRY(const Checkpoint checkpoint, open_checkpoint(path));
   TRY(const Parameters parameters, checked_parameters(model->spec, checkpoint));
   TRY_VOID(load_weights(checkpoint, parameters, backend, options, *model));
   return model;

@@ -14,6 +14,7 @@
 #include "kernels/ops.h"
 #include "model/spec.h"
 #include "tensor/buffer.h"
+#include "weights/checkpoint.h"
 
 namespace octavo {
 
@@ -67,6 +68,9 @@ struct Model {
   static Result<std::unique_ptr<Model>> load(const std::string& path, Backend& backend,
                                              const LoadOptions& options = {});
 };
+
+// Checkpoint::open, with the packed matrices that config.json speaks of.
+Result<Checkpoint> open_checkpoint(const std::string& path);
 
 // The spec of a directory's config.json, or of a GGUF file's metadata, alone.
 Result<ModelSpec> load_spec(const std::string& path);

@@ -166,7 +166,7 @@ class Loader {
     TRY(weight, load_matrix(checkpoint_, parameter, formats, backend_, pool_));
     CHECK(weight->activation() == model_.activation, "{} made of {}", name(weight->activation()),
           name(plain_));
-    for (const Slot& slot : parameter.parts) bytes_done_ += checkpoint_.find(slot.name)->bytes.size();
+    for (const Slot& slot : parameter.parts) bytes_done_ += stored_bytes(*checkpoint_.find(slot.name));
     if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
     return {};
   }

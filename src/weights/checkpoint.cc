@@ -58,8 +58,8 @@ Result<> check_shard(const ShardOfTensor& shard_of, std::span<const StoredTensor
 
 }  // namespace
 
-Result<Checkpoint> Checkpoint::open(const std::string& path) {
-  if (!is_gguf(path)) return open_directory(path);
+Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat& packed) {
+  if (!is_gguf(path)) return open_directory(path, packed);
   TRY(Gguf gguf, Gguf::open(path));
   for (const MappedFile& file : gguf.files) file.release(file.bytes());  // the metadata
   Checkpoint checkpoint;
@@ -68,7 +68,7 @@ Result<Checkpoint> Checkpoint::open(const std::string& path) {
   return checkpoint;
 }
 
-Result<Checkpoint> Checkpoint::open_directory(const std::string& directory) {
+Result<Checkpoint> Checkpoint::open_directory(const std::string& directory, const PackedFormat& packed) {
   namespace fs = std::filesystem;
   const fs::path base(directory);
   const std::string single = base / "model.safetensors";
@@ -108,6 +108,7 @@ Result<Checkpoint> Checkpoint::open_directory(const std::string& directory) {
       }
     }
   }
+  TRY(checkpoint.tensors_, join_packed(std::move(checkpoint.tensors_), packed));
   return checkpoint;
 }
 
@@ -118,11 +119,16 @@ const StoredTensor* Checkpoint::find(std::string_view name) const {
 
 std::size_t Checkpoint::bytes() const {
   std::size_t sum = 0;
-  for (const StoredTensor& t : tensors_) sum += t.bytes.size();
+  for (const StoredTensor& t : tensors_) sum += stored_bytes(t);
   return sum;
 }
 
 void Checkpoint::release(const StoredTensor& tensor) const {
+  if (tensor.packed) {
+    const PackedMatrix& m = *tensor.packed;
+    for (const StoredTensor* part : {&m.codes, &m.scales, &m.zeros, &m.group_index}) release(*part);
+    return;
+  }
   for (const MappedFile& file : files_) {
     const auto all = file.bytes();
     if (tensor.bytes.data() >= all.data() && tensor.bytes.data() < all.data() + all.size()) {

@@ -10,15 +10,16 @@
 
 #include "base/error.h"
 #include "tensor/mapped_file.h"
-#include "weights/stored_tensor.h"
+#include "weights/packed_matrix.h"
 
 namespace octavo {
 
 class Checkpoint {
  public:
-  // Maps the files; reads only their headers. `path` is a directory or a GGUF file. Errors: not_found when
-  // there is neither file; corrupt when a file is damaged, or the index and the shards contradict each other.
-  static Result<Checkpoint> open(const std::string& path);
+  // Maps the files; reads only their headers, and joins packed matrices. `path` is a directory or a GGUF
+  // file. Errors: not_found when there is neither file; corrupt when a file is damaged, or the index and the
+  // shards contradict each other; see join_packed.
+  static Result<Checkpoint> open(const std::string& path, const PackedFormat& packed = {});
 
   // Ascending by name, each name once.
   std::span<const StoredTensor> tensors() const { return tensors_; }
@@ -31,7 +32,7 @@ class Checkpoint {
   void release(const StoredTensor& tensor) const;
 
  private:
-  static Result<Checkpoint> open_directory(const std::string& directory);
+  static Result<Checkpoint> open_directory(const std::string& directory, const PackedFormat& packed);
 
   std::vector<MappedFile> files_;
   std::vector<StoredTensor> tensors_;

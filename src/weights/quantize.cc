@@ -12,8 +12,6 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kColumnsMultiple = 32;  // that the kernels multiply at a time
-
 // Four numbers; what every processor has vectors for.
 using Lanes [[gnu::vector_size(16)]] = float;
 constexpr std::int64_t kLanes = 4;
@@ -95,15 +93,25 @@ Group int4_group(std::span<const float> values) {
 
 }  // namespace
 
+void QuantizedMatrix::set_part(Encoding encoding, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t groups = std::ssize(scales) / std::max<std::int64_t>(1, rows);
+  part = {.encoding = encoding,
+          .values = codes.view(DType::u8, {rows, cols}),
+          .scales = View::of(scales.data(), DType::f32, {rows, groups})};
+  const int middle = encoding == Encoding::int4 ? 8 : 128;
+  if (std::ranges::any_of(zeros, [&](int zero) { return zero != middle; }))
+    part.zeros = View::of(zeros.data(), DType::u8, {rows, groups});
+}
+
 Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPool& pool) {
   CHECK(encoding == Encoding::int8 || encoding == Encoding::int4, "{} is not made here", name(encoding));
   const std::int64_t rows = matrix.size(0), cols = matrix.size(1);
   const bool int8 = encoding == Encoding::int8;
-  const std::int64_t group = int8 ? cols : std::min(cols, kInt4Group);
-  if (cols % group != 0 || cols % kColumnsMultiple != 0)
+  const std::int64_t groups = groups_of(encoding, cols);
+  const std::int64_t group = cols / std::max<std::int64_t>(1, groups);
+  if (cols % groups != 0 || (groups > 1 && group != kInt4Group) || cols % kColumnsMultiple != 0)
     return invalid("quantization", "{} needs a multiple of {} columns, a matrix has {}", name(encoding),
                    int8 ? kColumnsMultiple : kInt4Group, cols);
-  const std::int64_t groups = cols / group;
   QuantizedMatrix out;
   TRY(out.codes, allocate_host(static_cast<std::size_t>(rows * cols)));
   out.scales.resize(static_cast<std::size_t>(rows * groups));
@@ -129,10 +137,7 @@ Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPo
       }
     }
   });
-  out.part = {.encoding = encoding,
-              .values = out.codes.view(DType::u8, {rows, cols}),
-              .scales = View::of(out.scales.data(), DType::f32, {rows, groups}),
-              .zeros = int8 ? View{} : View::of(out.zeros.data(), DType::u8, {rows, groups})};
+  out.set_part(encoding, rows, cols);
   return out;
 }
 

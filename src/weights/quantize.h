@@ -11,8 +11,15 @@
 
 namespace octavo {
 
+// The kernels multiply so many columns at a time, with one scale.
+inline constexpr std::int64_t kColumnsMultiple = 32;
 // Columns of int4 that share a scale.
 inline constexpr std::int64_t kInt4Group = 128;
+
+// Scales of a row of so many columns, in int8 or int4.
+inline std::int64_t groups_of(Encoding encoding, std::int64_t cols) {
+  return encoding == Encoding::int4 && cols > kInt4Group ? cols / kInt4Group : 1;
+}
 
 // A quantised matrix and its memory.
 struct QuantizedMatrix {
@@ -20,6 +27,9 @@ struct QuantizedMatrix {
   std::vector<float> scales;
   std::vector<std::uint8_t> zeros;
   MatrixPart part;
+
+  // Makes `part` of the vectors. Zeros that are all in the middle are left out of it.
+  void set_part(Encoding encoding, std::int64_t rows, std::int64_t cols);
 };
 
 // int8: one scale a row, the largest magnitude becomes 127. int4: a scale and a zero for each kInt4Group

@@ -38,6 +38,16 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   return {};
 }
 
+// GPTQ's first tools wrote a bias of zeros beside each matrix, whether the network had one or not.
+bool is_zero_bias(const StoredTensor& tensor, const Checkpoint& checkpoint) {
+  constexpr std::string_view kEnd = "bias";
+  if (!tensor.name.ends_with(".bias")) return false;
+  const std::string matrix = tensor.name.substr(0, tensor.name.size() - kEnd.size()) + "weight";
+  const StoredTensor* packed = checkpoint.find(matrix);
+  return packed != nullptr && packed->packed &&
+         std::ranges::all_of(tensor.bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
 }  // namespace
 
 Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
@@ -60,7 +70,8 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
   std::vector<std::string_view> unused;
   for (const StoredTensor& t : checkpoint.tensors()) {
     const bool known = wanted.contains(t.name) ||
-                       std::ranges::any_of(ignorable, [&](const auto& p) { return matches(t.name, p); });
+                       std::ranges::any_of(ignorable, [&](const auto& p) { return matches(t.name, p); }) ||
+                       is_zero_bias(t, checkpoint);
     if (!known) unused.push_back(t.name);
   }
   if (!unused.empty()) {

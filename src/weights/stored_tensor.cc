@@ -90,8 +90,43 @@ View view_of(const StoredTensor& tensor) {
   return v;
 }
 
+float number_at(const StoredTensor& tensor, std::int64_t i) {
+  const auto read = [&]<class T>(T value) {
+    std::memcpy(&value, tensor.bytes.data() + static_cast<std::size_t>(i) * sizeof value,
+                sizeof value);  // a tensor's data may lie at any byte
+    return to_f32(value);
+  };
+  if (tensor.dtype == DType::bf16) return read(BFloat16{});
+  if (tensor.dtype == DType::f16) return read(Float16{});
+  return read(float{});
+}
+
+void put_number(std::byte* data, DType type, std::size_t i, float value) {
+  const auto write = [&]<class T>(T narrow) { std::memcpy(data + i * sizeof(T), &narrow, sizeof(T)); };
+  if (type == DType::bf16) return write(to_bf16(value));
+  if (type == DType::f16) return write(to_f16(value));
+  write(value);
+}
+
+StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& memory,
+                       ThreadPool& pool) {
+  constexpr std::int64_t kPiece = 1 << 16;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % size_of(type) == 0;
+  if (tensor.dtype == type && aligned) return tensor;
+  const std::size_t count = tensor.bytes.size() / size_of(*tensor.dtype);
+  memory.resize(count * size_of(type));
+  pool.for_ranges(static_cast<std::int64_t>(count), kPiece, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      put_number(memory.data(), type, i, number_at(tensor, static_cast<std::int64_t>(i)));
+  });
+  StoredTensor converted = tensor;
+  converted.dtype = type;
+  converted.bytes = memory;
+  return converted;
+}
+
 MatrixPart matrix_of(const StoredTensor& tensor) {
-  CHECK(tensor.usable() && tensor.shape.size() == 2, "tensor {}", tensor.name);
+  CHECK(tensor.usable() && !tensor.packed && tensor.shape.size() == 2, "tensor {}", tensor.name);
   if (tensor.plain()) return {.values = view_of(tensor)};
   const BlockShape block = block_shape(tensor.encoding);
   return {.encoding = tensor.encoding,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,13 +16,17 @@
 
 namespace octavo {
 
+struct PackedMatrix;
+
 struct StoredTensor {
   std::string name;
-  std::string_view format = {};           // as in the file: "BF16", "Q4_K"
-  Encoding encoding = Encoding::plain;    // not plain: a matrix [rows, cols] in blocks of GGUF
+  std::string_view format = {};           // as in the file: "BF16", "Q4_K"; "int4"
+  Encoding encoding = Encoding::plain;    // not plain: a matrix [rows, cols] in blocks of GGUF, or packed
   std::optional<DType> dtype = {};        // plain: its numbers; nullopt: the engine has no use for the format
   std::vector<std::int64_t> shape = {};   // of its numbers, whatever their encoding
-  std::span<const std::byte> bytes = {};  // inside the file
+  std::span<const std::byte> bytes = {};  // inside the file; of a packed matrix its codes
+  // Of int4, int8 and fp8: the tensors of the file that are this matrix together (weights/packed_matrix.h).
+  std::shared_ptr<const PackedMatrix> packed = {};
 
   bool plain() const { return encoding == Encoding::plain; }
   // Whether the engine can compute with it.
@@ -33,11 +38,21 @@ struct StoredTensor {
 // A plain tensor of up to four dimensions as a view. The format must be one that the engine knows.
 View view_of(const StoredTensor& tensor);
 
-// A matrix. It must be usable.
+// Number i of a plain tensor in f32, f16 or bf16, wherever its bytes lie.
+float number_at(const StoredTensor& tensor, std::int64_t i);
+
+void put_number(std::byte* data, DType type, std::size_t i, float value);
+
+// The plain tensor in this format: itself, or, when its format or its alignment does not fit, a copy in
+// `memory`.
+StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::byte>& memory,
+                       ThreadPool& pool);
+
+// A matrix that is usable and not packed.
 MatrixPart matrix_of(const StoredTensor& tensor);
 
 // Errors: corrupt, naming the tensor, when a number of it, or a scale of its blocks, is NaN or infinite. It
-// must be usable.
+// must be usable and not packed.
 Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool);
 
 }  // namespace octavo

@@ -1,0 +1,27 @@
+// Writes a checkpoint with quantised matrices.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+#include "tensor/encoding.h"
+
+namespace octavo {
+
+struct ConvertOptions {
+  Encoding quantization = Encoding::int8;  // int8 or int4, of the layers' matrices
+  bool keep_embedding = false;  // embedding and output matrix stay as they are; else they become int8
+  int threads = 0;              // 0: as many as this process may use
+  std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
+};
+
+// Writes into the directory `to`, which must be new or empty, the checkpoint `from` with its matrices as
+// LoadOptions::quantization makes them: the same codes, scales and zeros, in the layout of
+// compressed-tensors. Its other files are copied, config.json comes last. Errors: those of Model::load for
+// `from`; invalid_argument when `to` has contents, a matrix is quantised already, is stored transposed or has
+// columns that int4 cannot group; io.
+Result<> convert(const std::string& from, const std::string& to, const ConvertOptions& options);
+
+}  // namespace octavo

@@ -1,0 +1,90 @@
+#include "model/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "kernels/backends.h"
+#include "model/golden.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class Convert : public testing::Test {
+ protected:
+  Convert()
+      : out_(fs::path(testing::TempDir()) /
+             (std::string("convert_") + testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::remove_all(out_);
+  }
+  ~Convert() override { fs::remove_all(out_); }
+
+  std::string error(const std::string& from, const ConvertOptions& options) {
+    const auto done = convert(from, out_, options);
+    return done ? "converted" : done.error().message;
+  }
+
+  // Logits of a few tokens, bit for bit.
+  static std::vector<float> logits(const std::string& directory, Backend& backend, Encoding quantization) {
+    const auto model =
+        Model::load(directory, backend, {.quantization = quantization, .max_model_len = 64, .threads = 2});
+    EXPECT_TRUE(model.has_value()) << (model ? "" : model.error().message);
+    if (!model) return {};
+    std::vector<std::int32_t> ids;
+    for (int i = 0; i < 30; ++i) ids.push_back((7 * i + 3) % (*model)->spec.vocab);
+    return golden::run(**model, backend, ids, {30}, {.dtype = (*model)->activation})
+        .value_or(std::vector<float>{});
+  }
+
+  void expect_same_bits(const std::string& from, Encoding quantization) {
+    SCOPED_TRACE(fmt::format("{} {}", from, name(quantization)));
+    fs::remove_all(out_);
+    const auto done = convert(from, out_, {.quantization = quantization, .threads = 2});
+    ASSERT_TRUE(done.has_value()) << done.error().message;
+    auto backend = make_cpu_backend({.threads = 2, .isa = {}});
+    ASSERT_TRUE(backend.has_value());
+    const auto made_while_loading = logits(from, *backend, quantization);
+    ASSERT_FALSE(made_while_loading.empty());
+    EXPECT_EQ(made_while_loading, logits(out_, *backend, Encoding::plain));
+  }
+
+  fs::path out_;
+};
+
+TEST_F(Convert, LoadsAgainWithTheSameBits) {
+  expect_same_bits("models/demo", Encoding::int8);
+  expect_same_bits("models/demo", Encoding::int4);
+  // Fused matrices, rows in another order, biases, no shared embedding.
+  for (const char* family : {"llama", "phi3", "gpt_neox", "qwen2", "gemma2"})
+    expect_same_bits(fmt::format("{}/{}", golden::kModels, family), Encoding::int8);
+}
+
+TEST_F(Convert, KeepsEmbeddingAndOtherFiles) {
+  ASSERT_EQ(error("models/demo", {.quantization = Encoding::int4, .keep_embedding = true}), "converted");
+  const auto checkpoint = open_checkpoint(out_);
+  ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
+  EXPECT_TRUE(checkpoint->find("model.embed_tokens.weight")->plain());
+  EXPECT_EQ(checkpoint->find("model.layers.0.mlp.up_proj.weight")->encoding, Encoding::int4);
+  EXPECT_TRUE(fs::exists(out_ / "tokenizer.json"));
+  EXPECT_TRUE(fs::exists(out_ / "generation_config.json"));
+}
+
+TEST_F(Convert, RefusesWhatItCannotDo) {
+  EXPECT_THAT(error("tests/data/models/gpt2", {}), HasSubstr("is stored transposed"));
+  EXPECT_THAT(error("tests/data/models/llama", {.quantization = Encoding::int4}),
+              HasSubstr("int4 needs a multiple of 128 columns, tensor model.layers.0"));
+  EXPECT_THAT(error("tests/data/models/llama-f16", {}), HasSubstr("multiple of 32 columns"));
+  EXPECT_THAT(error("tests/data/quantized/awq-4bit", {}), HasSubstr("is quantised already"));
+  EXPECT_THAT(error("tests/data/models", {}), HasSubstr("config.json"));
+  fs::create_directories(out_);
+  std::ofstream(out_ / "file") << "x";
+  EXPECT_THAT(error("tests/data/models/llama", {}), HasSubstr("is not empty"));
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,100 @@
+#include "model/quantization_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace octavo {
+namespace {
+
+using testing::HasSubstr;
+
+Result<PackedFormat> read(const std::string& quantization) {
+  const auto config = Config::parse("{\"quantization_config\": " + quantization + "}");
+  EXPECT_TRUE(config.has_value());
+  return packed_format(*config);
+}
+
+TEST(QuantizationConfig, NoneIsNone) {
+  EXPECT_EQ(packed_format(*Config::parse("{}"))->packing, Packing::none);
+  EXPECT_EQ(read("null")->packing, Packing::none);
+}
+
+TEST(QuantizationConfig, Gptq) {
+  const auto first = read(R"({"quant_method":"gptq","bits":8,"group_size":-1,"desc_act":true,"sym":true})");
+  ASSERT_TRUE(first.has_value()) << first.error().message;
+  EXPECT_EQ(first->packing, Packing::gptq);
+  EXPECT_EQ(first->bits, 8);
+  EXPECT_EQ(first->group, 0);
+  EXPECT_EQ(first->zero_offset, 1);
+  const auto second =
+      read(R"({"quant_method":"gptq","bits":4,"group_size":64,"checkpoint_format":"gptq_v2"})");
+  ASSERT_TRUE(second.has_value()) << second.error().message;
+  EXPECT_EQ(second->group, 64);
+  EXPECT_EQ(second->zero_offset, 0);
+}
+
+TEST(QuantizationConfig, Blocks) {
+  const auto fp8 = read(R"({"quant_method":"fp8","fmt":"e4m3","weight_block_size":[128,64]})");
+  ASSERT_TRUE(fp8.has_value()) << fp8.error().message;
+  EXPECT_EQ(fp8->block_rows, 128);
+  EXPECT_EQ(fp8->block_cols, 64);
+  const auto other = read(R"({"quant_method":"compressed-tensors","format":"float-quantized","config_groups":
+    {"group_0":{"targets":["Linear"],"weights":{"num_bits":8,"type":"float","strategy":"block",
+    "block_structure":[16,32]}},"group_1":{"weights":null}}})");
+  ASSERT_TRUE(other.has_value()) << other.error().message;
+  EXPECT_EQ(other->packing, Packing::compressed_tensors);
+  EXPECT_EQ(other->block_cols, 32);
+}
+
+struct Bad {
+  const char* name;
+  const char* quantization;
+  const char* message;
+};
+
+const Bad kBad[] = {
+    {"NotAnObject", "4", "quantization_config must be an object"},
+    {"NoMethod", "{}", "quantization_config.quant_method is missing"},
+    {"OtherMethod", R"({"quant_method":"bitsandbytes"})", "quant_method is bitsandbytes; gptq, awq,"},
+    {"NoBits", R"({"quant_method":"gptq"})", "quantization_config.bits is missing"},
+    {"ThreeBits", R"({"quant_method":"gptq","bits":3})", "quantization_config.bits is 3; 4 and 8 can"},
+    {"NoGroup", R"({"quant_method":"gptq","bits":4})", "quantization_config.group_size is missing"},
+    {"GroupOfNone", R"({"quant_method":"gptq","bits":4,"group_size":0})", "group_size is 0"},
+    {"Marlin", R"({"quant_method":"gptq","bits":4,"group_size":64,"checkpoint_format":"marlin"})",
+     "quantization_config.checkpoint_format is marlin; gptq, gptq_v2 can be loaded"},
+    {"Words", R"({"quant_method":"gptq","bits":4,"group_size":64,"pack_dtype":"int16"})",
+     "pack_dtype is int16"},
+    {"AwqBits", R"({"quant_method":"awq","bits":8,"group_size":64})", "bits is 8, it must lie in [4, 4]"},
+    {"AwqVersion", R"({"quant_method":"awq","bits":4,"group_size":64,"version":"gemv"})", "version is gemv"},
+    {"AwqZeros", R"({"quant_method":"awq","bits":4,"group_size":64,"zero_point":false})", "without zero"},
+    {"CompressedFormat", R"({"quant_method":"compressed-tensors","format":"marlin-24"})",
+     "format is marlin-24"},
+    {"CompressedFp4", R"({"quant_method":"compressed-tensors","format":"mixed-precision","config_groups":
+      {"a":{"weights":{"num_bits":4,"type":"float"}}}})",
+     "type is float; int can be loaded"},
+    {"CompressedStrategy", R"({"quant_method":"compressed-tensors","config_groups":
+      {"a":{"weights":{"num_bits":8,"strategy":"tensor_group"}}}})",
+     "strategy is tensor_group"},
+    {"Sparse", R"({"quant_method":"compressed-tensors","sparsity_config":{"format":"sparse-24-bitmask"}})",
+     "format is sparse-24-bitmask"},
+    {"Transform", R"({"quant_method":"compressed-tensors","transform_config":{"config_groups":{"R1":{}}}})",
+     "transforms of activations"},
+    {"OtherFp8", R"({"quant_method":"fp8","fmt":"e5m2"})", "fmt is e5m2"},
+    {"Block", R"({"quant_method":"fp8","weight_block_size":[128]})", "must be a list of 2 numbers"},
+    {"NegativeBlock", R"({"quant_method":"fp8","weight_block_size":[128,-1]})", "must lie in [1, "},
+};
+
+class QuantizationConfigBad : public testing::TestWithParam<Bad> {};
+
+TEST_P(QuantizationConfigBad, IsRefused) {
+  const auto format = read(GetParam().quantization);
+  ASSERT_FALSE(format.has_value());
+  EXPECT_THAT(format.error().message, HasSubstr(GetParam().message));
+  EXPECT_THAT(format.error().field, HasSubstr("quantization_config"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, QuantizationConfigBad, testing::ValuesIn(kBad),
+                         [](const testing::TestParamInfo<Bad>& bad) { return bad.param.name; });
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,69 @@
+// Checkpoints in the quantised formats of Hugging Face against transformers with the numbers that they stand
+// for: tests/data/quantized, made by tools/goldens/make_quantized_goldens.py.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "kernels/backends.h"
+#include "model/golden.h"
+
+namespace octavo {
+namespace {
+
+using golden::Golden;
+
+class QuantizedGolden : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Model> load(Backend& backend, ModelDType dtype) {
+    auto model = Model::load(golden_.directory, backend, {.dtype = dtype, .threads = 2});
+    EXPECT_TRUE(model.has_value()) << (model ? "" : model.error().message);
+    return model ? std::move(*model) : nullptr;
+  }
+
+  std::vector<float> logits_of(const Model& model, Backend& backend, const std::vector<int>& chunks) {
+    return golden::run(model, backend, golden_.ids, chunks, {.dtype = model.activation})
+        .value_or(std::vector<float>{});
+  }
+
+  Golden golden_ = golden::read(GetParam(), golden::kQuantized);
+};
+
+TEST_P(QuantizedGolden, NumbersAreThoseOfTheFormat) {
+  Backend backend = make_reference_backend();
+  const auto model = load(backend, ModelDType::float32);
+  ASSERT_NE(model, nullptr);
+  const auto logits = logits_of(*model, backend, {5});
+  EXPECT_LE(golden::max_difference(logits, golden_.logits), 1e-4f);
+}
+
+// The CPU kernels add what rounding activations to int8 costs, and bf16 where it is asked for.
+TEST_P(QuantizedGolden, CpuIsClose) {
+  for (const CpuIsa isa : kCpuIsas) {
+    auto backend = make_cpu_backend({.threads = 2, .isa = isa});
+    if (!backend) continue;
+    for (const ModelDType dtype : {ModelDType::float32, ModelDType::automatic}) {
+      SCOPED_TRACE(fmt::format("{} {}", name(isa), dtype == ModelDType::float32 ? "float32" : "auto"));
+      const auto model = load(*backend, dtype);
+      ASSERT_NE(model, nullptr);
+      const auto logits = logits_of(*model, *backend, {static_cast<int>(golden_.ids.size())});
+      const double kl = golden::mean_kl(golden_.logits, logits, model->spec.vocab);
+      fmt::print("KL {:<24} {:<14} {:.1e}\n", golden_.name, name(isa), kl);
+      EXPECT_LE(kl, 5e-3);
+      EXPECT_EQ(logits, logits_of(*model, *backend, {1, 7}));
+    }
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& param) {
+  std::string text = param.param;
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, QuantizedGolden, testing::ValuesIn(golden::names(golden::kQuantized)),
+                         test_name);
+
+TEST(QuantizedGoldenData, IsThere) { EXPECT_GE(golden::names(golden::kQuantized).size(), 12u); }
+
+}  // namespace
+}  // namespace octavo

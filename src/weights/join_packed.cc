@@ -1,0 +1,267 @@
+// Which tensors of a checkpoint are one matrix, and whether their shapes fit each other.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "weights/packed_matrix.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::int64_t kWordBits = 32;
+constexpr std::int64_t kDimensionMax = std::int64_t{1} << 31;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+bool is_float(const StoredTensor& t) {
+  return t.dtype == DType::f32 || t.dtype == DType::f16 || t.dtype == DType::bf16;
+}
+
+using Shape = std::vector<std::int64_t>;
+
+Result<> check_shape(const StoredTensor& tensor, const Shape& shape) {
+  if (tensor.shape == shape) return {};
+  return failure(ErrorCode::corrupt, "tensor {} has shape [{}], quantization_config asks for [{}]",
+                 tensor.name, fmt::join(tensor.shape, ", "), fmt::join(shape, ", "));
+}
+
+Result<> check_words(const StoredTensor& tensor, const Shape& shape) {
+  if (tensor.format != "I32")
+    return failure(ErrorCode::unsupported, "tensor {} is {}, it must be I32", tensor.name, tensor.format);
+  return check_shape(tensor, shape);
+}
+
+// Takes the tensors of each matrix out of all tensors.
+class Joiner {
+ public:
+  Joiner(std::vector<StoredTensor> tensors, const PackedFormat& format) : format_(format) {
+    for (StoredTensor& t : tensors) {
+      std::string name = t.name;
+      all_.emplace(std::move(name), std::move(t));
+    }
+  }
+
+  Result<std::vector<StoredTensor>> join() {
+    for (const auto& [name, tensor] : all_) {
+      if (is_runtime_scale(name)) used_.insert(name);
+      if (const std::string_view suffix = codes_suffix(tensor); !suffix.empty())
+        TRY_VOID(join_one(name.substr(0, name.size() - suffix.size()), tensor));
+    }
+    for (auto& [name, tensor] : all_)
+      if (!used_.contains(name)) joined_.push_back(std::move(tensor));
+    std::ranges::sort(joined_, {}, &StoredTensor::name);
+    return std::move(joined_);
+  }
+
+ private:
+  bool words() const { return format_.packing == Packing::gptq || format_.packing == Packing::awq; }
+
+  // What the name of the tensor ends with when it holds the codes of a packed matrix.
+  std::string_view codes_suffix(const StoredTensor& t) const {
+    if (words()) return t.name.ends_with(".qweight") ? ".qweight" : "";
+    if (t.name.ends_with(".weight_packed")) return ".weight_packed";
+    const bool coded = t.format == "I8" || t.format == "F8_E4M3";
+    return coded && t.name.ends_with(".weight") ? ".weight" : "";
+  }
+
+  static bool is_runtime_scale(std::string_view name) {
+    return std::ranges::any_of(
+        std::initializer_list<std::string_view>{".input_scale", ".input_zero_point", ".output_scale",
+                                                ".k_scale", ".v_scale", ".q_scale", ".prob_scale"},
+        [&](std::string_view suffix) { return name.ends_with(suffix); });
+  }
+
+  // The tensor that belongs to the matrix, or one without a name.
+  StoredTensor take(const std::string& name) {
+    const auto found = all_.find(name);
+    if (found == all_.end()) return {};
+    used_.insert(name);
+    return found->second;
+  }
+
+  Result<StoredTensor> need(const std::string& name) {
+    StoredTensor tensor = take(name);
+    if (tensor.name.empty()) return failure(ErrorCode::corrupt, "tensor {} is missing", name);
+    return tensor;
+  }
+
+  Result<> join_one(const std::string& base, const StoredTensor& codes) {
+    auto matrix = std::make_shared<PackedMatrix>();
+    used_.insert(codes.name);
+    matrix->codes = codes;
+    StoredTensor joined{.name = base + ".weight", .bytes = codes.bytes};
+    if (all_.contains(joined.name) && joined.name != codes.name)
+      return failure(ErrorCode::corrupt, "both tensor {} and tensor {} are there", joined.name, codes.name);
+    if (codes.shape.size() != 2)
+      return failure(ErrorCode::corrupt, "tensor {} has {} dimensions, a matrix has 2", codes.name,
+                     codes.shape.size());
+    if (words())
+      TRY_VOID(words_of_columns(base, *matrix, joined));
+    else if (codes.name != joined.name)
+      TRY_VOID(words_of_rows(base, *matrix, joined));
+    else
+      TRY_VOID(bytes_of_rows(base, *matrix, joined));
+    if (!is_float(matrix->scales))
+      return failure(ErrorCode::unsupported, "tensor {} is {}, scales can be F32, F16 or BF16",
+                     matrix->scales.name, matrix->scales.format);
+    joined.format = name(joined.encoding);
+    joined.packed = std::move(matrix);
+    joined_.push_back(std::move(joined));
+    return {};
+  }
+
+  // GPTQ: words along the columns. AWQ: along the rows. Both are stored [columns, rows].
+  Result<> words_of_columns(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
+    const std::int64_t together = kWordBits / format_.bits;
+    const bool awq = format_.packing == Packing::awq;
+    const std::int64_t rows = m.codes.shape[1] * (awq ? together : 1);
+    const std::int64_t cols = m.codes.shape[0] * (awq ? 1 : together);
+    m.scale_cols = format_.group == 0 ? cols : format_.group;
+    const std::int64_t groups = ceil_div(cols, std::max<std::int64_t>(1, m.scale_cols));
+    const std::int64_t zero_words = ceil_div(rows, together);
+    TRY_VOID(check_words(m.codes, m.codes.shape));
+    TRY(m.scales, need(base + ".scales"));
+    TRY_VOID(check_shape(m.scales, {groups, rows}));
+    TRY(m.zeros, need(base + ".qzeros"));
+    TRY_VOID(check_words(m.zeros, {groups, zero_words}));
+    TRY(m.group_index, group_index(base + ".g_idx", cols));
+    m.code_items = {.bits = format_.bits,
+                    .together = together,
+                    .along_rows = awq,
+                    .group_stride = awq ? together : rows * together,
+                    .other_stride = awq ? rows : together,
+                    .awq_order = awq};
+    m.zero_items = {.bits = format_.bits,
+                    .offset = format_.zero_offset,
+                    .together = together,
+                    .along_rows = true,
+                    .group_stride = together,
+                    .other_stride = zero_words * together,
+                    .awq_order = awq};
+    m.scale_group_stride = rows;
+    joined.shape = {rows, cols};
+    joined.encoding = format_.bits == 4 ? Encoding::int4 : Encoding::int8;
+    return {};
+  }
+
+  // compressed-tensors, pack-quantized: words along the columns, those of the zeros along the rows.
+  Result<> words_of_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
+    TRY(const StoredTensor shape, need(base + ".weight_shape"));
+    TRY(joined.shape, read_shape(shape));
+    const std::int64_t rows = joined.shape[0], cols = joined.shape[1];
+    const int bits = m.codes.shape[1] == ceil_div(cols * 4, kWordBits) ? 4 : 8;
+    const std::int64_t together = kWordBits / bits;
+    const std::int64_t words = ceil_div(cols, together);
+    TRY_VOID(check_words(m.codes, {rows, words}));
+    m.code_items = {
+        .bits = bits, .together = together, .group_stride = together, .other_stride = words * together};
+    TRY_VOID(scales_of_rows(base, m, joined.shape, bits));
+    TRY(m.group_index, group_index(base + ".weight_g_idx", cols));
+    joined.encoding = bits == 4 ? Encoding::int4 : Encoding::int8;
+    return {};
+  }
+
+  // compressed-tensors, int-quantized and float-quantized, and fp8: a byte each.
+  Result<> bytes_of_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
+    const bool integers = m.codes.format == "I8";
+    if (integers && format_.packing == Packing::fp8)
+      return failure(ErrorCode::unsupported, "tensor {} is I8, quantization_config says fp8", m.codes.name);
+    joined.shape = m.codes.shape;
+    joined.encoding = integers ? Encoding::int8 : Encoding::fp8;
+    m.code_items = {.is_signed = integers, .offset = integers ? 128 : 0, .other_stride = joined.shape[1]};
+    return scales_of_rows(base, m, joined.shape, 8);
+  }
+
+  // Scales beside a matrix that is stored [rows, columns]: of all, of each row, of groups or of blocks.
+  Result<> scales_of_rows(const std::string& base, PackedMatrix& m, const Shape& shape, int bits) {
+    const std::int64_t rows = shape[0], cols = shape[1];
+    m.scales = take(base + ".weight_scale_inv");
+    if (m.scales.name.empty()) {
+      TRY(m.scales, need(base + ".weight_scale"));
+    }
+    const Shape& grid = m.scales.shape;
+    const std::int64_t count = std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies());
+    const std::int64_t groups = grid.size() == 2 ? grid[1] : 1;
+    if (format_.block_rows > 0 && codes_are_fp8(m) && count > 1) {
+      m.scale_rows = format_.block_rows;
+      m.scale_cols = format_.block_cols;
+      TRY_VOID(check_shape(m.scales, {ceil_div(rows, m.scale_rows), ceil_div(cols, m.scale_cols)}));
+    } else if (count == 1) {
+      m.scale_rows = std::max<std::int64_t>(1, rows);
+      m.scale_cols = std::max<std::int64_t>(1, cols);
+    } else {
+      if (grid.size() > 2 || grid.empty() || grid[0] != rows || groups < 1 || cols % groups != 0)
+        return failure(
+            ErrorCode::corrupt,
+            "tensor {} has shape [{}]: scales of [{}, {}] are [1], [{}, 1] or [{}, a divisor of {}]",
+            m.scales.name, fmt::join(grid, ", "), rows, cols, rows, rows, cols);
+      m.scale_cols = cols / groups;
+    }
+    m.scale_row_stride = groups;
+    m.zeros = take(base + ".weight_zero_point");
+    if (m.zeros.name.empty()) return {};
+    if (codes_are_fp8(m)) return failure(ErrorCode::unsupported, "tensor {}: zeros beside fp8", m.zeros.name);
+    if (m.zeros.format == "I8") {  // one for each scale
+      m.zero_items = {.is_signed = true, .offset = 1 << (bits - 1), .other_stride = groups};
+      return check_shape(m.zeros, grid);
+    }
+    const std::int64_t together = kWordBits / bits;
+    m.zero_items = {.bits = bits,
+                    .together = together,
+                    .along_rows = true,
+                    .group_stride = groups * together,
+                    .other_stride = together};
+    return check_words(m.zeros, {ceil_div(rows, together), groups});
+  }
+
+  static bool codes_are_fp8(const PackedMatrix& m) { return m.codes.format == "F8_E4M3"; }
+
+  Result<StoredTensor> group_index(const std::string& name, std::int64_t cols) {
+    StoredTensor tensor = take(name);
+    if (!tensor.name.empty()) TRY_VOID(check_words(tensor, {cols}));
+    return tensor;
+  }
+
+  static Result<Shape> read_shape(const StoredTensor& tensor) {
+    TRY_VOID(check_shape(tensor, {2}));
+    if (tensor.format != "I64" && tensor.format != "I32")
+      return failure(ErrorCode::unsupported, "tensor {} is {}, it must be I64 or I32", tensor.name,
+                     tensor.format);
+    Shape shape(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      std::int32_t narrow = 0;
+      if (tensor.format == "I64")
+        std::memcpy(&shape[i], tensor.bytes.data() + i * 8, 8);
+      else
+        std::memcpy(&narrow, tensor.bytes.data() + i * 4, 4);
+      shape[i] += narrow;
+      if (shape[i] < 1 || shape[i] > kDimensionMax)
+        return failure(ErrorCode::corrupt, "tensor {} says [{}], a dimension lies in [1, {}]", tensor.name,
+                       shape[i], kDimensionMax);
+    }
+    return shape;
+  }
+
+  const PackedFormat& format_;
+  std::map<std::string, StoredTensor, std::less<>> all_;
+  std::set<std::string, std::less<>> used_;
+  std::vector<StoredTensor> joined_;
+};
+
+}  // namespace
+
+Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format) {
+  if (format.packing == Packing::none) return tensors;
+  return Joiner(std::move(tensors), format).join();
+}
+
+std::size_t stored_bytes(const StoredTensor& tensor) {
+  if (!tensor.packed) return tensor.bytes.size();
+  const PackedMatrix& m = *tensor.packed;
+  return m.codes.bytes.size() + m.scales.bytes.size() + m.zeros.bytes.size() + m.group_index.bytes.size();
+}
+
+}  // namespace octavo

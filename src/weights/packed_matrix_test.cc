@@ -1,0 +1,230 @@
+#include "weights/packed_matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+
+#include "tensor/dequantize.h"
+
+namespace octavo {
+namespace {
+
+using testing::HasSubstr;
+
+// Tensors that own their bytes.
+class File {
+ public:
+  template <class T>
+  void add(const std::string& name, std::string_view format, std::vector<std::int64_t> shape,
+           std::vector<T> values) {
+    std::optional<DType> dtype;
+    if (format == "F32") dtype = DType::f32;
+    std::vector<std::byte> bytes(values.size() * sizeof(T));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    memory_.push_back(std::move(bytes));
+    tensors.push_back(
+        {.name = name, .format = format, .dtype = dtype, .shape = std::move(shape), .bytes = memory_.back()});
+  }
+  StoredTensor& at(std::string_view name) { return *std::ranges::find(tensors, name, &StoredTensor::name); }
+  void remove(std::string_view name) {
+    std::erase_if(tensors, [&](const auto& t) { return t.name == name; });
+  }
+  // Changes a value of a tensor.
+  template <class T>
+  void put(std::string_view name, std::size_t i, T value) {
+    const StoredTensor& t = at(name);
+    std::memcpy(const_cast<std::byte*>(t.bytes.data()) + i * sizeof(T), &value, sizeof value);
+  }
+
+  std::vector<StoredTensor> tensors;
+
+ private:
+  std::deque<std::vector<std::byte>> memory_;
+};
+
+constexpr PackedFormat kGptq{.packing = Packing::gptq, .bits = 4, .group = 8, .zero_offset = 1};
+constexpr PackedFormat kCompressed{.packing = Packing::compressed_tensors, .block_rows = 2, .block_cols = 2};
+
+// Eight rows of sixteen columns in two groups: code k / 8 + k % 8, zeros of group g 7 + g (stored less one).
+File gptq_file() {
+  File file;
+  file.add<std::uint32_t>("a.qweight", "I32", {2, 8}, std::vector<std::uint32_t>(16, 0x76543210));
+  for (std::size_t i = 8; i < 16; ++i) file.put<std::uint32_t>("a.qweight", i, 0x87654321);
+  file.add<std::uint32_t>("a.qzeros", "I32", {2, 1}, {0x66666666, 0x77777777});
+  file.add<float>("a.scales", "F32", {2, 8}, std::vector<float>(16, 0.5f));
+  file.add<std::int32_t>("a.g_idx", "I32", {16}, {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
+  return file;
+}
+
+File compressed_file() {
+  File file;
+  file.add<std::uint32_t>("a.weight_packed", "I32", {2, 2}, {0x98, 0, 0x98, 0});
+  file.add<float>("a.weight_scale", "F32", {2, 2}, {1, 1, 1, 1});
+  file.add<std::int64_t>("a.weight_shape", "I64", {2}, {2, 12});
+  file.add<std::uint8_t>("b.weight", "F8_E4M3", {3, 4}, std::vector<std::uint8_t>(12, 0x38));
+  file.add<float>("b.weight_scale", "F32", {2, 2}, {1, 2, 3, 4});
+  file.add<std::int8_t>("c.weight", "I8", {2, 4}, {-128, -1, 0, 1, 2, 3, 4, 127});
+  file.add<float>("c.weight_scale", "F32", {2, 1}, {1, 2});
+  file.add<float>("c.input_scale", "F32", {1}, {1});
+  file.add<float>("plain.weight", "F32", {1, 1}, {1});
+  return file;
+}
+
+std::vector<float> numbers(const StoredTensor& tensor) {
+  ThreadPool pool(1);
+  const auto made = unpack(tensor, pool);
+  EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
+  std::vector<float> all(static_cast<std::size_t>(tensor.shape[0] * tensor.shape[1]));
+  for (std::int64_t r = 0; made && r < tensor.shape[0]; ++r)
+    dequantize(made->part, r, all.data() + r * tensor.shape[1]);
+  return all;
+}
+
+TEST(PackedMatrix, Gptq) {
+  File file = gptq_file();
+  const auto tensors = join_packed(file.tensors, kGptq);
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+  ASSERT_EQ(tensors->size(), 1u);
+  const StoredTensor& a = tensors->front();
+  EXPECT_EQ(a.name, "a.weight");
+  EXPECT_EQ(a.encoding, Encoding::int4);
+  EXPECT_THAT(a.shape, testing::ElementsAre(8, 16));
+  EXPECT_EQ(stored_bytes(a), 64u + 8 + 64 + 64);
+  const auto all = numbers(a);
+  for (std::size_t k = 0; k < 16; ++k)
+    EXPECT_EQ(all[16 + k], 0.5f * (static_cast<float>(k / 8 + k % 8) - static_cast<float>(7 + k / 8))) << k;
+}
+
+TEST(PackedMatrix, GptqInAnyOrderOfColumns) {
+  File file = gptq_file();
+  file.put<std::int32_t>("a.g_idx", 3, 1);
+  const auto tensors = join_packed(file.tensors, kGptq);
+  ASSERT_TRUE(tensors.has_value());
+  const auto all = numbers(tensors->front());
+  EXPECT_EQ(all[2], 0.5f * (2 - 7));
+  EXPECT_EQ(all[3], 0.5f * (3 - 8));
+}
+
+TEST(PackedMatrix, CompressedTensorsBesidePlainOnes) {
+  File file = compressed_file();
+  const auto tensors = join_packed(file.tensors, kCompressed);
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+  ASSERT_EQ(tensors->size(), 4u);
+  EXPECT_THAT(numbers((*tensors)[0]), testing::Contains(-8).Times(20));
+  EXPECT_EQ(numbers((*tensors)[0])[0], 0);
+  EXPECT_EQ(numbers((*tensors)[0])[13], 1);
+  EXPECT_THAT(numbers((*tensors)[1]), testing::ElementsAre(1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4));
+  EXPECT_THAT(numbers((*tensors)[2]), testing::ElementsAre(-128, -1, 0, 1, 4, 6, 8, 254));
+  EXPECT_TRUE((*tensors)[3].plain());
+}
+
+struct Damage {
+  const char* name;
+  File (*file)();
+  PackedFormat format;
+  std::function<void(File&)> damage;
+  const char* message;
+};
+
+const Damage kDamages[] = {
+    {"NoScales", gptq_file, kGptq, [](File& f) { f.remove("a.scales"); }, "tensor a.scales is missing"},
+    {"NoZeros", gptq_file, kGptq, [](File& f) { f.remove("a.qzeros"); }, "tensor a.qzeros is missing"},
+    {"OtherGroup",
+     gptq_file,
+     {.packing = Packing::gptq, .bits = 4, .group = 4},
+     [](File&) {},
+     "tensor a.scales has shape [2, 8], quantization_config asks for [4, 8]"},
+    {"OtherBits",
+     gptq_file,
+     {.packing = Packing::gptq, .bits = 8, .group = 4},
+     [](File&) {},
+     "tensor a.qzeros has shape [2, 1], quantization_config asks for [2, 2]"},
+    {"WordsOfBytes", gptq_file, kGptq, [](File& f) { f.at("a.qweight").format = "U8"; },
+     "tensor a.qweight is U8, it must be I32"},
+    {"ScalesOfWords", gptq_file, kGptq,
+     [](File& f) {
+       f.at("a.scales").format = "I32";
+       f.at("a.scales").dtype = DType::i32;
+     },
+     "tensor a.scales is I32, scales can be F32, F16 or BF16"},
+    {"ThreeDimensions", gptq_file, kGptq, [](File& f) { f.at("a.qweight").shape = {2, 2, 4}; },
+     "tensor a.qweight has 3 dimensions"},
+    {"AlsoPlain", gptq_file, kGptq, [](File& f) { f.add<float>("a.weight", "F32", {1, 1}, {1}); },
+     "both tensor a.weight and tensor a.qweight are there"},
+    {"ShortIndex", gptq_file, kGptq, [](File& f) { f.at("a.g_idx").shape = {8}; },
+     "tensor a.g_idx has shape [8], quantization_config asks for [16]"},
+    {"NoSuchGroup", gptq_file, kGptq, [](File& f) { f.put<std::int32_t>("a.g_idx", 5, 2); },
+     "tensor a.g_idx has group 2, there are 2"},
+    {"NegativeGroup", gptq_file, kGptq, [](File& f) { f.put<std::int32_t>("a.g_idx", 5, -1); },
+     "tensor a.g_idx has group -1"},
+    {"NanScale", gptq_file, kGptq,
+     [](File& f) { f.put("a.scales", 5, std::numeric_limits<float>::quiet_NaN()); },
+     "tensor a.scales holds NaN or infinity"},
+    {"NoShape", compressed_file, kCompressed, [](File& f) { f.remove("a.weight_shape"); },
+     "tensor a.weight_shape is missing"},
+    {"NegativeShape", compressed_file, kCompressed,
+     [](File& f) { f.put<std::int64_t>("a.weight_shape", 1, -12); }, "tensor a.weight_shape says [-12]"},
+    {"HugeShape", compressed_file, kCompressed,
+     [](File& f) { f.put<std::int64_t>("a.weight_shape", 0, std::int64_t{1} << 62); },
+     "tensor a.weight_shape says [4611686018427387904]"},
+    {"OtherShape", compressed_file, kCompressed,
+     [](File& f) { f.put<std::int64_t>("a.weight_shape", 1, 40); },
+     "tensor a.weight_packed has shape [2, 2], quantization_config asks for [2, 10]"},
+    {"GroupsThatDoNotDivide", compressed_file, kCompressed,
+     [](File& f) { f.put<std::int64_t>("a.weight_shape", 1, 13); }, "tensor a.weight_scale has shape [2, 2]"},
+    {"OtherBlocks",
+     compressed_file,
+     {.packing = Packing::fp8, .block_rows = 2, .block_cols = 3},
+     [](File& f) {
+       for (const char* name : {"a.weight_packed", "c.weight"}) f.remove(name);
+       f.at("b.weight").shape = {3, 7};
+     },
+     "tensor b.weight_scale has shape [2, 2], quantization_config asks for [2, 3]"},
+    {"NanCode", compressed_file, kCompressed, [](File& f) { f.put<std::uint8_t>("b.weight", 3, 0xff); },
+     "tensor b.weight holds NaN in fp8"},
+    {"IntegersInFp8",
+     compressed_file,
+     {.packing = Packing::fp8},
+     [](File& f) { f.remove("a.weight_packed"); },
+     "b.weight_scale has shape [2, 2]: scales of [3, 4]"},
+};
+
+class PackedMatrixDamage : public testing::TestWithParam<Damage> {};
+
+TEST_P(PackedMatrixDamage, IsRefused) {
+  const Damage& damage = GetParam();
+  File file = damage.file();
+  damage.damage(file);
+  const auto tensors = join_packed(file.tensors, damage.format);
+  std::string message = tensors ? "" : tensors.error().message;
+  ThreadPool pool(1);
+  for (std::size_t i = 0; tensors && i < tensors->size(); ++i) {
+    if (!(*tensors)[i].packed) continue;
+    if (const auto made = unpack((*tensors)[i], pool); !made) message += made.error().message;
+  }
+  EXPECT_THAT(message, HasSubstr(damage.message));
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, PackedMatrixDamage, testing::ValuesIn(kDamages),
+                         [](const testing::TestParamInfo<Damage>& damage) { return damage.param.name; });
+
+TEST(PackedMatrix, EightBitZeroBeyondAByte) {
+  File file;
+  file.add<std::uint32_t>("a.qweight", "I32", {1, 4}, {0, 0, 0, 0});
+  file.add<std::uint32_t>("a.qzeros", "I32", {1, 1}, {0xff000000});
+  file.add<float>("a.scales", "F32", {1, 4}, {1, 1, 1, 1});
+  const auto tensors = join_packed(file.tensors, {.packing = Packing::gptq, .bits = 8, .zero_offset = 1});
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+  ThreadPool pool(1);
+  const auto made = unpack(tensors->front(), pool);
+  ASSERT_FALSE(made.has_value());
+  EXPECT_THAT(made.error().message, HasSubstr("tensor a.qzeros has a zero point of 256"));
+}
+
+}  // namespace
+}  // namespace octavo

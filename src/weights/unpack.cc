@@ -1,0 +1,80 @@
+// The numbers of packed matrices.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+
+#include "weights/packed_matrix.h"
+
+namespace octavo {
+namespace {
+
+// Which scale each column has.
+struct ColumnGroups {
+  std::int64_t columns = 0;              // consecutive ones that share a group
+  std::vector<std::int64_t> group = {};  // of each run of so many columns
+};
+
+Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
+  ColumnGroups out{.columns = m.scale_cols >= cols ? cols : std::gcd(m.scale_cols, cols)};
+  std::vector<std::int64_t> of_column(static_cast<std::size_t>(cols));
+  for (std::int64_t k = 0; k < cols; ++k) of_column[static_cast<std::size_t>(k)] = k / m.scale_cols;
+  if (!m.group_index.name.empty()) {
+    const std::int64_t groups = (cols + m.scale_cols - 1) / m.scale_cols;
+    for (std::size_t k = 0; k < of_column.size(); ++k) {
+      std::int32_t group;
+      std::memcpy(&group, m.group_index.bytes.data() + k * sizeof group, sizeof group);
+      if (group < 0 || group >= groups)
+        return failure(ErrorCode::corrupt, "tensor {} has group {}, there are {}", m.group_index.name, group,
+                       groups);
+      if (of_column[k] != group) out.columns = 1;
+      of_column[k] = group;
+    }
+  }
+  for (std::int64_t k = 0; k < cols; k += out.columns)
+    out.group.push_back(of_column[static_cast<std::size_t>(k)]);
+  return out;
+}
+
+}  // namespace
+
+Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
+  const PackedMatrix& m = *tensor.packed;
+  const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
+  TRY_VOID(check_finite(m.scales, pool));
+  const auto is_nan = [](std::byte code) { return (code & std::byte{0x7f}) == std::byte{0x7f}; };
+  if (tensor.encoding == Encoding::fp8 && std::ranges::any_of(m.codes.bytes, is_nan))
+    return failure(ErrorCode::corrupt, "tensor {} holds NaN in fp8", m.codes.name);
+  TRY(const ColumnGroups columns, column_groups(m, cols));
+  const std::int64_t groups = std::ssize(columns.group);
+  const bool with_zeros = !m.zeros.name.empty();
+  QuantizedMatrix out;
+  TRY(out.codes, allocate_host(static_cast<std::size_t>(rows * cols)));
+  out.scales.resize(static_cast<std::size_t>(rows * groups));
+  if (with_zeros) out.zeros.resize(out.scales.size());
+  std::atomic<int> bad_zero = 0;
+  pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      auto* codes = static_cast<std::uint8_t*>(out.codes.data()) + row * cols;
+      for (std::int64_t k = 0; k < cols; ++k)
+        codes[k] = static_cast<std::uint8_t>(m.code_items.at(m.codes.bytes, row, k));
+      for (std::int64_t i = 0; i < groups; ++i) {
+        const std::int64_t group = columns.group[static_cast<std::size_t>(i)];
+        const auto place = static_cast<std::size_t>(row * groups + i);
+        out.scales[place] =
+            number_at(m.scales, row / m.scale_rows * m.scale_row_stride + group * m.scale_group_stride);
+        if (!with_zeros) continue;
+        const int zero = m.zero_items.at(m.zeros.bytes, row / m.scale_rows, group);
+        out.zeros[place] = static_cast<std::uint8_t>(zero);
+        if (zero < 0 || zero > 255) bad_zero = zero;
+      }
+    }
+  });
+  if (bad_zero != 0)
+    return failure(ErrorCode::corrupt, "tensor {} has a zero point of {}, it must lie in [0, 255]",
+                   m.zeros.name, bad_zero.load());
+  out.set_part(tensor.encoding, rows, cols);
+  return out;
+}
+
+}  // namespace octavo

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Prints what each weight format costs the demo model: KL divergence to f32 and perplexity on held-out text.
+
+    error_table.py [--program build/release/src/model/format_error] [--model models/demo] [--rows 24]
+
+Weights are rounded to nearest, so that the figures are those of the formats: the searches of GPTQ and AWQ for
+better codes are not made. Text is the demo model's held-out kind (tools/demo_model/corpus.py); what counts is the
+prediction of the answers, which it was taught. Needs numpy, torch,
+tokenizers and safetensors.
+"""
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "demo_model"))
+from corpus import SHORT_ROW, build_rows  # noqa: E402
+from packers import formats  # noqa: E402
+
+GROUP = 128
+
+
+def write_checkpoint(model: Path, out: Path, quantization: dict, packer) -> None:
+    shutil.copytree(model, out)
+    tensors = load_file(out / "model.safetensors")
+    for name in [n for n in tensors if n.endswith("_proj.weight")]:
+        packed, _ = packer(tensors.pop(name).float().numpy())
+        tensors |= {name.removesuffix("weight") + part: t.contiguous() for part, t in packed.items()}
+    save_file(tensors, out / "model.safetensors")
+    config = json.loads((out / "config.json").read_text())
+    (out / "config.json").write_text(json.dumps(config | {"quantization_config": quantization}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", type=Path, default=ROOT / "build/release/format_error")
+    parser.add_argument("--model", type=Path, default=ROOT / "models/demo")
+    parser.add_argument("--rows", type=int, default=24)
+    arguments = parser.parse_args()
+    model = arguments.model
+    with tempfile.TemporaryDirectory() as folder:
+        tokens, taught = build_rows((str(model / "tokenizer.json"), "format-errors", "heldout", SHORT_ROW, arguments.rows))
+        ids = Path(folder) / "ids"
+        ids.write_text("\n".join(
+            " ".join(f"{'+' if counts else ''}{token}" for token, counts in zip(row[:SHORT_ROW], marks))
+            for row, marks in zip(tokens, taught)))
+        names = {str(model): "f32", f"{model}/": "bf16", f"{model}+int8": "`--quantization int8`",
+                 f"{model}+int4": "`--quantization int4`"}
+        for name, (quantization, packer) in formats(GROUP).items():
+            out = Path(folder) / name
+            write_checkpoint(model, out, quantization, packer)
+            names[str(out)] = name
+        lines = subprocess.run([arguments.program, ids, *names], check=True, capture_output=True, text=True).stdout
+    print(f"{taught[:, 1:SHORT_ROW].sum()} predictions in {len(tokens)} rows of {SHORT_ROW} tokens\n")
+    print("| format | KL to f32 | same first choice | perplexity | weights, MB |\n|---|---|---|---|---|")
+    for line in lines.splitlines():
+        path, kl, same, perplexity, size = line.split("\t")
+        print(f"| {names[path]} | {float(kl):.1e} | {float(same):.2%} | {float(perplexity):.3f} | {int(size) / 1e6:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

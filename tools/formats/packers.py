@@ -1,0 +1,144 @@
+"""Matrices in the quantised formats of Hugging Face checkpoints, rounded to nearest, with numpy alone.
+
+Each packer takes a matrix [rows, cols] in f32 and gives what a checkpoint stores for it, without the name of the
+module, and the numbers that these tensors stand for, computed from the codes before they are packed.
+check_packers.py compares with the formats' own packages.
+"""
+import numpy as np
+import torch
+
+AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
+
+
+def grouped(w, group):
+    """[rows, groups, columns of a group]; group 0: a whole row."""
+    rows, cols = w.shape
+    return w.reshape(rows, -1, group or cols)
+
+
+def integers(w, bits, group, symmetric, scale_type):
+    """Codes [rows, cols] from 0, zeros and scales [rows, groups]."""
+    g = grouped(w, group)
+    most = 2**bits - 1
+    if symmetric:
+        scales = np.abs(g).max(-1) / (most // 2)
+        zeros = np.full(scales.shape, 2 ** (bits - 1))
+    else:
+        low, high = np.minimum(g.min(-1), 0), np.maximum(g.max(-1), 0)
+        scales = (high - low) / most
+        zeros = np.round(-low / scales)
+    scales = torch.tensor(scales).to(scale_type).to(torch.float32).numpy()
+    codes = np.clip(np.round(g / scales[..., None]) + zeros[..., None], 0, most)
+    return codes.reshape(w.shape).astype(np.int64), zeros.astype(np.int64), scales
+
+
+def numbers(codes, zeros, scales, columns):
+    """`columns`: the group of each column."""
+    return scales[:, columns] * (codes - zeros[:, columns]).astype(np.float32)
+
+
+def words(codes, bits, axis, order=None):
+    """32 / bits codes a word along the axis, the first one lowest; filled up with zeros."""
+    codes = np.moveaxis(codes, axis, -1)
+    each = 32 // bits
+    codes = np.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, -codes.shape[-1] % each)])
+    codes = codes.reshape(*codes.shape[:-1], -1, each)[..., order or list(range(each))]
+    packed = (codes.astype(np.uint64) << (bits * np.arange(each, dtype=np.uint64))).sum(-1).astype(np.uint32)
+    return torch.tensor(np.ascontiguousarray(np.moveaxis(packed.view(np.int32), -1, axis)))
+
+
+def gptq(w, bits, group, symmetric, version, act_order=False):
+    rows, cols = w.shape
+    group = group or cols
+    columns = np.arange(cols) // group
+    order = np.random.default_rng(1).permutation(cols) if act_order else np.arange(cols)
+    codes, zeros, scales = integers(w[:, order], bits, group, symmetric, torch.float16)
+    if not symmetric:  # a zero of 16 is what a stored 15 of the first version means
+        zeros[0, 0] = 2**bits if version == 1 and bits == 4 else zeros[0, 0]
+        zeros = np.maximum(zeros, version % 2)  # the first version has no place for 0
+        g = grouped(w[:, order], group) / scales[..., None]
+        codes = np.clip(np.round(g) + zeros[..., None], 0, 2**bits - 1).reshape(w.shape).astype(np.int64)
+    back = np.argsort(order)
+    codes, columns = codes[:, back], columns[back]
+    tensors = {"qweight": words(codes.T, bits, 0), "qzeros": words(zeros.T - version % 2, bits, 1),
+               "scales": torch.tensor(scales.T).to(torch.float16).contiguous(),
+               "g_idx": torch.tensor(columns.astype(np.int32))}
+    return tensors, numbers(codes, zeros, scales, columns)
+
+
+def awq(w, group):
+    codes, zeros, scales = integers(w, 4, group, False, torch.float16)
+    tensors = {"qweight": words(codes.T, 4, 1, AWQ_ORDER), "qzeros": words(zeros.T, 4, 1, AWQ_ORDER),
+               "scales": torch.tensor(scales.T).to(torch.float16).contiguous()}
+    return tensors, numbers(codes, zeros, scales, np.arange(w.shape[1]) // (group or w.shape[1]))
+
+
+def pack_quantized(w, bits, group, symmetric, scale_type=torch.bfloat16):
+    codes, zeros, scales = integers(w, bits, group, symmetric, scale_type)
+    tensors = {"weight_packed": words(codes, bits, 1), "weight_scale": torch.tensor(scales).to(scale_type),
+               "weight_shape": torch.tensor(w.shape, dtype=torch.int64)}
+    if not symmetric:
+        tensors["weight_zero_point"] = words(zeros, bits, 0)
+    return tensors, numbers(codes, zeros, scales, np.arange(w.shape[1]) // (group or w.shape[1]))
+
+
+def int_quantized(w, symmetric=True, scale_type=torch.bfloat16):
+    codes, zeros, scales = integers(w, 8, 0, symmetric, scale_type)
+    tensors = {"weight": torch.tensor(codes - 128).to(torch.int8), "weight_scale": torch.tensor(scales).to(scale_type)}
+    if not symmetric:
+        tensors["weight_zero_point"] = torch.tensor(zeros - 128).to(torch.int8)
+    return tensors, numbers(codes, zeros, scales, np.zeros(w.shape[1], int))
+
+
+def fp8(w, block=None, scale_type=torch.float32, name="weight_scale"):
+    """block: (rows, columns) that share a scale; None: all."""
+    rows, cols = w.shape
+    height, width = block or w.shape
+    scales = np.zeros((-(-rows // height), -(-cols // width)), np.float32)
+    for i in range(scales.shape[0]):
+        for j in range(scales.shape[1]):
+            scales[i, j] = np.abs(w[i * height:(i + 1) * height, j * width:(j + 1) * width]).max() / 448
+    stored = torch.tensor(scales).to(scale_type)
+    full = stored.to(torch.float32).numpy()[np.arange(rows)[:, None] // height, np.arange(cols)[None] // width]
+    codes = torch.tensor(w / full).clamp(-448, 448).to(torch.float8_e4m3fn)
+    tensors = {"weight": codes, name: stored if block else stored.reshape(1)}
+    return tensors, codes.to(torch.float32).numpy() * full
+
+
+def compressed(strategy, bits=4, kind="int", symmetric=True, group=None, activations=None, block=None,
+               form="pack-quantized", ignore=("lm_head",)):
+    """quantization_config of a checkpoint of compressed-tensors."""
+    weights = dict(num_bits=bits, type=kind, symmetric=symmetric, strategy=strategy, group_size=group, dynamic=False)
+    if block:
+        weights["block_structure"] = block
+    return dict(quant_method="compressed-tensors", format=form, quantization_status="compressed",
+                config_groups=dict(group_0=dict(targets=["Linear"], weights=weights, input_activations=activations)),
+                ignore=list(ignore))
+
+
+INT8_TOKENS = dict(num_bits=8, type="int", symmetric=True, strategy="token", dynamic=True)
+GPTQ = dict(quant_method="gptq", desc_act=False, sym=True, lm_head=False)
+
+
+def formats(group):
+    """name: (quantization_config, packer of a matrix), with groups of so many columns where there are groups."""
+    return {
+        "gptq-4bit": (dict(GPTQ, bits=4, group_size=group), lambda w: gptq(w, 4, group, True, 1)),
+        "gptq-4bit-asymmetric": (dict(GPTQ, bits=4, group_size=group, sym=False),
+                                 lambda w: gptq(w, 4, group, False, 1)),
+        "gptq-4bit-act-order": (dict(GPTQ, bits=4, group_size=group, desc_act=True, sym=False,
+                                     checkpoint_format="gptq_v2"), lambda w: gptq(w, 4, group, False, 2, True)),
+        "gptq-8bit": (dict(GPTQ, bits=8, group_size=-1), lambda w: gptq(w, 8, 0, True, 1)),
+        "awq-4bit": (dict(quant_method="awq", bits=4, group_size=group, zero_point=True, version="gemm",
+                          modules_to_not_convert=None), lambda w: awq(w, group)),
+        "w4a16-channel": (compressed("channel"), lambda w: pack_quantized(w, 4, 0, True)),
+        "w4a16-group-asymmetric": (compressed("group", symmetric=False, group=group),
+                                   lambda w: pack_quantized(w, 4, group, False)),
+        "w8a16-group": (compressed("group", 8, group=group), lambda w: pack_quantized(w, 8, group, True)),
+        "w8a8": (compressed("channel", 8, activations=INT8_TOKENS, form="int-quantized"), int_quantized),
+        "fp8-block": (dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[group, group * 3 // 2]),
+                      lambda w: fp8(w, (group, group * 3 // 2), name="weight_scale_inv")),
+        "fp8-tensor": (dict(quant_method="fp8", activation_scheme="static"), fp8),
+        "fp8-channel": (compressed("channel", 8, "float", form="float-quantized"),
+                        lambda w: fp8(w, (1, w.shape[1]), torch.bfloat16)),
+    }

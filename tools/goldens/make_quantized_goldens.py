@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Makes tests/data/quantized/: tiny random checkpoints in each format of tools/formats/packers.py, and what transformers
+computes with the numbers that they stand for.
+
+Needs torch and transformers. Usage: make_quantized_goldens.py OUT_DIR
+
+A case is a directory with config.json, model.safetensors and golden.safetensors (ids I32 [n], logits F32
+[n, vocab]), computed in f32. Some leave one matrix of a fused three plain.
+"""
+import json
+import os
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "formats"))
+from packers import formats  # noqa: E402
+
+GROUP = 32
+TOKENS = 12
+PLAIN = ("model.layers.0.self_attn.k_proj", "lm_head")  # a list of modules to leave out: here the tensors tell
+
+SIZES = dict(vocab_size=32, hidden_size=64, intermediate_size=32, num_hidden_layers=1, num_attention_heads=4,
+             num_key_value_heads=1, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+             tie_word_embeddings=True)
+MIXED = {"w8a8", "w4a16-group-asymmetric", "fp8-block"}  # these leave PLAIN plain
+
+
+def make(out, name, quantization, packer):
+    torch.manual_seed(7)
+    biased = name == "gptq-4bit-asymmetric"
+    kind = "Qwen2" if biased else "Llama"
+    config = getattr(transformers, kind + "Config")(**SIZES)
+    model = getattr(transformers, kind + "ForCausalLM")(config).eval()
+    tensors = {}
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            p.copy_(torch.randn_like(p) * (0.3 if p.dim() == 2 else 0.1) + (1 if "norm" in key else 0))
+            p.copy_(p.to(torch.bfloat16).to(torch.float32))
+            module = key.removesuffix(".weight")
+            keep = name in MIXED and module in PLAIN
+            if p.dim() == 2 and "_proj" in module and not keep:
+                packed, dequantized = packer(p.numpy())
+                tensors |= {f"{module}.{part}": t.contiguous() for part, t in packed.items()}
+                p.copy_(torch.tensor(dequantized))
+            else:
+                tensors[key] = p.to(torch.bfloat16)
+    ids = torch.randint(3, SIZES["vocab_size"], (1, TOKENS))
+    with torch.no_grad():
+        logits = model(ids).logits[0]
+    directory = os.path.join(out, name)
+    os.makedirs(directory, exist_ok=True)
+    written = config.to_dict()
+    written = {k: written[k] for k in [*SIZES, "rms_norm_eps", "rope_parameters", "hidden_act"] if k in written}
+    written |= dict(architectures=[kind + "ForCausalLM"], model_type=config.model_type, dtype="bfloat16",
+                    quantization_config=quantization)
+    with open(os.path.join(directory, "config.json"), "w") as f:
+        json.dump(written, f, indent=1)
+    save_file(tensors, os.path.join(directory, "model.safetensors"), metadata={"format": "pt"})
+    save_file({"ids": ids[0].to(torch.int32), "logits": logits}, os.path.join(directory, "golden.safetensors"))
+
+
+if __name__ == "__main__":
+    for case, (settings, pack) in formats(GROUP).items():
+        make(sys.argv[1], case, settings, pack)
