@@ -16,6 +16,7 @@ import sys
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 CONTEXT = 8192
 SEQUENCES = 64
@@ -173,8 +174,11 @@ class Transformers:
 
 
 def peak_bytes(pid: int) -> int:
+    """The most memory that a process and those that it started have held, each at its own time."""
     with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+        own = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    children = {int(child) for tasks in Path(f"/proc/{pid}/task").glob("*/children") for child in tasks.read_text().split()}
+    return own + sum(peak_bytes(child) for child in children)
 
 
 def main() -> None:
