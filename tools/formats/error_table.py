@@ -37,6 +37,29 @@ def write_checkpoint(model: Path, out: Path, quantization: dict, packer) -> None
     (out / "config.json").write_text(json.dumps(config | {"quantization_config": quantization}))
 
 
+def held_out(model: Path, rows: int):
+    """Token rows of held-out text [rows, SHORT_ROW], and which of them are answers, whose prediction counts."""
+    tokens, taught = build_rows((str(model / "tokenizer.json"), "format-errors", "heldout", SHORT_ROW, rows))
+    taught = taught[:, :SHORT_ROW].astype(bool)
+    taught[:, 0] = False
+    return tokens[:, :SHORT_ROW], taught
+
+
+def measure(program: Path, tokens, taught, models: list[str]) -> dict[str, tuple[float, float, float, int]]:
+    """What format_error says of each model: KL to the first one in f32, same first choice, perplexity, bytes of weights."""
+    with tempfile.NamedTemporaryFile("w") as ids:
+        ids.write("\n".join(
+            " ".join(f"{'+' if counts else ''}{token}" for token, counts in zip(row, marks))
+            for row, marks in zip(tokens, taught)))
+        ids.flush()
+        lines = subprocess.run([program, ids.name, *models], check=True, capture_output=True, text=True).stdout
+    figures = {}
+    for line in lines.splitlines():
+        path, kl, same, perplexity, size = line.split("\t")
+        figures[path] = float(kl), float(same), float(perplexity), int(size)
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/format_error")
@@ -44,24 +67,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=24)
     arguments = parser.parse_args()
     model = arguments.model
+    tokens, taught = held_out(model, arguments.rows)
     with tempfile.TemporaryDirectory() as folder:
-        tokens, taught = build_rows((str(model / "tokenizer.json"), "format-errors", "heldout", SHORT_ROW, arguments.rows))
-        ids = Path(folder) / "ids"
-        ids.write_text("\n".join(
-            " ".join(f"{'+' if counts else ''}{token}" for token, counts in zip(row[:SHORT_ROW], marks))
-            for row, marks in zip(tokens, taught)))
         names = {str(model): "f32", f"{model}/": "bf16", f"{model}+int8": "`--quantization int8`",
                  f"{model}+int4": "`--quantization int4`"}
         for name, (quantization, packer) in formats(GROUP).items():
             out = Path(folder) / name
             write_checkpoint(model, out, quantization, packer)
             names[str(out)] = name
-        lines = subprocess.run([arguments.program, ids, *names], check=True, capture_output=True, text=True).stdout
-    print(f"{taught[:, 1:SHORT_ROW].sum()} predictions in {len(tokens)} rows of {SHORT_ROW} tokens\n")
+        figures = measure(arguments.program, tokens, taught, list(names))
+    print(f"{taught.sum()} predictions in {len(tokens)} rows of {SHORT_ROW} tokens\n")
     print("| format | KL to f32 | same first choice | perplexity | weights, MB |\n|---|---|---|---|---|")
-    for line in lines.splitlines():
-        path, kl, same, perplexity, size = line.split("\t")
-        print(f"| {names[path]} | {float(kl):.1e} | {float(same):.2%} | {float(perplexity):.3f} | {int(size) / 1e6:.2f} |")
+    for path, (kl, same, perplexity, size) in figures.items():
+        print(f"| {names[path]} | {kl:.1e} | {same:.2%} | {perplexity:.3f} | {size / 1e6:.2f} |")
 
 
 if __name__ == "__main__":
