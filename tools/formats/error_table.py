@@ -1,40 +1,23 @@
 #!/usr/bin/env python3
 """Prints what each weight format costs the demo model: KL divergence to f32 and perplexity on held-out text.
 
-    error_table.py [--program build/release/src/model/format_error] [--model models/demo] [--rows 24]
+    error_table.py [--program build/release/format_error] [--model models/demo] [--rows 24]
 
 Weights are rounded to nearest, so that the figures are those of the formats: the searches of GPTQ and AWQ for
 better codes are not made. Text is the demo model's held-out kind (tools/demo_model/corpus.py); what counts is the
-prediction of the answers, which it was taught. Needs numpy, torch,
-tokenizers and safetensors.
+prediction of the answers, which it was taught. Needs numpy, torch, tokenizers and safetensors.
 """
 import argparse
-import json
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from safetensors.torch import load_file, save_file
+from write_formats import write_checkpoints
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "demo_model"))
 from corpus import SHORT_ROW, build_rows  # noqa: E402
-from packers import formats  # noqa: E402
-
-GROUP = 128
-
-
-def write_checkpoint(model: Path, out: Path, quantization: dict, packer) -> None:
-    shutil.copytree(model, out)
-    tensors = load_file(out / "model.safetensors")
-    for name in [n for n in tensors if n.endswith("_proj.weight")]:
-        packed, _ = packer(tensors.pop(name).float().numpy())
-        tensors |= {name.removesuffix("weight") + part: t.contiguous() for part, t in packed.items()}
-    save_file(tensors, out / "model.safetensors")
-    config = json.loads((out / "config.json").read_text())
-    (out / "config.json").write_text(json.dumps(config | {"quantization_config": quantization}))
 
 
 def held_out(model: Path, rows: int):
@@ -71,10 +54,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         names = {str(model): "f32", f"{model}/": "bf16", f"{model}+int8": "`--quantization int8`",
                  f"{model}+int4": "`--quantization int4`"}
-        for name, (quantization, packer) in formats(GROUP).items():
-            out = Path(folder) / name
-            write_checkpoint(model, out, quantization, packer)
-            names[str(out)] = name
+        names |= {str(path): name for name, path in write_checkpoints(model, Path(folder)).items()}
         figures = measure(arguments.program, tokens, taught, list(names))
     print(f"{taught.sum()} predictions in {len(tokens)} rows of {SHORT_ROW} tokens\n")
     print("| format | KL to f32 | same first choice | perplexity | weights, MB |\n|---|---|---|---|---|")

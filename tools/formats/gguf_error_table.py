@@ -3,26 +3,20 @@
 
     gguf_error_table.py [--program build/release/format_error] [--model models/demo] [--rows 24]
 
-llama.cpp quantises the files. KL divergence to f32 and perplexity on held-out text (error_table.py); for Octavo, f32 is its
+KL divergence to f32 and perplexity on held-out text (error_table.py); for Octavo, f32 is its
 own, for llama.cpp that of transformers. Needs torch, transformers, gguf and llama-cpp-python.
 """
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
-import gguf
 import llama_cpp
 import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
 from error_table import ROOT, held_out, measure
-
-sys.path.insert(0, str(ROOT / "tools" / "goldens"))
-import gguf_files  # noqa: E402
-
-FORMATS = ["F32", "BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_1", "Q5_0", "Q4_K_M", "Q4_1", "Q4_0", "IQ4_NL", "Q3_K_M", "Q2_K"]
+from write_formats import write_gguf
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -84,10 +78,7 @@ def main() -> None:
             for row, counts in zip(tokens, taught)
         ]
     with tempfile.TemporaryDirectory() as folder:
-        files = {name: Path(folder) / f"{name}.gguf" for name in FORMATS}
-        gguf_files.write(model, files["F32"], lambda *_: gguf.GGMLQuantizationType.F32, (arguments.model, "gpt2", "gpt-2"))
-        for name in FORMATS[1:]:
-            gguf_files.requantize(files["F32"], files[name], name)
+        files = write_gguf(arguments.model, Path(folder))
         ours = measure(arguments.program, tokens, taught, [str(path) for path in files.values()])
         print(f"{taught.sum()} predictions in {tokens.shape[0]} rows of {tokens.shape[1]} tokens\n")
         print("| file | KL to f32, Octavo | llama.cpp | same first choice | | perplexity | |\n|---|---|---|---|---|---|---|")
