@@ -9,6 +9,7 @@ greedily; the first k ids of all prompts are the same. Prompts are new each time
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -31,6 +32,7 @@ class Octavo:
         command = [binary, "serve", model, "--port", str(port), "--cpu-threads", str(threads), *flags]
         command += ["--max-model-len", str(CONTEXT), "--max-num-batched-tokens", "4096"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        atexit.register(self.process.terminate)
         while True:
             try:
                 urllib.request.urlopen(self.base + "/health").close()
