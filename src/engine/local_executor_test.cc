@@ -54,8 +54,9 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
       cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
   const int vocab = model->spec.vocab, groups = static_cast<int>(layout.groups.size());
   auto executor = LocalExecutor::create(std::move(backend), std::move(model), layout,
-                                        {.blocks = 64, .max_tokens = 64, .max_sequences = 4, .sampler = {}})
+                                        {.max_tokens = 64, .max_sequences = 4})
                       .value();
+  EXPECT_TRUE(executor->allocate_cache(64));
   std::vector<TokenId> ids;
   for (int i = 0; i < kPrompt; ++i) ids.push_back((7 * i + 3) % vocab);
   const SamplingParams wanted = params();
