@@ -102,13 +102,13 @@ void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
                       std::min(piece + pieces_to_a_unit, tile.pieces), merge});
 }
 
-// Up to what decoding so many sequences can take. Tiles are only shared out while that makes no more units
-// than fill the device, so what is left of those bounds the merges.
+// Up to what decoding so many sequences can take. Tiles are only shared out, into two units or more, while
+// that makes no more units than fill the device.
 void AttentionSchedule::pad(std::int64_t sequences) {
   const std::int64_t tile_rows = rows_of_tiles(group_);
   const std::int64_t tiles = sequences * quotient_up(group_, tile_rows);
   const std::int64_t filling = blocks_wanted_ / limits_.kv.kv_heads;
-  const std::int64_t merges = std::clamp<std::int64_t>(filling - tiles, 0, tiles);
+  const std::int64_t merges = std::min(filling / 2, tiles);
   CHECK(std::ssize(units_) <= std::max(tiles, filling) && std::ssize(merges_) <= merges,
         "{} units and {} merges of {} tiles", units_.size(), merges_.size(), tiles);
   units_.resize(static_cast<std::size_t>(std::max(tiles, filling)));

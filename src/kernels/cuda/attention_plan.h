@@ -23,7 +23,7 @@ class AttentionSchedule {
   void fill(const AttentionShape& shape);
 
   // Units of at most kNarrowRows rows first. Of a recorded step, the numbers of units and merges follow from
-  // the number of sequences: those that are nothing to do come last.
+  // the number of sequences: those that are nothing to do come last, and units are all narrow or all wide.
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionMerge>& merges() const { return merges_; }
   std::int64_t narrow_units() const { return narrow_units_; }

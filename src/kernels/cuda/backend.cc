@@ -58,10 +58,9 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   for (const MatrixPart& part : source.parts) {
     CHECK(part.values.rank == 2 && part.cols() == cols, "parts of a matrix must have as many columns");
     if (part.encoding != Encoding::plain)
-      return failure(
-          ErrorCode::unsupported,
-          "the CUDA backend has no quantised matrices yet, and one of this model is {}: use --device cpu",
-          name(part.encoding));
+      return failure(ErrorCode::unsupported,
+                     "the CUDA backend has no quantised matrices yet, and this model has one in {}",
+                     name(part.encoding));
     if (part.values.dtype != stored)
       return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(stored),
                      name(part.values.dtype));
