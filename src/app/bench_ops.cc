@@ -151,7 +151,7 @@ Result<> bench_ops(const OpsCommand& command) {
   if (measured == 0) return invalid("filter", "no operator's line contains '{}'", command.filter);
   if (command.json)
     fmt::print("{}\n", boost::json::serialize(boost::json::object{{"device", backend.device->name()},
-                                                                  {"read_bytes_per_second", bandwidth},
+                                                                  {"bytes_per_second", bandwidth},
                                                                   {"f32_flops", f32},
                                                                   {"bf16_flops", bf16},
                                                                   {"int8_ops", int8},
