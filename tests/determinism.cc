@@ -114,8 +114,10 @@ void compare(const std::vector<Answers>& got, const std::vector<Answers>& alone,
 }  // namespace
 
 std::string name(const Level& level) {
-  return fmt::format("{}_{}{}", name(level.isa), level.dtype == ModelDType::float32 ? "float32" : "bfloat16",
-                     level.cache_dtype ? fmt::format("_cache_{}", name(*level.cache_dtype)) : "");
+  return fmt::format(
+      "{}_{}{}{}", name(level.isa), level.dtype == ModelDType::float32 ? "float32" : "bfloat16",
+      level.quantization == Encoding::plain ? "" : fmt::format("_{}", name(level.quantization)),
+      level.cache_dtype ? fmt::format("_cache_{}", name(*level.cache_dtype)) : "");
 }
 
 std::vector<Level> levels() {
@@ -123,6 +125,10 @@ std::vector<Level> levels() {
   for (const CpuIsa isa : kCpuIsas)
     for (const ModelDType dtype : {ModelDType::bfloat16, ModelDType::float32})
       if (make_cpu_backend({.threads = 1, .isa = isa})) all.push_back({isa, dtype, {}});
+  const std::size_t plain = all.size();
+  for (std::size_t i = 0; i < plain; ++i)
+    for (const Encoding encoding : {Encoding::int8, Encoding::int4})
+      if (all[i].dtype == ModelDType::bfloat16) all.push_back({all[i].isa, all[i].dtype, {}, encoding});
   if (!all.empty())  // the 8-bit caches at the best
     for (const DType cache : {DType::f8_e4m3, DType::i8})
       all.push_back({all.back().isa, ModelDType::bfloat16, cache});
@@ -136,11 +142,13 @@ void Report::add(const Report& other) {
   examples.insert(examples.end(), other.examples.begin(), other.examples.end());
 }
 
-Report check_determinism(const Level& level, int requests, std::uint32_t seed) {
+Report check_determinism(const Level& level, int requests, std::uint32_t seed, const std::string& model) {
   RigOptions base;
   base.isa = level.isa;
   base.dtype = level.dtype;
   base.cache_dtype = level.cache_dtype;
+  base.quantization = level.quantization;
+  base.model = model;
 
   RigOptions plain = base;
   plain.prefix_caching = false;

@@ -11,7 +11,6 @@
 namespace octavo {
 namespace {
 
-constexpr const char* kModel = "models/demo";
 constexpr TokenId kEndOfText = 4091;
 constexpr int kVocab = 4096;
 
@@ -58,7 +57,10 @@ bool Ticket::started() {
 
 Rig::Rig(const RigOptions& options) {
   Backend backend = make_cpu_backend({.threads = options.threads, .isa = options.isa}).value();
-  auto model = Model::load(kModel, backend, {.dtype = options.dtype, .threads = options.threads}).value();
+  auto model =
+      Model::load(options.model, backend,
+                  {.dtype = options.dtype, .quantization = options.quantization, .threads = options.threads})
+          .value();
   const CacheLayout layout =
       cache_layout(model->spec, {.block_size = options.block_size,
                                  .dtype = options.cache_dtype.value_or(model->activation),
