@@ -85,9 +85,9 @@ Rig::Rig(const RigOptions& options) {
       std::move(backend), std::move(model), layout,
       {.max_tokens = options.max_num_batched_tokens, .max_sequences = options.max_num_seqs});
   CHECK(executor.value()->allocate_cache(options.num_blocks).has_value());
-  engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, *std::move(executor),
-                          std::move(proposer))
-                .value();
+  engine_ =
+      Engine::start(std::move(scheduler), {.vocab_size = kVocab}, *std::move(executor), std::move(proposer))
+          .value();
 }
 
 std::shared_ptr<Ticket> Rig::submit(const Request& request) {
