@@ -44,8 +44,9 @@ class CudaStream final : public Stream {
 
  private:
   StreamHandle handle_;
-  // Mark m is event m % size: who waits for an old one may wait for a later one, never for an earlier.
-  std::array<runtime::EventHandle, 8> events_{};
+  // Mark m is event m % size. Who waits for a mark as old as that waits for a later one instead: so there are
+  // many more than the marks of the two steps that staging looks back on.
+  std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
   Buffer scratch_;
 };
