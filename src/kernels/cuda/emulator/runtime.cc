@@ -50,6 +50,12 @@ namespace {
 struct Streams {
   std::mutex mutex;
   std::set<CUstream_st*> all;
+  std::uint64_t sum(std::uint64_t (*of)(const CUstream_st&)) {
+    const std::lock_guard lock(mutex);
+    std::uint64_t count = 0;
+    for (const CUstream_st* stream : all) count += of(*stream);
+    return count;
+  }
 };
 Streams& streams() {
   static Streams s;
@@ -96,6 +102,13 @@ void enqueue(CUstream_st* stream, Work work) {
   }
   stream->queue.push_back(std::move(work));
   ++stream->enqueued;
+}
+
+std::uint64_t work_done() {
+  return streams().sum([](const CUstream_st& stream) { return stream.done; });
+}
+std::uint64_t work_waiting() {
+  return streams().sum([](const CUstream_st& stream) { return stream.enqueued - stream.done; });
 }
 
 DeviceMemoryAccess::DeviceMemoryAccess() {
