@@ -24,7 +24,12 @@ if [ "${1:-}" = pack ]; then
   build
   rm -rf build/gpu_programs
   mkdir -p build/gpu_programs
-  for program in "${programs[@]}"; do strip -o "build/gpu_programs/$program" "build/cuda/$program"; done
+  # Each is started by a script that shows it, and nobody else, the libraries beside it.
+  for program in "${programs[@]}"; do
+    strip -o "build/gpu_programs/$program.bin" "build/cuda/$program"
+    printf '#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH=$here exec "$here/%s.bin" "$@"\n' "$program" >"build/gpu_programs/$program"
+    chmod +x "build/gpu_programs/$program"
+  done
   # All libraries but the C library, which belongs to the machine.
   ldd build/cuda/octavo build/cuda/kernels_test | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} build/gpu_programs/
@@ -35,9 +40,9 @@ fi
 
 bin=build/cuda
 if [ -f "$pack" ]; then
+  echo "using the programs of $pack, made $(date -r "$pack" '+%F %T'), not building"
   tar -xJf "$pack" -C build
   bin=build/gpu_programs
-  export LD_LIBRARY_PATH=$PWD/$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 else
   build
 fi
@@ -69,7 +74,7 @@ for part in "${parts[@]}"; do
       ;;
     sanitizer)
       if sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
-        step sanitizer 150 "$sanitizer" --error-exitcode 9 "$bin/kernels_test" \
+        step sanitizer 150 "$sanitizer" --target-processes all --error-exitcode 9 "$bin/kernels_test" \
           --gtest_filter='Backends/Operators.*/cuda:Backends/SampleEach.*/cuda:CudaStreams.*'
       else
         echo "sanitizer      skipped: no compute-sanitizer on this machine" | tee "$out/sanitizer.status"
