@@ -83,10 +83,11 @@ Rig::Rig(const RigOptions& options) {
   scheduler.max_model_len = model->max_model_len;
   auto executor = LocalExecutor::create(
       std::move(backend), std::move(model), layout,
-      {options.num_blocks, options.max_num_batched_tokens, options.max_num_seqs, SamplerOptions{}});
-  engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, std::move(executor).value(),
-                          std::move(proposer))
-                .value();
+      {.max_tokens = options.max_num_batched_tokens, .max_sequences = options.max_num_seqs});
+  CHECK(executor.value()->allocate_cache(options.num_blocks).has_value());
+  engine_ =
+      Engine::start(std::move(scheduler), {.vocab_size = kVocab}, *std::move(executor), std::move(proposer))
+          .value();
 }
 
 std::shared_ptr<Ticket> Rig::submit(const Request& request) {
