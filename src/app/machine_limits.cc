@@ -121,15 +121,17 @@ double MachineLimits::seconds_of(const std::function<void()>& work) const {
 double MachineLimits::bandwidth() {
   const auto share = static_cast<std::int64_t>(kMemoryBytes) / pool_->size() / 4096 * 4096;
   const auto* memory = static_cast<const std::byte*>(memory_.data());
-  const double time =
-      seconds_of([&] { pool_->run([&](int rank) { read_all(memory + rank * share, share); }); });
+  const double time = seconds_of([&] {
+    pool_->for_units(pool_->size(), [&](int, std::int64_t i) { read_all(memory + i * share, share); });
+  });
   return static_cast<double>(share * pool_->size()) / time;
 }
 
 double MachineLimits::peak(Arithmetic arithmetic) {
   std::atomic<double> operations{0};
-  const double time =
-      seconds_of([&] { pool_->run([&](int) { operations += calculate(isa_, arithmetic); }); });
+  const double time = seconds_of([&] {
+    pool_->for_units(pool_->size(), [&](int, std::int64_t) { operations += calculate(isa_, arithmetic); });
+  });
   return operations / time;
 }
 
