@@ -10,7 +10,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchGroups = 32;      // of one row: what passes through the first-level cache
+constexpr std::int64_t kStretchGroups = 64;      // of one row: what passes through the first-level cache
 constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
 
 // Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
