@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include "app/op_cases.h"
 #include "base/random.h"
+#include "bench/op_cases.h"
 
 namespace octavo {
 namespace {
@@ -50,6 +50,23 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   measure(visitor, row_case(s, "activate silu", n, "bf16", static_cast<double>(n * s.hidden) * 10), [&] {
     ops.activate(stream, {.x = wide.view(DType::bf16, {n, 2 * s.hidden}),
                           .y = narrow.view(DType::bf16, {n, s.hidden})});
+  });
+  std::vector<std::int32_t> ids(size(n));
+  std::iota(ids.begin(), ids.end(), 0);
+  measure(visitor, row_case(s, "gather_rows", n, "f32", static_cast<double>(n * s.dim)), [&] {
+    ops.gather_rows(stream, {.x = residual.view(DType::f32, {n, s.dim}),
+                             .rows = View::of(std::span(ids)),
+                             .out = wide.view(DType::f32, {n, s.dim})});
+  });
+  // The numbers of a table are zeros: it is read all the same.
+  TRY(const Buffer table, backend.device->allocate(size(kTokens[3] * s.dim) * 2));
+  const MatrixPart part{.values = table.view(DType::bf16, {kTokens[3], s.dim})};
+  TRY(const WeightPtr embedding, ops.prepare(*backend.device, {std::span(&part, 1), DType::bf16}));
+  measure(visitor, row_case(s, "embed", n, "bf16", static_cast<double>(n * s.dim)), [&] {
+    ops.embed(stream, {.ids = View::of(std::span(ids)),
+                       .table = *embedding,
+                       .positions = {},
+                       .out = residual.view(DType::f32, {n, s.dim})});
   });
   TRY(const Buffer angles, backend.device->allocate(size(n * s.head_dim / 2) * sizeof(float)));
   std::vector<std::int32_t> positions(size(n));
@@ -98,6 +115,13 @@ Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& vi
 }
 
 Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
+  for (const std::int64_t n : {1, 16, 64}) {
+    TRY(const Buffer logits, backend.device->allocate(size(n * shapes.vocab) * sizeof(float)));
+    measure(visitor, row_case(shapes, "scale_logits", n, "f32", static_cast<double>(n * shapes.vocab)), [&] {
+      backend.ops.scale_logits(*backend.stream,
+                               {.logits = logits.view(DType::f32, {n, shapes.vocab}), .scale = 0.5f});
+    });
+  }
   for (const std::int64_t n : {1, 16, 64})
     for (const Sampling& how : kSamplings) {
       const std::int64_t count = n * shapes.vocab;

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/machine_limits.h"
+#include "bench/machine_limits.h"
 #include "kernels/ops.h"
 
 namespace octavo {

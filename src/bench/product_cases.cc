@@ -3,8 +3,8 @@
 #include <cstring>
 #include <vector>
 
-#include "app/op_cases.h"
 #include "base/random.h"
+#include "bench/op_cases.h"
 
 namespace octavo {
 namespace {

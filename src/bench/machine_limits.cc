@@ -1,4 +1,4 @@
-#include "app/machine_limits.h"
+#include "bench/machine_limits.h"
 
 #include <cstring>
 #include <ctime>
@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMemoryBytes = std::size_t{256} << 20;  // no cache holds it
 constexpr std::int64_t kRounds = 400'000;
+constexpr int kWarmUps = 4;  // the first runs find threads and clock rates that have still to get up
 
 double seconds(clockid_t clock) {
   timespec time{};
@@ -108,7 +109,9 @@ double calculate(CpuIsa isa, Arithmetic arithmetic) {
 Result<MachineLimits> MachineLimits::make(int threads, CpuIsa isa) {
   TRY(Buffer memory, allocate_host(kMemoryBytes));
   std::memset(memory.data(), 1, kMemoryBytes);
-  return MachineLimits(threads, isa, std::move(memory));
+  MachineLimits limits(threads, isa, std::move(memory));
+  for (int i = 0; i < kWarmUps; ++i) limits.peak(Arithmetic::f32);
+  return limits;
 }
 
 double MachineLimits::seconds_of(const std::function<void()>& work) const {
