@@ -15,9 +15,9 @@
 #include "app/engine_flags.h"
 #include "app/local_generation.h"
 #include "app/runtime.h"
-#include "app/timed_backend.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "bench/timed_backend.h"
 
 namespace octavo {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "app/commands.h"
-#include "app/machine_limits.h"
-#include "app/op_cases.h"
+#include "bench/machine_limits.h"
+#include "bench/op_cases.h"
 #include "kernels/backends.h"
 
 namespace octavo {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "app/op_cases.h"
 #include "base/random.h"
+#include "bench/op_cases.h"
 
 namespace octavo {
 namespace {

@@ -2,8 +2,8 @@
 #include <numeric>
 #include <vector>
 
-#include "app/op_cases.h"
 #include "base/random.h"
+#include "bench/op_cases.h"
 
 namespace octavo {
 namespace {
@@ -50,12 +50,31 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
     ops.activate(stream, {.x = wide.view(DType::bf16, {n, 2 * s.hidden}),
                           .y = narrow.view(DType::bf16, {n, s.hidden})});
   });
-  TRY(const Buffer angles, backend.device->allocate(size(n * s.head_dim / 2) * sizeof(float)));
   std::vector<std::int32_t> positions(size(n));
-  std::vector<std::int64_t> slots(size(n));
   std::iota(positions.begin(), positions.end(), 0);
-  std::iota(slots.begin(), slots.end(), 0);
   TRY(const Buffer position_memory, on_device(backend, positions));
+  TRY(const Buffer id_memory, on_device(backend, positions));
+  const View position = position_memory.view(DType::i32, {n}), ids = id_memory.view(DType::i32, {n});
+  measure(visitor, row_case(s, "gather_rows", n, "f32", static_cast<double>(n * s.dim)), [&] {
+    ops.gather_rows(stream, {.x = residual.view(DType::f32, {n, s.dim}),
+                             .rows = position,
+                             .out = wide.view(DType::f32, {n, s.dim})});
+  });
+  measure(visitor, row_case(s, "put_sampled", n, "i32", static_cast<double>(n)), [&] {
+    ops.put_sampled(stream, {.ids = ids, .tokens = position, .sampled = position, .rows = position});
+  });
+  // The numbers of a table are zeros: it is read all the same.
+  std::vector<std::uint16_t> zeros(size(kTokens[3] * s.dim));
+  const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], s.dim})};
+  TRY(const WeightPtr table, ops.prepare(*backend.device, {std::span(&part, 1), DType::bf16}));
+  measure(visitor, row_case(s, "embed", n, "bf16", static_cast<double>(n * s.dim)), [&] {
+    ops.embed(
+        stream,
+        {.ids = position, .table = *table, .positions = {}, .out = residual.view(DType::f32, {n, s.dim})});
+  });
+  TRY(const Buffer angles, backend.device->allocate(size(n * s.head_dim / 2) * sizeof(float)));
+  std::vector<std::int64_t> slots(size(n));
+  std::iota(slots.begin(), slots.end(), 0);
   TRY(const Buffer slot_memory, on_device(backend, slots));
   const View angle = angles.view(DType::f32, {n, s.head_dim / 2});
   for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8}) {
@@ -70,7 +89,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
       ops.qkv_store(stream, {.qkv = wide.view(DType::bf16, {n, qkv}),
                              .q_heads = static_cast<int>(s.q_heads),
                              .rope = {.cos = angle, .sin = angle, .rotary_dim = static_cast<int>(s.head_dim)},
-                             .positions = position_memory.view(DType::i32, {n}),
+                             .positions = position,
                              .slots = slot_memory.view(DType::i64, {n}),
                              .cache = {static_cast<std::byte*>(pool.data()), blocks, block_bytes, spec},
                              .q_out = narrow.view(DType::bf16, {n, s.q_heads, s.head_dim})});
@@ -100,6 +119,13 @@ Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& vi
 }
 
 Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
+  for (const std::int64_t n : {1, 16, 64}) {
+    TRY(const Buffer logits, backend.device->allocate(size(n * shapes.vocab) * sizeof(float)));
+    measure(visitor, row_case(shapes, "scale_logits", n, "f32", static_cast<double>(n * shapes.vocab)), [&] {
+      backend.ops.scale_logits(*backend.stream,
+                               {.logits = logits.view(DType::f32, {n, shapes.vocab}), .scale = 0.5f});
+    });
+  }
   for (const std::int64_t n : {1, 16, 64})
     for (const Sampling& how : kSamplings) {
       const std::int64_t count = n * shapes.vocab;

@@ -1,4 +1,4 @@
-#include "app/timed_backend.h"
+#include "bench/timed_backend.h"
 
 #include <optional>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "app/machine_limits.h"
+#include "bench/machine_limits.h"
 
 #include <cstring>
 #include <ctime>
@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMemoryBytes = std::size_t{256} << 20;  // no cache holds it
 constexpr std::size_t kDeviceBytes = std::size_t{512} << 20;
 constexpr std::int64_t kRounds = 400'000;
+constexpr int kWarmUps = 4;  // the first runs find threads and clock rates that have still to get up
 
 double seconds(clockid_t clock) {
   timespec time{};
@@ -109,7 +110,9 @@ double calculate(CpuIsa isa, Arithmetic arithmetic) {
 Result<HostLimits> HostLimits::make(int threads, CpuIsa isa) {
   TRY(Buffer memory, allocate_host(kMemoryBytes));
   std::memset(memory.data(), 1, kMemoryBytes);
-  return HostLimits(threads, isa, std::move(memory));
+  HostLimits limits(threads, isa, std::move(memory));
+  for (int i = 0; i < kWarmUps; ++i) limits.peak(Arithmetic::f32);
+  return limits;
 }
 
 double HostLimits::seconds_of(const std::function<void()>& work) {
@@ -122,15 +125,17 @@ double HostLimits::seconds_of(const std::function<void()>& work) {
 double HostLimits::bandwidth() {
   const auto share = static_cast<std::int64_t>(kMemoryBytes) / pool_->size() / 4096 * 4096;
   const auto* memory = static_cast<const std::byte*>(memory_.data());
-  const double time =
-      seconds_of([&] { pool_->run([&](int rank) { read_all(memory + rank * share, share); }); });
+  const double time = seconds_of([&] {
+    pool_->for_units(pool_->size(), [&](int, std::int64_t i) { read_all(memory + i * share, share); });
+  });
   return static_cast<double>(share * pool_->size()) / time;
 }
 
 double HostLimits::peak(Arithmetic arithmetic) {
   std::atomic<double> operations{0};
-  const double time =
-      seconds_of([&] { pool_->run([&](int) { operations += calculate(isa_, arithmetic); }); });
+  const double time = seconds_of([&] {
+    pool_->for_units(pool_->size(), [&](int, std::int64_t) { operations += calculate(isa_, arithmetic); });
+  });
   return operations / time;
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/machine_limits.h"
+#include "bench/machine_limits.h"
 #include "kernels/ops.h"
 
 namespace octavo {

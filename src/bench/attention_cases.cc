@@ -3,7 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "app/op_cases.h"
+#include "bench/op_cases.h"
 
 namespace octavo {
 namespace {
