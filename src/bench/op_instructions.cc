@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
-#include "app/op_cases.h"
+#include "bench/op_cases.h"
 #include "kernels/backends.h"
 
 namespace octavo {
