@@ -1,6 +1,7 @@
 // What `octavo bench ops` measures: that each case runs what it says, and that no operator is left out.
 #include "bench/op_cases.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -53,6 +54,34 @@ TEST_F(OpCases, AreNamedApart) {
                  },
              .measure = [](const OpCase& c) { FAIL() << c.operation << " was not wanted"; }});
   EXPECT_GT(names.size(), 100u);
+}
+
+// On the CUDA backend, which in builds without CUDA is emulated and whose memory the host cannot reach.
+TEST(OpCasesOnADevice, RunWhatTheDeviceHas) {
+  auto cuda = make_cuda_backend();
+  if (!cuda) GTEST_SKIP() << cuda.error().message;
+  EXPECT_GT(DeviceLimits::make(*cuda)->bandwidth(), 0);
+  std::set<std::string> ran;
+  const OpVisitor visitor{.wanted =
+                              [](const OpCase& c) {  // emulation is slow: one or 16 rows, short contexts
+                                return c.shape.find("512") == c.shape.npos &&
+                                       c.shape.find("4096") == c.shape.npos &&
+                                       c.shape.find("2112") == c.shape.npos && !c.shape.starts_with("64 ");
+                              },
+                          .measure =
+                              [&](const OpCase& c) {
+                                if (!ran.insert(c.operation + " " + c.format).second) return;
+                                c.run();
+                                cuda->stream->synchronize();
+                              },
+                          .cold_bytes = 0};
+  for (const auto part : {product_cases, attention_cases, row_cases, sample_cases})
+    EXPECT_TRUE(part(*cuda, {"tiny", 256, 8, 2, 32, 768, 300}, visitor));
+  EXPECT_THAT(ran, testing::IsSupersetOf({"matmul tiny qkv bf16", "matmul tiny down f16",
+                                          "attention tiny decode bf16", "rope and store tiny f8_e4m3",
+                                          "sample greedy tiny f32"}));
+  EXPECT_FALSE(ran.contains("matmul tiny down int8")) << "refused, so left out";
+  EXPECT_FALSE(ran.contains("attention tiny decode i8"));
 }
 
 }  // namespace
