@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
+constexpr std::size_t kChunkBytes = std::size_t{256} << 20;
 constexpr std::size_t kLargestPacked = kChunkBytes / 4;
 
 constexpr std::size_t up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }

@@ -11,7 +11,6 @@ namespace octavo::cpu {
 class CpuDevice final : public HostDevice {
  public:
   CpuDevice(std::string name, CpuStream& stream) : HostDevice(std::move(name)), stream_(stream) {}
-  Result<Buffer> allocate(std::size_t bytes) override { return allocate_host_packed(bytes); }
   CpuStream& stream() { return stream_; }
 
  private:
