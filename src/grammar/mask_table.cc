@@ -13,6 +13,15 @@ namespace {
 // Masks cheaper than this many trie nodes are not worth a place in the shared cache.
 constexpr std::size_t kShareVisitedMin = 512;
 
+bool is_plain(const Tables& tables, StateId state) {
+  const auto edges = tables.byte_edges(state);
+  if (edges.empty() || tables.states[state].accepting) return false;
+  if (!tables.call_edges(state).empty() || !tables.token_edges(state).empty()) return false;
+  for (std::size_t i = 1; i < edges.size(); ++i)
+    if (edges[i].low <= edges[i - 1].high) return false;  // they are sorted
+  return true;
+}
+
 }  // namespace
 
 MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
@@ -34,6 +43,8 @@ MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
       if (!tables.call_edges(s).empty() || !tables.token_edges(s).empty())
         rule_calls_[starts[i].second] = true;
   }
+  plain_.resize(tables.states.size());
+  for (StateId s = 0; s < tables.states.size(); ++s) plain_[s] = is_plain(tables, s);
 }
 
 template <class Visit>
@@ -46,7 +57,45 @@ std::size_t MaskTable::walk(std::uint32_t node, ConfigId config, Visit&& visit) 
   return looked_at;
 }
 
+template <class Take, class Reach>
+std::size_t MaskTable::walk_plain(std::uint32_t node, StateId state, Take&& take, Reach&& reach) {
+  std::size_t looked_at = 0;
+  plain_walk_.assign(1, {node, state});
+  while (!plain_walk_.empty()) {
+    const auto [at, before] = plain_walk_.back();
+    plain_walk_.pop_back();
+    const auto bytes = vocabulary_.child_bytes(at);
+    const auto nodes = vocabulary_.child_nodes(at);
+    for (const Edge& edge : tables_.byte_edges(before)) {
+      auto i = static_cast<std::size_t>(std::ranges::lower_bound(bytes, edge.low) - bytes.begin());
+      for (++looked_at; i < bytes.size() && bytes[i] <= edge.high; ++i, ++looked_at) {
+        take(nodes[i]);
+        if (vocabulary_.trie()[nodes[i]].end == nodes[i] + 1) continue;
+        if (plain_[edge.target])
+          plain_walk_.emplace_back(nodes[i], edge.target);
+        else
+          reach(nodes[i], edge.target);
+      }
+    }
+  }
+  return looked_at;
+}
+
+const StateMask* MaskTable::lone_mask(ConfigId config) {
+  const auto items = states_.kernel(config);
+  if (items.size() != 1 || !tables_.tokens.empty() || items[0].state == ParseStates::kAcceptState) return nullptr;
+  const StateMask* mask = items[0].state < state_masks_.size() && state_masks_[items[0].state]
+                              ? state_masks_[items[0].state].get()
+                              : state_mask(items[0].state).get();
+  return states_.exhausted() || mask->may_end || mask->has_open() ? nullptr : mask;
+}
+
 std::optional<bool> MaskTable::fill(ConfigId config, std::span<std::int32_t> mask) {
+  const StateMask* lone = config == kDeadConfig ? nullptr : lone_mask(config);
+  if (lone) {
+    lone->copy_to(mask);
+    return lone->accepts_any();
+  }
   const ConfigMask* found = config == kDeadConfig ? nullptr : mask_of(config);
   if (!found) {
     std::ranges::fill(mask, 0);
@@ -179,8 +228,10 @@ std::shared_ptr<const StateMask>& MaskTable::mask_slot(StateId state) {
 }
 
 bool MaskTable::is_small(StateId state) {
-  return !states_.is_counter(state) && rule_calls_[rule_of_state_[state]] &&
-         states_.bytes(states_.isolated(state)).count() <= 2;
+  if (states_.is_counter(state) || !rule_calls_[rule_of_state_[state]]) return false;
+  if (!plain_[state]) return states_.bytes(states_.isolated(state)).count() <= 2;
+  const auto edges = tables_.byte_edges(state);
+  return edges.size() <= 2 && std::ranges::all_of(edges, [](const Edge& edge) { return edge.low == edge.high; });
 }
 
 const DenseRule* MaskTable::dense(RuleId rule) {
@@ -207,17 +258,33 @@ StateMask MaskTable::compute(StateId state) {
   const auto trie = vocabulary_.trie();
   const auto sorted = vocabulary_.sorted_tokens();
   StateMask mask;
-  const ConfigId start = states_.isolated(state);
-  mask.may_end = states_.escapes(start);
   accepted_.clear();
   open_.clear();
-  mask.visited = walk(0, start, [&](std::uint32_t i, ConfigId config) {
-    const TrieNode& node = trie[i];
-    for (std::uint32_t t = 0; t < node.token_count; ++t) accepted_.push_back(sorted[node.first_token + t]);
-    if (node.end == i + 1) return false;
+  const auto take = [&](std::uint32_t i) {
+    for (std::uint32_t t = 0; t < trie[i].token_count; ++t) accepted_.push_back(sorted[trie[i].first_token + t]);
+  };
+  // Whether the walk goes on below.
+  const auto reach = [&](std::uint32_t i, ConfigId config) {
+    if (trie[i].end == i + 1) return false;
     if (states_.escapes(config)) open_.push_back(i);
     return !states_.only_escapes(config);
-  });
+  };
+  const auto visit = [&](std::uint32_t i, ConfigId config) {
+    take(i);
+    return reach(i, config);
+  };
+  if (!states_.is_counter(state) && plain_[state]) {
+    const std::size_t looked_at = walk_plain(0, state, take, [&](std::uint32_t i, StateId reached) {
+      const ConfigId config = states_.isolated(reached);
+      if (config != kDeadConfig && reach(i, config)) mask.visited += walk(i, config, visit);
+    });
+    states_.spend(looked_at / kWalkShare);
+    mask.visited += looked_at;
+  } else {
+    const ConfigId start = states_.isolated(state);
+    mask.may_end = states_.escapes(start);
+    mask.visited = walk(0, start, visit);
+  }
   mask.set_open(trie, open_, {});
   mask.accepted = TokenSet(accepted_, vocabulary_.mask_words());
   return mask;

@@ -51,9 +51,15 @@ class MaskTable {
   template <class Visit>
   std::size_t walk(std::uint32_t node, ConfigId config, Visit&& visit);
   const ConfigMask* mask_of(ConfigId config);  // nullptr when exhausted
+  // The mask of the only state of a configuration, where nothing below it on the stack counts; or nullptr.
+  const StateMask* lone_mask(ConfigId config);
   std::shared_ptr<const StateMask> state_mask(StateId state);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
+  // Follows all paths below a trie node from a plain state of a rule, by its edges; reach(node, state) sees the
+  // nodes where another state begins. Returns how many nodes were looked at.
+  template <class Take, class Reach>
+  std::size_t walk_plain(std::uint32_t node, StateId state, Take&& take, Reach&& reach);
   std::optional<Hash128> key_of(StateId state);
   const RuleKey& rule_key(RuleId rule);
   const DenseRule* dense(RuleId rule);
@@ -66,6 +72,7 @@ class MaskTable {
   std::vector<RuleId> rule_of_state_;
   std::vector<StateId> rule_end_;  // one beyond the last state of each rule
   std::vector<bool> rule_calls_;   // whether it calls others or asks for special tokens
+  std::vector<bool> plain_;        // states that read bytes and nothing else, in one way, and do not end the rule
   std::unordered_map<RuleId, RuleKey> rule_keys_;
   std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
   std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state
@@ -74,6 +81,7 @@ class MaskTable {
   static constexpr std::uint32_t kNoNumber = UINT32_MAX;
   std::vector<std::uint32_t> rule_numbers_, state_numbers_;
   std::vector<std::pair<std::uint32_t, ConfigId>> walk_;
+  std::vector<std::pair<std::uint32_t, StateId>> plain_walk_;
   std::vector<TokenId> accepted_, own_;
   std::vector<std::uint32_t> open_;
   std::size_t byte_size_ = 0;

@@ -2,11 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace octavo::grammar {
 
 namespace {
+
+// In blocks of a cache line: one call to the C library takes twice to three times as long on Zen 4 when source and
+// target lie at like offsets of their pages, as large allocations do.
+constexpr std::size_t kBlockWords = 16;
+
+void copy_words(std::span<const std::int32_t> from, std::int32_t* to) {
+  std::size_t i = 0;
+  for (; i + kBlockWords <= from.size(); i += kBlockWords)
+    std::memcpy(to + i, from.data() + i, kBlockWords * sizeof(std::int32_t));
+  for (; i < from.size(); ++i) to[i] = from[i];
+}
 
 void clear(std::span<std::int32_t> mask, std::span<const TokenId> tokens) {
   for (const TokenId id : tokens)
@@ -35,7 +47,7 @@ TokenSet TokenSet::without(std::span<const TokenId> removed, std::size_t mask_wo
 
 void TokenSet::copy_to(std::span<std::int32_t> mask) const {
   if (!bits_.empty()) {
-    std::ranges::copy(bits_, mask.begin());
+    copy_words(bits_, mask.data());
   } else {
     std::ranges::fill(mask, 0);
     add_to(mask);
