@@ -31,6 +31,7 @@ inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry
 // that cost a kWalkShare'th). About 50 ms.
 inline constexpr std::int64_t kWorkMax = 2'000'000;
 inline constexpr std::size_t kWalkShare = 8;
+inline constexpr std::int64_t kAheadWork = 20'000;  // for masks computed with the grammar, before they are needed
 inline constexpr std::int64_t kWorkPerToken = 1'000;  // of a text that is read again
 inline constexpr std::size_t kShareStatesMax = 500;   // size of a rule whose masks are shared across grammars
 

@@ -12,6 +12,7 @@ namespace {
 
 // Masks cheaper than this many trie nodes are not worth a place in the shared cache.
 constexpr std::size_t kShareVisitedMin = 512;
+constexpr std::size_t kFewMax = 256;
 
 bool is_plain(const Tables& tables, StateId state) {
   const auto edges = tables.byte_edges(state);
@@ -43,6 +44,7 @@ MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
       if (!tables.call_edges(s).empty() || !tables.token_edges(s).empty())
         rule_calls_[starts[i].second] = true;
   }
+  few_.resize(tables.states.size());
   plain_.resize(tables.states.size());
   for (StateId s = 0; s < tables.states.size(); ++s) plain_[s] = is_plain(tables, s);
 }
@@ -81,21 +83,55 @@ std::size_t MaskTable::walk_plain(std::uint32_t node, StateId state, Take&& take
   return looked_at;
 }
 
-const StateMask* MaskTable::lone_mask(ConfigId config) {
+std::optional<bool> MaskTable::fill_lone(ConfigId config, std::span<std::int32_t> mask) {
   const auto items = states_.kernel(config);
-  if (items.size() != 1 || !tables_.tokens.empty() || items[0].state == ParseStates::kAcceptState) return nullptr;
-  const StateMask* mask = items[0].state < state_masks_.size() && state_masks_[items[0].state]
-                              ? state_masks_[items[0].state].get()
-                              : state_mask(items[0].state).get();
-  return states_.exhausted() || mask->may_end || mask->has_open() ? nullptr : mask;
+  if (items.size() != 1 || !tables_.tokens.empty() || items[0].state == ParseStates::kAcceptState)
+    return std::nullopt;
+  const StateId state = items[0].state;
+  if (const auto tokens = few(state)) {
+    std::ranges::fill(mask, 0);
+    set_bits(mask, *tokens);
+    return !tokens->empty();
+  }
+  const StateMask* known = state < state_masks_.size() ? state_masks_[state].get() : nullptr;
+  if (!known) known = state_mask(state).get();
+  if (states_.exhausted() || known->may_end || known->has_open()) return std::nullopt;
+  known->copy_to(mask);
+  return known->accepts_any();
+}
+
+void MaskTable::look_ahead() {
+  states_.allow(kAheadWork);
+  for (StateId s = 0; s < plain_.size() && !states_.exhausted(); ++s)
+    if (is_small(s) && !few(s)) state_mask(s);
+  states_.allow(kWorkMax);
+}
+
+std::optional<std::span<const TokenId>> MaskTable::few(StateId state) {
+  if (state >= few_.size() || !plain_[state]) return std::nullopt;
+  Few& known = few_[state];
+  if (known.count == Few::kUnknown) {
+    known.count = Few::kMany;
+    if (is_small(state)) {
+      follow(state);
+      if (states_.exhausted()) {
+        known.count = Few::kUnknown;
+        return std::nullopt;
+      }
+      if (open_.empty() && accepted_.size() <= kFewMax) {
+        known = {static_cast<std::uint32_t>(few_tokens_.size()), static_cast<std::uint32_t>(accepted_.size())};
+        few_tokens_.insert(few_tokens_.end(), accepted_.begin(), accepted_.end());
+        byte_size_ += accepted_.size() * sizeof(TokenId);
+      }
+    }
+  }
+  if (known.count == Few::kMany) return std::nullopt;
+  return std::span(few_tokens_).subspan(known.first, known.count);
 }
 
 std::optional<bool> MaskTable::fill(ConfigId config, std::span<std::int32_t> mask) {
-  const StateMask* lone = config == kDeadConfig ? nullptr : lone_mask(config);
-  if (lone) {
-    lone->copy_to(mask);
-    return lone->accepts_any();
-  }
+  if (config != kDeadConfig)
+    if (const std::optional<bool> any = fill_lone(config, mask)) return any;
   const ConfigMask* found = config == kDeadConfig ? nullptr : mask_of(config);
   if (!found) {
     std::ranges::fill(mask, 0);
@@ -146,6 +182,10 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
     const Item item = work[i];
     states_.spend(1);
     if (item.state == ParseStates::kAcceptState) continue;
+    if (const auto tokens = few(item.state)) {
+      own_.insert(own_.end(), tokens->begin(), tokens->end());
+      continue;
+    }
     const std::shared_ptr<const StateMask> shared = state_mask(item.state);
     if (shared->accepts_any()) mask.shared.push_back(shared);
     if (!shared->may_end && !shared->has_open()) continue;
@@ -255,9 +295,17 @@ StateMask MaskTable::compute(StateId state) {
     if (table && table->prefix_free())
       return table->repeated(tables_, vocabulary_, tables_.rules[body].start);
   }
+  StateMask mask;
+  mask.visited = follow(state);
+  mask.may_end = states_.escapes(states_.isolated(state));
+  mask.set_open(vocabulary_.trie(), open_, {});
+  mask.accepted = TokenSet(accepted_, vocabulary_.mask_words());
+  return mask;
+}
+
+std::size_t MaskTable::follow(StateId state) {
   const auto trie = vocabulary_.trie();
   const auto sorted = vocabulary_.sorted_tokens();
-  StateMask mask;
   accepted_.clear();
   open_.clear();
   const auto take = [&](std::uint32_t i) {
@@ -273,21 +321,14 @@ StateMask MaskTable::compute(StateId state) {
     take(i);
     return reach(i, config);
   };
-  if (!states_.is_counter(state) && plain_[state]) {
-    const std::size_t looked_at = walk_plain(0, state, take, [&](std::uint32_t i, StateId reached) {
-      const ConfigId config = states_.isolated(reached);
-      if (config != kDeadConfig && reach(i, config)) mask.visited += walk(i, config, visit);
-    });
-    states_.spend(looked_at / kWalkShare);
-    mask.visited += looked_at;
-  } else {
-    const ConfigId start = states_.isolated(state);
-    mask.may_end = states_.escapes(start);
-    mask.visited = walk(0, start, visit);
-  }
-  mask.set_open(trie, open_, {});
-  mask.accepted = TokenSet(accepted_, vocabulary_.mask_words());
-  return mask;
+  if (states_.is_counter(state) || !plain_[state]) return walk(0, states_.isolated(state), visit);
+  std::size_t below = 0;
+  const std::size_t looked_at = walk_plain(0, state, take, [&](std::uint32_t i, StateId reached) {
+    const ConfigId config = states_.isolated(reached);
+    if (config != kDeadConfig && reach(i, config)) below += walk(i, config, visit);
+  });
+  states_.spend(looked_at / kWalkShare);
+  return looked_at + below;
 }
 
 // --- names of states across grammars ---
