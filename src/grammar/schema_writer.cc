@@ -87,6 +87,8 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
     TRY(const bool fits, reader_.satisfies(*value, rest));
     if (fits) texts.push_back(to_text(*value));
   }
+  if (trie_bytes(texts) > kListBytesMax)
+    return reader_.refuse((*facts.values)[0], "", "the values listed here differ in more than {} bytes", kListBytesMax);
   if (texts.empty()) return g_.nothing();
   return g_.leaf(automaton_of(std::move(texts)));
 }
