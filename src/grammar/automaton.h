@@ -52,9 +52,9 @@ struct Nfa {
 };
 
 // The same language without epsilon edges: deterministic and minimal unless that takes more than states_max
-// states or too much work, in which case the nondeterministic automaton comes back. `work` is what may be spent, in
-// nodes that are visited, and becomes what is left; nullopt when it does not suffice for the nondeterministic one
-// either.
+// states or too much work, in which case the nondeterministic automaton comes back. `work` is what may be
+// spent, in nodes that are visited, and becomes what is left; nullopt when it does not suffice for the
+// nondeterministic one either.
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 

@@ -6,7 +6,7 @@
 
 namespace octavo::grammar {
 
-inline constexpr std::size_t kJsonBytesMax = 2u << 20;    // one JSON Schema
+inline constexpr std::size_t kJsonBytesMax = 2u << 20;      // one JSON Schema
 inline constexpr std::size_t kNotationBytesMax = 1u << 20;  // one EBNF or Lark text
 inline constexpr std::size_t kRegexBytesMax = 256u << 10;   // one regex
 inline constexpr int kNestingMax = 100;                     // groups inside one another in a regex or EBNF
@@ -35,13 +35,14 @@ inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry
 // that cost a kWalkShare'th). About 50 ms.
 inline constexpr std::int64_t kWorkMax = 2'000'000;
 inline constexpr std::size_t kWalkShare = 8;
-inline constexpr std::int64_t kAheadWork = 20'000;  // for masks computed with the grammar, before they are needed
+inline constexpr std::int64_t kAheadWork =
+    20'000;  // for masks computed with the grammar, before they are needed
 inline constexpr std::int64_t kWorkPerToken = 1'000;  // of a text that is read again
 inline constexpr std::size_t kShareStatesMax = 500;   // size of a rule whose masks are shared across grammars
 
-inline constexpr std::size_t kSchemaStatesMax = 100'000;  // of all patterns and formats of one schema together
-inline constexpr std::size_t kSchemaWorkMax = 2'000'000;  // steps of reading a schema, about a tenth of a microsecond each
-inline constexpr std::size_t kListBytesMax = 600'000;    // trie of the texts of one enum or choice
+inline constexpr std::size_t kSchemaWorkMax =
+    2'000'000;  // steps of reading a schema, about a tenth of a microsecond each
+inline constexpr std::size_t kListBytesMax = 600'000;  // trie of the texts of one enum or choice
 inline constexpr int kSubschemasMax = 20'000;  // different conjunctions of subschemas in one JSON Schema
 inline constexpr int kAlternativesMax = 512;   // branches of one subschema after distribution
 inline constexpr int kSchemaDepthMax = 100;    // allOf, anyOf, not, $ref inside one another

@@ -119,7 +119,8 @@ std::optional<std::span<const TokenId>> MaskTable::few(StateId state) {
         return std::nullopt;
       }
       if (open_.empty() && accepted_.size() <= kFewMax) {
-        known = {static_cast<std::uint32_t>(few_tokens_.size()), static_cast<std::uint32_t>(accepted_.size())};
+        known = {static_cast<std::uint32_t>(few_tokens_.size()),
+                 static_cast<std::uint32_t>(accepted_.size())};
         few_tokens_.insert(few_tokens_.end(), accepted_.begin(), accepted_.end());
         byte_size_ += accepted_.size() * sizeof(TokenId);
       }
@@ -271,7 +272,8 @@ bool MaskTable::is_small(StateId state) {
   if (states_.is_counter(state) || !rule_calls_[rule_of_state_[state]]) return false;
   if (!plain_[state]) return states_.bytes(states_.isolated(state)).count() <= 2;
   const auto edges = tables_.byte_edges(state);
-  return edges.size() <= 2 && std::ranges::all_of(edges, [](const Edge& edge) { return edge.low == edge.high; });
+  return edges.size() <= 2 &&
+         std::ranges::all_of(edges, [](const Edge& edge) { return edge.low == edge.high; });
 }
 
 const DenseRule* MaskTable::dense(RuleId rule) {
@@ -309,7 +311,8 @@ std::size_t MaskTable::follow(StateId state) {
   accepted_.clear();
   open_.clear();
   const auto take = [&](std::uint32_t i) {
-    for (std::uint32_t t = 0; t < trie[i].token_count; ++t) accepted_.push_back(sorted[trie[i].first_token + t]);
+    for (std::uint32_t t = 0; t < trie[i].token_count; ++t)
+      accepted_.push_back(sorted[trie[i].first_token + t]);
   };
   // Whether the walk goes on below.
   const auto reach = [&](std::uint32_t i, ConfigId config) {

@@ -314,16 +314,10 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
 Result<void> SchemaReader::work(std::size_t steps) {
   steps_ += steps;
   if (steps_ > kSchemaWorkMax)
-    return invalid(field_, "JSON Schema: reading it takes more than {} steps: too many properties, values or combinations",
-                   kSchemaWorkMax);
-  return {};
-}
-
-Result<void> SchemaReader::spend(std::size_t states, const Json* schema, std::string_view keyword) {
-  states_ += states;
-  if (states_ > kSchemaStatesMax)
-    return refuse(schema, keyword, "the automata of this schema have more than {} states together",
-                  kSchemaStatesMax);
+    return invalid(
+        field_,
+        "JSON Schema: reading it takes more than {} steps: too many properties, values or combinations",
+        kSchemaWorkMax);
   return {};
 }
 
@@ -334,11 +328,12 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     Grammar grammar;
     const auto expr = add_regex(grammar, text, RegexMatch::search, field_);
     if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
-    auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax);
+    std::size_t cost = 0;
+    auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
     if (!automaton)
       return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
                     kPatternStatesMax);
-    TRY_VOID(spend(automaton->states.size(), schema, keyword));
+    TRY_VOID(work(cost + 100 * automaton->states.size()));
     it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(automaton))).first;
   }
   return it->second.get();
@@ -355,13 +350,14 @@ Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
     if (value->is(Json::Kind::string)) excluded.push_back(value->text);
   if (facts.patterns.empty() && facts.formats.empty() && excluded.empty()) return std::optional<Automaton>{};
   std::optional<Automaton> all;
+  std::size_t cost = 0;
   {
     Grammar grammar;
     const ExprId character = content_character(grammar);
     const bool bounded = facts.length_min > 0 || facts.length_max != UINT32_MAX;
     all = regular_automaton(grammar,
                             grammar.repeat(character, bounded ? facts.length_min : 0, facts.length_max),
-                            kPatternStatesMax);
+                            kPatternStatesMax, &cost);
   }
   const Json* blame = facts.patterns.empty() ? &document_ : facts.patterns[0].schema;
   const auto too_large = [&] {
@@ -382,7 +378,7 @@ Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
   }
   if (!excluded.empty()) narrow(automaton_of(std::move(excluded)), Combine::difference);
   if (!all) return too_large();
-  TRY_VOID(spend(all->states.size(), blame, facts.patterns.empty() ? "format" : "pattern"));
+  TRY_VOID(work(2 * cost + 50 * all->states.size()));
   return all;
 }
 

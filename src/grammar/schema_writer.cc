@@ -87,8 +87,11 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
     TRY(const bool fits, reader_.satisfies(*value, rest));
     if (fits) texts.push_back(to_text(*value));
   }
-  if (trie_bytes(texts) > kListBytesMax)
-    return reader_.refuse((*facts.values)[0], "", "the values listed here differ in more than {} bytes", kListBytesMax);
+  const std::size_t bytes = trie_bytes(texts);
+  TRY_VOID(reader_.work(2 * bytes));
+  if (bytes > kListBytesMax)
+    return reader_.refuse((*facts.values)[0], "", "the values listed here differ in more than {} bytes",
+                          kListBytesMax);
   if (texts.empty()) return g_.nothing();
   return g_.leaf(automaton_of(std::move(texts)));
 }
@@ -97,6 +100,13 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   NumberLimits limits = facts.number;
   limits.integers = facts.types & kInteger;
   limits.fractions = facts.types & kFraction;
+  // Automata of bounds grow with their digits times those that are not trailing zeros.
+  for (const auto* bound : {&limits.min, &limits.max}) {
+    if (!*bound) continue;
+    const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
+    TRY_VOID(reader_.work(100 + 20 * digits.size() * (digits.find_last_not_of('0') + 1)));
+  }
+  for (std::size_t i = 0; i < limits.multiples.size(); ++i) TRY_VOID(reader_.work(100 * kMultipleOfMax));
   const auto text = number_text(g_, limits);
   if (!text && text.error() == NumberProblem::multiple_of)
     return reader_.refuse(facts.multiple_of, "multipleOf",

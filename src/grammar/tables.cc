@@ -34,7 +34,8 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
     };
     // A list of texts is deterministic as it is.
     if (const auto* leaf = std::get_if<Leaf>(&grammar.exprs[rule.body].node);
-        leaf && leaf->automaton->deterministic && flat.states.size() + leaf->automaton->states.size() <= kNfaStatesMax) {
+        leaf && leaf->automaton->deterministic &&
+        flat.states.size() + leaf->automaton->states.size() <= kNfaStatesMax) {
       append(*leaf->automaton);
       continue;
     }

@@ -78,6 +78,13 @@ def cases(rng):
         "[^a]{400}", "(?:" + ".?" * 100 + ")x"]]
     yield "several patterns at once", [schema({"type": "string", "allOf": [{"pattern": p} for p in ps]}) for ps in [
         ["a.{6}b", "c.{6}d"], [f"{c}.*{c}" for c in "abcdefghij"], ["^.{0,900}$", "a.{5}b"], [f"^(.{{{n}}})*$" for n in (7, 11, 13, 17)]]] + [schema({"type": "string", "not": {"pattern": "a.{10}b"}}), schema({"type": "string", "pattern": "^(a|b)*$", "minLength": 700, "maxLength": 900})]
+    yield "many that are hard each", [schema({"properties": {f"n{i}": make(i) for i in range(count)}}) for count, make in [
+        (2000, lambda i: {"type": "integer", "minimum": -i, "maximum": i * 977}), (500, lambda i: {"type": "number", "minimum": -(10**99) // 7 - i, "maximum": 10**99 // 3}),
+        (100, lambda i: {"type": "integer", "multipleOf": 1900 + i}), (500, lambda i: {"type": "string", "format": "email", "maxLength": 1000 - i}), (500, lambda i: {"type": "string", "format": "ipv6"}),
+        (500, lambda i: {"type": "string", "pattern": f"x{i}.{{7}}y"}), (500, lambda i: {"type": "string", "pattern": f"^a{i}(b|c)*$", "maxLength": 100}), (1000, lambda i: {"type": "string", "not": {"const": f"x{i}"}}),
+        (300, lambda i: {"patternProperties": {f"^a{i}": {}, "b$": {}, "c.*d": {}}}), (500, lambda i: {"type": "array", "contains": {"const": i}, "minItems": 100, "maxItems": 190}),
+        (500, lambda i: {"type": "array", "items": {"enum": [i, 1, 2, 3, 4, 5, 6, "a"]}, "uniqueItems": True}), (200, lambda i: {"properties": {n: {} for n in names(60)}, "minProperties": 30}),
+        (4, lambda i: {"enum": random_words(30_000, rng)}), (30, lambda i: {"oneOf": [{"properties": {"kind": {"const": n}}, "required": ["kind"]} for n in names(200)]})]]
     yield "left recursion, ambiguity", [("ebnf", t) for t in ['root ::= root root root | "a" | ""', "root ::= root", 'root ::= a\na ::= b\nb ::= a "x"', 'root ::= root root | root "a" root | "b"',
                                                                  "\n".join(["root ::= " + " ".join(["r"] * 200), 'r ::= r r | "a" | ""'])]]
     yield "undefined, useless, empty", [("ebnf", t) for t in ["root ::= x", 'root ::= "a"\nroot ::= "b"', 'root ::= "a"\nx ::= x', "", "root ::=", "\n".join(f'r{i} ::= "a"' for i in range(60_000))]] + [
