@@ -12,7 +12,7 @@ inline constexpr std::size_t kRegexBytesMax = 256u << 10;   // one regex
 inline constexpr int kNestingMax = 100;                     // groups inside one another in a regex or EBNF
 inline constexpr int kJsonDepthMax = 200;                   // levels of a JSON text
 inline constexpr int kExprDepthMax = 400;                   // levels of an expression tree
-inline constexpr std::size_t kExprsMax = 2'000'000;         // expressions of one grammar
+inline constexpr std::size_t kExprsMax = 500'000;           // expressions of one grammar
 inline constexpr std::size_t kRulesMax = 50'000;            // rules of one grammar
 inline constexpr std::uint32_t kRepeatMax = 1'000'000'000;  // bounds of {m,n}
 
@@ -41,7 +41,7 @@ inline constexpr std::int64_t kWorkPerToken = 1'000;  // of a text that is read 
 inline constexpr std::size_t kShareStatesMax = 500;   // size of a rule whose masks are shared across grammars
 
 inline constexpr std::size_t kSchemaWorkMax =
-    2'000'000;  // steps of reading a schema, about a tenth of a microsecond each
+    1'200'000;  // steps of reading a schema, about a tenth of a microsecond each
 inline constexpr std::size_t kListBytesMax = 600'000;  // trie of the texts of one enum or choice
 inline constexpr int kSubschemasMax = 20'000;  // different conjunctions of subschemas in one JSON Schema
 inline constexpr int kAlternativesMax = 512;   // branches of one subschema after distribution

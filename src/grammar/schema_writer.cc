@@ -13,7 +13,9 @@ Result<RuleId> SchemaWriter::write(const Goals& goals) {
   while (!queue_.empty()) {
     const auto [rule, wanted] = queue_.front();
     queue_.pop_front();
+    const std::size_t written = g_.exprs.size();
     TRY(g_.rules[rule].body, values(*wanted));
+    TRY_VOID(reader_.work(3 * (g_.exprs.size() - written)));
   }
   return root;
 }
@@ -88,7 +90,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
     if (fits) texts.push_back(to_text(*value));
   }
   const std::size_t bytes = trie_bytes(texts);
-  TRY_VOID(reader_.work(2 * bytes));
+  TRY_VOID(reader_.work(bytes));
   if (bytes > kListBytesMax)
     return reader_.refuse((*facts.values)[0], "", "the values listed here differ in more than {} bytes",
                           kListBytesMax);
