@@ -26,8 +26,8 @@ inline constexpr std::size_t kPatternStatesMax = 5'000;  // those of one pattern
 // kDfaGrowthMax * states + kDfaSlackStates states.
 inline constexpr std::size_t kDfaGrowthMax = 2;
 inline constexpr std::size_t kDfaSlackStates = 400;
-inline constexpr std::size_t kDeterminizeWorkMax = 2'000'000;  // nodes visited for all automata of a grammar
-inline constexpr std::size_t kRegularWorkMax = 1'000'000;      // for one regular language inside a schema
+inline constexpr std::size_t kDeterminizeWorkMax = 4'000'000;  // nodes visited for all automata of a grammar
+inline constexpr std::size_t kRegularWorkMax = 3'000'000;      // for one regular language inside a schema
 inline constexpr std::size_t kMinimizeVisitsMax = 100'000;  // cyclic automata that need more stay as they are
 
 inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry

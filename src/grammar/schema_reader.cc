@@ -333,7 +333,7 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     if (!automaton)
       return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
                     kPatternStatesMax);
-    TRY_VOID(work(cost + 100 * automaton->states.size()));
+    TRY_VOID(work(cost / 6 + 100 * automaton->states.size()));
     it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(automaton))).first;
   }
   return it->second.get();
@@ -378,7 +378,7 @@ Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
   }
   if (!excluded.empty()) narrow(automaton_of(std::move(excluded)), Combine::difference);
   if (!all) return too_large();
-  TRY_VOID(work(2 * cost + 50 * all->states.size()));
+  TRY_VOID(work(cost / 3 + 50 * all->states.size()));
   return all;
 }
 

@@ -108,7 +108,11 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
     const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
     TRY_VOID(reader_.work(100 + 20 * digits.size() * (digits.find_last_not_of('0') + 1)));
   }
-  for (std::size_t i = 0; i < limits.multiples.size(); ++i) TRY_VOID(reader_.work(100 * kMultipleOfMax));
+  for (const Decimal& multiple : limits.multiples) {
+    const auto divisor = Decimal::parse(multiple.integer + multiple.fraction);
+    TRY_VOID(reader_.work(100 * std::min(kMultipleOfMax, divisor ? divisor->count().value_or(kMultipleOfMax)
+                                                                 : kMultipleOfMax)));
+  }
   const auto text = number_text(g_, limits);
   if (!text && text.error() == NumberProblem::multiple_of)
     return reader_.refuse(facts.multiple_of, "multipleOf",
