@@ -45,10 +45,13 @@ class Closure {
       if (std::exchange(seen_[id], round_) == round_) continue;
       if (id == accept_ || !nfa_.nodes[id].edges.empty()) out.push_back(id);
       stack_.insert(stack_.end(), nfa_.nodes[id].epsilon.begin(), nfa_.nodes[id].epsilon.end());
+      ++visited;
     }
     std::ranges::sort(out);
     return out;
   }
+
+  std::size_t visited = 0;  // nodes, in all calls
 
  private:
   const Nfa& nfa_;
@@ -107,7 +110,7 @@ std::vector<Move> moves_of(const Nfa& nfa, std::span<const StateId> set) {
 }
 
 std::optional<Automaton> subset_construction(const Nfa& nfa, StateId start, StateId accept,
-                                             std::size_t states_max) {
+                                             std::size_t states_max, std::size_t& work) {
   Closure closure(nfa, accept);
   std::unordered_map<std::vector<StateId>, StateId, HashOfIds> ids;
   std::vector<const std::vector<StateId>*> sets;
@@ -122,17 +125,21 @@ std::optional<Automaton> subset_construction(const Nfa& nfa, StateId start, Stat
   };
   intern(closure.of(std::span(&start, 1)));
   for (StateId id = 0; id < sets.size(); ++id) {
-    if (sets.size() > states_max) return std::nullopt;
+    if (sets.size() > states_max || closure.visited > work) {
+      work -= std::min(work, closure.visited);
+      return std::nullopt;
+    }
     for (Move& move : moves_of(nfa, *sets[id])) {
       const StateId target = intern(closure.of(move.targets));
       move.symbol.target = target;
       out.states[id].edges.push_back(move.symbol);
     }
   }
+  work -= std::min(work, closure.visited);
   return out;
 }
 
-Automaton without_epsilon(const Nfa& nfa, StateId start, StateId accept) {
+std::optional<Automaton> without_epsilon(const Nfa& nfa, StateId start, StateId accept, std::size_t& work) {
   Closure closure(nfa, accept);
   std::unordered_map<StateId, StateId> ids;
   std::vector<StateId> order;
@@ -145,6 +152,7 @@ Automaton without_epsilon(const Nfa& nfa, StateId start, StateId accept) {
   out.deterministic = false;
   intern(start);
   for (StateId id = 0; id < order.size(); ++id) {
+    if (closure.visited > work) return std::nullopt;
     State state;
     const StateId node = order[id];
     for (const StateId reached : closure.of(std::span(&node, 1))) {
@@ -158,6 +166,7 @@ Automaton without_epsilon(const Nfa& nfa, StateId start, StateId accept) {
     state.edges.erase(std::ranges::unique(state.edges).begin(), state.edges.end());
     out.states.push_back(std::move(state));
   }
+  work -= std::min(work, closure.visited);
   return out;
 }
 
@@ -274,10 +283,17 @@ Automaton minimize(Automaton in) {
   return in;
 }
 
-Automaton determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max) {
-  if (auto automaton = subset_construction(nfa, start, accept, states_max))
-    return minimize(trim(*std::move(automaton)));
-  return trim(without_epsilon(nfa, start, accept));
+std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
+                                     std::size_t& work) {
+  // A part is kept for the nondeterministic automaton.
+  std::size_t subsets = work / 2;
+  work -= subsets;
+  auto automaton = subset_construction(nfa, start, accept, states_max, subsets);
+  work += subsets;
+  if (automaton) return minimize(trim(*automaton));
+  automaton = without_epsilon(nfa, start, accept, work);
+  if (automaton) automaton = trim(*automaton);
+  return automaton;
 }
 
 Automaton trim(const Automaton& in) {
@@ -435,6 +451,17 @@ class WordAutomaton {
 };
 
 }  // namespace
+
+std::size_t trie_bytes(std::vector<std::string>& strings) {
+  std::ranges::sort(strings);
+  std::size_t bytes = 0;
+  std::string_view last;
+  for (const std::string& text : strings) {
+    bytes += text.size() - static_cast<std::size_t>(std::ranges::mismatch(last, text).in2 - text.begin());
+    last = text;
+  }
+  return bytes;
+}
 
 Automaton automaton_of(std::vector<std::string> strings) {
   std::ranges::sort(strings);

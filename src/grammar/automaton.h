@@ -52,8 +52,11 @@ struct Nfa {
 };
 
 // The same language without epsilon edges: deterministic and minimal unless that takes more than states_max
-// states, in which case the nondeterministic automaton comes back.
-Automaton determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max);
+// states or too much work, in which case the nondeterministic automaton comes back. `work` is what may be
+// spent, in nodes that are visited, and becomes what is left; nullopt when it does not suffice for the
+// nondeterministic one either.
+std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
+                                     std::size_t& work);
 
 // Merges states that no continuation tells apart.
 Automaton minimize(Automaton automaton);
@@ -69,6 +72,9 @@ std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine
 
 bool is_empty(const Automaton& automaton);
 bool matches(const Automaton& automaton, std::string_view text);
+
+// Sorts the strings and returns the bytes of their trie: what building their automaton costs.
+std::size_t trie_bytes(std::vector<std::string>& strings);
 
 // The automaton of a finite set of strings, minimal from the start (Daciuk et al. 2000). Sorts the strings.
 Automaton automaton_of(std::vector<std::string> strings);

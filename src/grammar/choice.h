@@ -6,11 +6,14 @@
 
 #include "base/error.h"
 #include "grammar/grammar.h"
+#include "grammar/limits.h"
 
 namespace octavo::grammar {
 
 inline Result<Grammar> choice_grammar(std::vector<std::string> texts) {
   if (texts.empty()) return invalid("choice", "the list is empty");
+  if (trie_bytes(texts) > kListBytesMax)
+    return invalid("choice", "the texts differ in more than {} bytes", kListBytesMax);
   Grammar grammar;
   grammar.root = grammar.rule("root", grammar.leaf(automaton_of(std::move(texts))));
   return grammar;

@@ -33,6 +33,7 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
         ErrorCode::invalid_argument,
         "the grammar has too many ways to begin a text: finding them takes more than {} units of work",
         kWorkMax);
+  compiled->table_->look_ahead();
   return compiled;
 }
 

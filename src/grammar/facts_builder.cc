@@ -91,6 +91,7 @@ Result<void> FactsBuilder::take(Branch& branch, const Goal& goal) {
 }
 
 Result<void> FactsBuilder::holds(Branch& branch, const Json& schema) {
+  TRY_VOID(reader_.work(1 + schema.members.size()));
   TRY_VOID(reader_.check(&schema));
   if (schema.is(Json::Kind::boolean)) {
     branch.dead = !schema.boolean;
@@ -133,6 +134,7 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
     if (keyword == "const") allowed.push_back(&value);
     for (const Json& item : value.items)
       if (keyword == "enum") allowed.push_back(&item);
+    TRY_VOID(reader_.work(allowed.size() / 8 * (1 + (facts.values ? facts.values->size() : 0))));
     if (facts.values)
       std::erase_if(*facts.values, [&](const Json* v) {
         return std::ranges::none_of(allowed, [&](const Json* a) { return equal(*a, *v); });
@@ -249,6 +251,8 @@ Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std:
 // Exactly one: branch i and none of the others, except those that i rules out by itself.
 Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json& value) {
   const std::size_t n = value.items.size();
+  if (n > kAlternativesMax)
+    return reader_.refuse(&schema, "oneOf", "{} branches, the limit is {}", n, kAlternativesMax);
   std::vector<std::vector<bool>> apart(n, std::vector<bool>(n, false));
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < i; ++j) {

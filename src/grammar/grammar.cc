@@ -206,12 +206,15 @@ void NfaBuilder::build_leaf(const Automaton& automaton, StateId from, StateId to
   }
 }
 
-std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max) {
+std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max,
+                                           std::size_t* cost) {
   NfaBuilder builder{grammar, {}, states_max * 40, nullptr};
   const StateId start = builder.nfa.add(), accept = builder.nfa.add();
   if (!builder.build(expr, start, accept)) return std::nullopt;
-  Automaton automaton = determinize(builder.nfa, start, accept, states_max);
-  if (!automaton.deterministic) return std::nullopt;
+  std::size_t work = kRegularWorkMax;
+  auto automaton = determinize(builder.nfa, start, accept, states_max, work);
+  if (cost) *cost += kRegularWorkMax - work;
+  if (automaton && !automaton->deterministic) return std::nullopt;
   return automaton;
 }
 

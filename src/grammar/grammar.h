@@ -169,6 +169,8 @@ struct NfaBuilder {
 };
 
 // The deterministic automaton of a regular expression tree (no calls, no tokens); nullopt beyond the limits.
-std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max);
+// Adds what it cost, in nodes visited, to `cost`.
+std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max,
+                                           std::size_t* cost = nullptr);
 
 }  // namespace octavo::grammar

@@ -28,8 +28,8 @@ class Parser {
   Parser(std::string_view text, std::string_view field) : text_(text), field_(field) {}
 
   Result<Json> parse() {
-    if (text_.size() > kSourceBytesMax)
-      return invalid(field_, "JSON: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
+    if (text_.size() > kJsonBytesMax)
+      return invalid(field_, "JSON: {} bytes, the limit is {}", text_.size(), kJsonBytesMax);
     if (const auto bad = invalid_utf8(text_))
       return invalid(field_, "JSON: invalid UTF-8 at offset {}", *bad);
     Json value;

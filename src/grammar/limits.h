@@ -6,11 +6,13 @@
 
 namespace octavo::grammar {
 
-inline constexpr std::size_t kSourceBytesMax = 8u << 20;    // one regex, EBNF text or JSON Schema
+inline constexpr std::size_t kJsonBytesMax = 2u << 20;      // one JSON Schema
+inline constexpr std::size_t kNotationBytesMax = 1u << 20;  // one EBNF or Lark text
+inline constexpr std::size_t kRegexBytesMax = 256u << 10;   // one regex
 inline constexpr int kNestingMax = 100;                     // groups inside one another in a regex or EBNF
 inline constexpr int kJsonDepthMax = 200;                   // levels of a JSON text
 inline constexpr int kExprDepthMax = 400;                   // levels of an expression tree
-inline constexpr std::size_t kExprsMax = 2'000'000;         // expressions of one grammar
+inline constexpr std::size_t kExprsMax = 500'000;           // expressions of one grammar
 inline constexpr std::size_t kRulesMax = 50'000;            // rules of one grammar
 inline constexpr std::uint32_t kRepeatMax = 1'000'000'000;  // bounds of {m,n}
 
@@ -24,6 +26,8 @@ inline constexpr std::size_t kPatternStatesMax = 5'000;  // those of one pattern
 // kDfaGrowthMax * states + kDfaSlackStates states.
 inline constexpr std::size_t kDfaGrowthMax = 2;
 inline constexpr std::size_t kDfaSlackStates = 400;
+inline constexpr std::size_t kDeterminizeWorkMax = 4'000'000;  // nodes visited for all automata of a grammar
+inline constexpr std::size_t kRegularWorkMax = 3'000'000;      // for one regular language inside a schema
 inline constexpr std::size_t kMinimizeVisitsMax = 100'000;  // cyclic automata that need more stay as they are
 
 inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry
@@ -31,11 +35,14 @@ inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry
 // that cost a kWalkShare'th). About 50 ms.
 inline constexpr std::int64_t kWorkMax = 2'000'000;
 inline constexpr std::size_t kWalkShare = 8;
+inline constexpr std::int64_t kAheadWork =
+    20'000;  // for masks computed with the grammar, before they are needed
 inline constexpr std::int64_t kWorkPerToken = 1'000;  // of a text that is read again
 inline constexpr std::size_t kShareStatesMax = 500;   // size of a rule whose masks are shared across grammars
 
-inline constexpr std::size_t kSchemaStatesMax =
-    500'000;                                   // of all patterns and formats of one schema together
+inline constexpr std::size_t kSchemaWorkMax =
+    1'200'000;  // steps of reading a schema, about a tenth of a microsecond each
+inline constexpr std::size_t kListBytesMax = 600'000;  // trie of the texts of one enum or choice
 inline constexpr int kSubschemasMax = 20'000;  // different conjunctions of subschemas in one JSON Schema
 inline constexpr int kAlternativesMax = 512;   // branches of one subschema after distribution
 inline constexpr int kSchemaDepthMax = 100;    // allOf, anyOf, not, $ref inside one another

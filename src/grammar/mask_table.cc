@@ -12,6 +12,16 @@ namespace {
 
 // Masks cheaper than this many trie nodes are not worth a place in the shared cache.
 constexpr std::size_t kShareVisitedMin = 512;
+constexpr std::size_t kFewMax = 256;
+
+bool is_plain(const Tables& tables, StateId state) {
+  const auto edges = tables.byte_edges(state);
+  if (edges.empty() || tables.states[state].accepting) return false;
+  if (!tables.call_edges(state).empty() || !tables.token_edges(state).empty()) return false;
+  for (std::size_t i = 1; i < edges.size(); ++i)
+    if (edges[i].low <= edges[i - 1].high) return false;  // they are sorted
+  return true;
+}
 
 }  // namespace
 
@@ -34,6 +44,9 @@ MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
       if (!tables.call_edges(s).empty() || !tables.token_edges(s).empty())
         rule_calls_[starts[i].second] = true;
   }
+  few_.resize(tables.states.size());
+  plain_.resize(tables.states.size());
+  for (StateId s = 0; s < tables.states.size(); ++s) plain_[s] = is_plain(tables, s);
 }
 
 template <class Visit>
@@ -46,7 +59,80 @@ std::size_t MaskTable::walk(std::uint32_t node, ConfigId config, Visit&& visit) 
   return looked_at;
 }
 
+template <class Take, class Reach>
+std::size_t MaskTable::walk_plain(std::uint32_t node, StateId state, Take&& take, Reach&& reach) {
+  std::size_t looked_at = 0;
+  plain_walk_.assign(1, {node, state});
+  while (!plain_walk_.empty()) {
+    const auto [at, before] = plain_walk_.back();
+    plain_walk_.pop_back();
+    const auto bytes = vocabulary_.child_bytes(at);
+    const auto nodes = vocabulary_.child_nodes(at);
+    for (const Edge& edge : tables_.byte_edges(before)) {
+      auto i = static_cast<std::size_t>(std::ranges::lower_bound(bytes, edge.low) - bytes.begin());
+      for (++looked_at; i < bytes.size() && bytes[i] <= edge.high; ++i, ++looked_at) {
+        take(nodes[i]);
+        if (vocabulary_.trie()[nodes[i]].end == nodes[i] + 1) continue;
+        if (plain_[edge.target])
+          plain_walk_.emplace_back(nodes[i], edge.target);
+        else
+          reach(nodes[i], edge.target);
+      }
+    }
+  }
+  return looked_at;
+}
+
+std::optional<bool> MaskTable::fill_lone(ConfigId config, std::span<std::int32_t> mask) {
+  const auto items = states_.kernel(config);
+  if (items.size() != 1 || !tables_.tokens.empty() || items[0].state == ParseStates::kAcceptState)
+    return std::nullopt;
+  const StateId state = items[0].state;
+  if (const auto tokens = few(state)) {
+    std::ranges::fill(mask, 0);
+    set_bits(mask, *tokens);
+    return !tokens->empty();
+  }
+  const StateMask* known = state < state_masks_.size() ? state_masks_[state].get() : nullptr;
+  if (!known) known = state_mask(state).get();
+  if (states_.exhausted() || known->may_end || known->has_open()) return std::nullopt;
+  known->copy_to(mask);
+  return known->accepts_any();
+}
+
+void MaskTable::look_ahead() {
+  states_.allow(kAheadWork);
+  for (StateId s = 0; s < plain_.size() && !states_.exhausted(); ++s)
+    if (is_small(s) && !few(s)) state_mask(s);
+  states_.allow(kWorkMax);
+}
+
+std::optional<std::span<const TokenId>> MaskTable::few(StateId state) {
+  if (state >= few_.size() || !plain_[state]) return std::nullopt;
+  Few& known = few_[state];
+  if (known.count == Few::kUnknown) {
+    known.count = Few::kMany;
+    if (is_small(state)) {
+      follow(state);
+      if (states_.exhausted()) {
+        known.count = Few::kUnknown;
+        return std::nullopt;
+      }
+      if (open_.empty() && accepted_.size() <= kFewMax) {
+        known = {static_cast<std::uint32_t>(few_tokens_.size()),
+                 static_cast<std::uint32_t>(accepted_.size())};
+        few_tokens_.insert(few_tokens_.end(), accepted_.begin(), accepted_.end());
+        byte_size_ += accepted_.size() * sizeof(TokenId);
+      }
+    }
+  }
+  if (known.count == Few::kMany) return std::nullopt;
+  return std::span(few_tokens_).subspan(known.first, known.count);
+}
+
 std::optional<bool> MaskTable::fill(ConfigId config, std::span<std::int32_t> mask) {
+  if (config != kDeadConfig)
+    if (const std::optional<bool> any = fill_lone(config, mask)) return any;
   const ConfigMask* found = config == kDeadConfig ? nullptr : mask_of(config);
   if (!found) {
     std::ranges::fill(mask, 0);
@@ -97,6 +183,10 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
     const Item item = work[i];
     states_.spend(1);
     if (item.state == ParseStates::kAcceptState) continue;
+    if (const auto tokens = few(item.state)) {
+      own_.insert(own_.end(), tokens->begin(), tokens->end());
+      continue;
+    }
     const std::shared_ptr<const StateMask> shared = state_mask(item.state);
     if (shared->accepts_any()) mask.shared.push_back(shared);
     if (!shared->may_end && !shared->has_open()) continue;
@@ -179,8 +269,11 @@ std::shared_ptr<const StateMask>& MaskTable::mask_slot(StateId state) {
 }
 
 bool MaskTable::is_small(StateId state) {
-  return !states_.is_counter(state) && rule_calls_[rule_of_state_[state]] &&
-         states_.bytes(states_.isolated(state)).count() <= 2;
+  if (states_.is_counter(state) || !rule_calls_[rule_of_state_[state]]) return false;
+  if (!plain_[state]) return states_.bytes(states_.isolated(state)).count() <= 2;
+  const auto edges = tables_.byte_edges(state);
+  return edges.size() <= 2 &&
+         std::ranges::all_of(edges, [](const Edge& edge) { return edge.low == edge.high; });
 }
 
 const DenseRule* MaskTable::dense(RuleId rule) {
@@ -204,23 +297,41 @@ StateMask MaskTable::compute(StateId state) {
     if (table && table->prefix_free())
       return table->repeated(tables_, vocabulary_, tables_.rules[body].start);
   }
-  const auto trie = vocabulary_.trie();
-  const auto sorted = vocabulary_.sorted_tokens();
   StateMask mask;
-  const ConfigId start = states_.isolated(state);
-  mask.may_end = states_.escapes(start);
-  accepted_.clear();
-  open_.clear();
-  mask.visited = walk(0, start, [&](std::uint32_t i, ConfigId config) {
-    const TrieNode& node = trie[i];
-    for (std::uint32_t t = 0; t < node.token_count; ++t) accepted_.push_back(sorted[node.first_token + t]);
-    if (node.end == i + 1) return false;
-    if (states_.escapes(config)) open_.push_back(i);
-    return !states_.only_escapes(config);
-  });
-  mask.set_open(trie, open_, {});
+  mask.visited = follow(state);
+  mask.may_end = states_.escapes(states_.isolated(state));
+  mask.set_open(vocabulary_.trie(), open_, {});
   mask.accepted = TokenSet(accepted_, vocabulary_.mask_words());
   return mask;
+}
+
+std::size_t MaskTable::follow(StateId state) {
+  const auto trie = vocabulary_.trie();
+  const auto sorted = vocabulary_.sorted_tokens();
+  accepted_.clear();
+  open_.clear();
+  const auto take = [&](std::uint32_t i) {
+    for (std::uint32_t t = 0; t < trie[i].token_count; ++t)
+      accepted_.push_back(sorted[trie[i].first_token + t]);
+  };
+  // Whether the walk goes on below.
+  const auto reach = [&](std::uint32_t i, ConfigId config) {
+    if (trie[i].end == i + 1) return false;
+    if (states_.escapes(config)) open_.push_back(i);
+    return !states_.only_escapes(config);
+  };
+  const auto visit = [&](std::uint32_t i, ConfigId config) {
+    take(i);
+    return reach(i, config);
+  };
+  if (states_.is_counter(state) || !plain_[state]) return walk(0, states_.isolated(state), visit);
+  std::size_t below = 0;
+  const std::size_t looked_at = walk_plain(0, state, take, [&](std::uint32_t i, StateId reached) {
+    const ConfigId config = states_.isolated(reached);
+    if (config != kDeadConfig && reach(i, config)) below += walk(i, config, visit);
+  });
+  states_.spend(looked_at / kWalkShare);
+  return looked_at + below;
 }
 
 // --- names of states across grammars ---

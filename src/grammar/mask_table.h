@@ -29,6 +29,9 @@ class MaskTable {
   // any; nullopt when states().exhausted().
   std::optional<bool> fill(ConfigId config, std::span<std::int32_t> mask);
 
+  // Finds the masks of literal text before they are asked for, as far as kAheadWork goes.
+  void look_ahead();
+
   // The configuration after one token; kDeadConfig when the token may not follow, or states().exhausted().
   ConfigId step_token(ConfigId config, TokenId token);
 
@@ -41,6 +44,13 @@ class MaskTable {
     std::vector<std::shared_ptr<const StateMask>> shared;
     TokenSet own;
   };
+  // The only tokens that may follow a state inside a literal: few_tokens_[first, first + count). Most states
+  // of a schema are such, so they have no StateMask.
+  struct Few {
+    static constexpr std::uint32_t kUnknown = UINT32_MAX,
+                                   kMany = UINT32_MAX - 1;  // kMany: it has a StateMask
+    std::uint32_t first = 0, count = kUnknown;
+  };
   // How to name a rule's states across grammars.
   struct RuleKey {
     std::optional<Hash128> hash;         // none: the rule reaches too many states
@@ -51,9 +61,20 @@ class MaskTable {
   template <class Visit>
   std::size_t walk(std::uint32_t node, ConfigId config, Visit&& visit);
   const ConfigMask* mask_of(ConfigId config);  // nullptr when exhausted
+  // Fills the mask of a configuration of one state below which nothing on the stack counts: whether there are
+  // any tokens. nullopt for other configurations.
+  std::optional<bool> fill_lone(ConfigId config, std::span<std::int32_t> mask);
+  std::optional<std::span<const TokenId>> few(StateId state);  // nullopt: the state has a StateMask
   std::shared_ptr<const StateMask> state_mask(StateId state);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
+  // Finds what every token does from the state on its own: fills accepted_ and open_, returns the nodes
+  // looked at.
+  std::size_t follow(StateId state);
+  // Follows all paths below a trie node from a plain state of a rule, by its edges; reach(node, state) sees
+  // the nodes where another state begins. Returns how many nodes were looked at.
+  template <class Take, class Reach>
+  std::size_t walk_plain(std::uint32_t node, StateId state, Take&& take, Reach&& reach);
   std::optional<Hash128> key_of(StateId state);
   const RuleKey& rule_key(RuleId rule);
   const DenseRule* dense(RuleId rule);
@@ -66,14 +87,18 @@ class MaskTable {
   std::vector<RuleId> rule_of_state_;
   std::vector<StateId> rule_end_;  // one beyond the last state of each rule
   std::vector<bool> rule_calls_;   // whether it calls others or asks for special tokens
+  std::vector<bool> plain_;  // states that read bytes and nothing else, in one way, and do not end the rule
   std::unordered_map<RuleId, RuleKey> rule_keys_;
   std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
+  std::vector<Few> few_;  // by state
+  std::vector<TokenId> few_tokens_;
   std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state
   std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // by configuration
   // Scratch.
   static constexpr std::uint32_t kNoNumber = UINT32_MAX;
   std::vector<std::uint32_t> rule_numbers_, state_numbers_;
   std::vector<std::pair<std::uint32_t, ConfigId>> walk_;
+  std::vector<std::pair<std::uint32_t, StateId>> plain_walk_;
   std::vector<TokenId> accepted_, own_;
   std::vector<std::uint32_t> open_;
   std::size_t byte_size_ = 0;

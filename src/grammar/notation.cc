@@ -9,8 +9,8 @@
 namespace octavo::grammar {
 
 Result<void> NotationReader::readable() const {
-  if (text_.size() > kSourceBytesMax)
-    return invalid(field_, "{}: {} bytes, the limit is {}", notation_, text_.size(), kSourceBytesMax);
+  if (text_.size() > kNotationBytesMax)
+    return invalid(field_, "{}: {} bytes, the limit is {}", notation_, text_.size(), kNotationBytesMax);
   if (const auto bad = invalid_utf8(text_))
     return invalid(field_, "{}: invalid UTF-8 at offset {}", notation_, *bad);
   return {};

@@ -53,8 +53,8 @@ class Parser {
       : text_(pattern), field_(field), flags_(flags) {}
 
   Result<RegexTree> parse() {
-    if (text_.size() > kSourceBytesMax)
-      return invalid(field_, "regex: {} bytes, the limit is {}", text_.size(), kSourceBytesMax);
+    if (text_.size() > kRegexBytesMax)
+      return invalid(field_, "regex: {} bytes, the limit is {}", text_.size(), kRegexBytesMax);
     if (const auto bad = invalid_utf8(text_))
       return invalid(field_, "regex: invalid UTF-8 at offset {}", *bad);
     TRY(tree_.root, alternatives(0));

@@ -109,6 +109,7 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
     for (std::size_t i = 0; names && i < patterns.size(); ++i)
       names = combine(*names, *patterns[i].names, set >> i & 1 ? Combine::intersection : Combine::difference,
                       kDfaStatesMax);
+    TRY_VOID(reader_.work(2000 + (names ? 100 * names->states.size() : 0)));
     std::optional<ExprId> key;
     if (!keys && patterns.empty()) {
       key = g_.call(any_string());

@@ -247,6 +247,7 @@ Result<std::vector<Facts>> SchemaReader::read(const Goals& goals) {
   if (depth_ > 8)
     return invalid(field_, "JSON Schema: 'oneOf' at {}: branches that nest too deeply to be told apart",
                    path(goals[0].schema, ""));
+  TRY_VOID(work(1 + goals.size()));
   ++depth_;
   auto facts = FactsBuilder(*this).build(goals);
   --depth_;
@@ -285,11 +286,13 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
   Goals goals;
   for (const Json* schema : facts.objects) {
     bool named = false;
-    if (const Json* properties = schema->find("properties"))
+    if (const Json* properties = schema->find("properties")) {
+      TRY_VOID(work(1 + properties->members.size() / 32));
       if (const Json* property = properties->find(name)) {
         add_goal(goals, *property);
         named = true;
       }
+    }
     if (const Json* by_pattern = schema->find("patternProperties"))
       for (const auto& [key, property] : by_pattern->members) {
         TRY(const Automaton* automaton, pattern(key, schema, "patternProperties"));
@@ -300,6 +303,7 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
     if (const Json* additional = schema->find("additionalProperties"); additional && !named)
       add_goal(goals, *additional);
   }
+  TRY_VOID(work((facts.properties.size() + facts.required.size() + facts.forbidden.size()) / 32));
   for (const auto& [key, goal] : facts.properties)
     if (key == name) goals.push_back(goal);
   return goals;
@@ -307,11 +311,13 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
 
 // --- strings ---
 
-Result<void> SchemaReader::spend(std::size_t states, const Json* schema, std::string_view keyword) {
-  states_ += states;
-  if (states_ > kSchemaStatesMax)
-    return refuse(schema, keyword, "the automata of this schema have more than {} states together",
-                  kSchemaStatesMax);
+Result<void> SchemaReader::work(std::size_t steps) {
+  steps_ += steps;
+  if (steps_ > kSchemaWorkMax)
+    return invalid(
+        field_,
+        "JSON Schema: reading it takes more than {} steps: too many properties, values or combinations",
+        kSchemaWorkMax);
   return {};
 }
 
@@ -322,14 +328,20 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     Grammar grammar;
     const auto expr = add_regex(grammar, text, RegexMatch::search, field_);
     if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
-    auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax);
+    std::size_t cost = 0;
+    auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
     if (!automaton)
       return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
                     kPatternStatesMax);
-    TRY_VOID(spend(automaton->states.size(), schema, keyword));
+    TRY_VOID(work(cost / 6 + 100 * automaton->states.size()));
     it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(automaton))).first;
   }
   return it->second.get();
+}
+
+Result<const Automaton*> SchemaReader::format(std::string_view name, const Facts& facts) {
+  const Json* blame = facts.patterns.empty() ? &document_ : facts.patterns[0].schema;
+  return pattern(fmt::format("^(?:{})$", *format_pattern(name)), blame, "format");
 }
 
 Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
@@ -338,13 +350,14 @@ Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
     if (value->is(Json::Kind::string)) excluded.push_back(value->text);
   if (facts.patterns.empty() && facts.formats.empty() && excluded.empty()) return std::optional<Automaton>{};
   std::optional<Automaton> all;
+  std::size_t cost = 0;
   {
     Grammar grammar;
     const ExprId character = content_character(grammar);
     const bool bounded = facts.length_min > 0 || facts.length_max != UINT32_MAX;
     all = regular_automaton(grammar,
                             grammar.repeat(character, bounded ? facts.length_min : 0, facts.length_max),
-                            kPatternStatesMax);
+                            kPatternStatesMax, &cost);
   }
   const Json* blame = facts.patterns.empty() ? &document_ : facts.patterns[0].schema;
   const auto too_large = [&] {
@@ -359,14 +372,13 @@ Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
     TRY(const Automaton* automaton, pattern(p.schema->find("pattern")->text, p.schema, "pattern"));
     narrow(*automaton, p.negated ? Combine::difference : Combine::intersection);
   }
-  for (const std::string_view format : facts.formats) {
-    TRY(const Automaton* automaton,
-        pattern(fmt::format("^(?:{})$", *format_pattern(format)), blame, "format"));
+  for (const std::string_view name : facts.formats) {
+    TRY(const Automaton* automaton, format(name, facts));
     narrow(*automaton, Combine::intersection);
   }
   if (!excluded.empty()) narrow(automaton_of(std::move(excluded)), Combine::difference);
   if (!all) return too_large();
-  TRY_VOID(spend(all->states.size(), blame, facts.patterns.empty() ? "format" : "pattern"));
+  TRY_VOID(work(cost / 3 + 50 * all->states.size()));
   return all;
 }
 

@@ -97,12 +97,17 @@ class SchemaReader {
 
   // The contents (not their spelling) that a `pattern`, or a key of patternProperties, matches.
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
+  // The contents of a `format`.
+  Result<const Automaton*> format(std::string_view name, const Facts& facts);
   // The contents that satisfy all that is said of strings; nullopt: nothing but lengths is said.
   Result<std::optional<Automaton>> contents(const Facts& facts);
 
   // Whether a value satisfies the facts.
   Result<bool> satisfies(const Json& value, const Facts& facts);
   Result<bool> satisfies(const Json& value, const Goals& goals);
+
+  // Counts steps (of about a tenth of a microsecond) against the budget of the whole schema, kSchemaWorkMax.
+  Result<void> work(std::size_t steps);
 
   // The error of a keyword that is not enforced, and of one that says something meaningless.
   template <class... Args>
@@ -125,8 +130,6 @@ class SchemaReader {
   Result<void> check_loops(const Json* schema);
   Result<bool> disjoint(const Facts& a, const Facts& b, int depth);
   Result<bool> disjoint(const Goals& a, const Goals& b, int depth);
-  // Counts the states of an automaton against the budget of the whole schema.
-  Result<void> spend(std::size_t states, const Json* schema, std::string_view keyword);
   void index_anchors(const Json& node);
 
   const Json& document_;
@@ -137,9 +140,9 @@ class SchemaReader {
   std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
   // Schemas that stand for unevaluatedProperties and unevaluatedItems, by their text: a recursive one is one.
   std::map<std::string, Json> made_;
-  bool narrowed_ = false;   // some facts leave out values: nothing can be concluded from what they exclude
-  std::size_t states_ = 0;  // of all automata built so far
-  int depth_ = 0;           // of read() within read()
+  bool narrowed_ = false;  // some facts leave out values: nothing can be concluded from what they exclude
+  std::size_t steps_ = 0;  // taken so far
+  int depth_ = 0;          // of read() within read()
 };
 
 // A further schema that must hold; `true` says nothing.

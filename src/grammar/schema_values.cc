@@ -69,6 +69,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Goals& goals) {
 
 Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
   const auto same = [&](const Json* other) { return equal(*other, value); };
+  TRY_VOID(work(1 + ((facts.values ? facts.values->size() : 0) + facts.excluded.size()) / 8));
   if ((facts.types & type_of(value)) == 0) return false;
   if (facts.values && std::ranges::none_of(*facts.values, same)) return false;
   if (std::ranges::any_of(facts.excluded, same)) return false;
@@ -82,8 +83,15 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
     }
     case Json::Kind::string: {
       if (length(value.text) < facts.length_min || length(value.text) > facts.length_max) return false;
-      TRY(const auto automaton, contents(facts));
-      return !automaton || matches(*automaton, value.text);
+      for (const Facts::Pattern& p : facts.patterns) {
+        TRY(const Automaton* automaton, pattern(p.schema->find("pattern")->text, p.schema, "pattern"));
+        if (matches(*automaton, value.text) == p.negated) return false;
+      }
+      for (const std::string_view name : facts.formats) {
+        TRY(const Automaton* automaton, format(name, facts));
+        if (!matches(*automaton, value.text)) return false;
+      }
+      return true;
     }
     case Json::Kind::array: {
       if (value.items.size() < facts.items_min || value.items.size() > facts.items_max) return false;

@@ -13,7 +13,9 @@ Result<RuleId> SchemaWriter::write(const Goals& goals) {
   while (!queue_.empty()) {
     const auto [rule, wanted] = queue_.front();
     queue_.pop_front();
+    const std::size_t written = g_.exprs.size();
     TRY(g_.rules[rule].body, values(*wanted));
+    TRY_VOID(reader_.work(3 * (g_.exprs.size() - written)));
   }
   return root;
 }
@@ -87,6 +89,11 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
     TRY(const bool fits, reader_.satisfies(*value, rest));
     if (fits) texts.push_back(to_text(*value));
   }
+  const std::size_t bytes = trie_bytes(texts);
+  TRY_VOID(reader_.work(bytes));
+  if (bytes > kListBytesMax)
+    return reader_.refuse((*facts.values)[0], "", "the values listed here differ in more than {} bytes",
+                          kListBytesMax);
   if (texts.empty()) return g_.nothing();
   return g_.leaf(automaton_of(std::move(texts)));
 }
@@ -95,6 +102,17 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   NumberLimits limits = facts.number;
   limits.integers = facts.types & kInteger;
   limits.fractions = facts.types & kFraction;
+  // Automata of bounds grow with their digits times those that are not trailing zeros.
+  for (const auto* bound : {&limits.min, &limits.max}) {
+    if (!*bound) continue;
+    const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
+    TRY_VOID(reader_.work(100 + 20 * digits.size() * (digits.find_last_not_of('0') + 1)));
+  }
+  for (const Decimal& multiple : limits.multiples) {
+    const auto divisor = Decimal::parse(multiple.integer + multiple.fraction);
+    TRY_VOID(reader_.work(100 * std::min(kMultipleOfMax, divisor ? divisor->count().value_or(kMultipleOfMax)
+                                                                 : kMultipleOfMax)));
+  }
   const auto text = number_text(g_, limits);
   if (!text && text.error() == NumberProblem::multiple_of)
     return reader_.refuse(facts.multiple_of, "multipleOf",

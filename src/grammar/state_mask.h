@@ -16,6 +16,8 @@
 
 namespace octavo::grammar {
 
+void set_bits(std::span<std::int32_t> mask, std::span<const TokenId> tokens);
+
 // A set of tokens: a list while it is small, a bit mask beyond.
 class TokenSet {
  public:

@@ -16,12 +16,27 @@ struct Flat {
 
 Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
   Flat flat;
-  std::size_t nfa_states = 0;
+  std::size_t nfa_states = 0, work = kDeterminizeWorkMax;
   for (const Rule& rule : grammar.rules) {
     Tables::RuleRow row{0, 0, rule.min, rule.max, rule.counted(), false};
     if (rule.counted()) {
       row.body = std::get<Call>(grammar.exprs[rule.body].node).rule;
       flat.rules.push_back(row);
+      continue;
+    }
+    row.start = static_cast<StateId>(flat.states.size());
+    const auto append = [&](const Automaton& automaton) {
+      for (State state : automaton.states) {
+        for (Edge& edge : state.edges) edge.target += row.start;
+        flat.states.push_back(std::move(state));
+      }
+      flat.rules.push_back(row);
+    };
+    // A list of texts is deterministic as it is.
+    if (const auto* leaf = std::get_if<Leaf>(&grammar.exprs[rule.body].node);
+        leaf && leaf->automaton->deterministic &&
+        flat.states.size() + leaf->automaton->states.size() <= kNfaStatesMax) {
+      append(*leaf->automaton);
       continue;
     }
     NfaBuilder builder{grammar, {}, kNfaStatesMax - nfa_states, &atoms};
@@ -30,14 +45,12 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
       return failure(ErrorCode::invalid_argument, "the grammar needs more than {} automaton states",
                      kNfaStatesMax);
     nfa_states += builder.nfa.nodes.size();
-    const Automaton automaton =
-        determinize(builder.nfa, start, accept, kDfaGrowthMax * builder.nfa.nodes.size() + kDfaSlackStates);
-    row.start = static_cast<StateId>(flat.states.size());
-    for (State state : automaton.states) {
-      for (Edge& edge : state.edges) edge.target += row.start;
-      flat.states.push_back(std::move(state));
-    }
-    flat.rules.push_back(row);
+    const auto automaton = determinize(builder.nfa, start, accept,
+                                       kDfaGrowthMax * builder.nfa.nodes.size() + kDfaSlackStates, work);
+    if (!automaton)
+      return failure(ErrorCode::invalid_argument,
+                     "the automata of the grammar take more than {} steps to build", kDeterminizeWorkMax);
+    append(*automaton);
   }
   return flat;
 }

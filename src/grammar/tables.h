@@ -48,8 +48,8 @@ struct Tables {
   // A state that can only call (few) rules.
   bool only_calls(StateId s) const {
     const StateRow& row = states[s];
-    return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end && row.calls_end > row.bytes_end &&
-           row.calls_end - row.bytes_end <= 4;
+    return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end &&
+           row.calls_end > row.bytes_end && row.calls_end - row.bytes_end <= 4;
   }
   std::size_t byte_size() const;
 

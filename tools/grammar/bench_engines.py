@@ -1,21 +1,23 @@
 """Times Octavo's grammar engine beside XGrammar and llguidance on realistic JSON Schemas.
 
-    python bench_engines.py GRAMMAR_TOOL VOCABULARY.json [--schemas N] [--rounds N] [--stubs FOLDER]
+    python bench_engines.py GRAMMAR_TOOL NEIGHBOURS VOCABULARY.json [--schemas N] [--rounds N] [--seed N]
 
-Schemas as users send them (pydantic models, function calls, API payloads, extraction forms, unions, trees, maps) and
-valid instances of them, cut into tokens. Schema by schema, each engine in turn compiles and reads the same tokens, a
-mask before each, twice: as the first request with that schema, and as the next one. Octavo is timed inside its process, the others around their Python calls (a microsecond or two each).
+NEIGHBOURS is the folder of build_neighbours.sh. Schemas as users send them (pydantic models, function calls, API
+payloads, extraction forms, unions, trees, maps) and valid instances of them, cut into tokens. Schema by schema, each
+engine in turn compiles and reads the same tokens, a mask before each, twice: as the first request with that schema, and
+as the next one. Each engine is a process of its own, timed inside it, in its own language, on one thread.
 """
 
 import argparse
 import collections
 import json
+import pathlib
 import random
-import time
+import subprocess
 
 import numpy as np
 
-from engines import engines
+from engines import Octavo, load_vocabulary
 
 WORDS = """account amount address area author balance batch body brand budget build category channel city client code
 color comment company contact content cost count country created currency customer date delivery department description
@@ -155,62 +157,73 @@ class Maker:
         return kind()
 
 
-def walk(engine, path):
-    """Times of a mask before each token, and of taking it, up to the first that is not allowed."""
-    now, fill, take, row = time.perf_counter, engine.fill, engine.accept, engine.buffer[0]
-    masks, accepts = [], []
-    for token in path:
-        begin = now()
-        fill()
-        middle = now()
-        masks.append((middle - begin) * 1e6)
-        if not int(row[token >> 5]) >> (token & 31) & 1:
-            break
-        begin = now()
-        take(token)
-        accepts.append((now() - begin) * 1e6)
-    return masks, accepts
+class Ours(Octavo):
+    def read(self, schema, path):
+        error, us = self.start("json", schema)
+        walks = []
+        for _ in range(0 if error else 2):
+            self.restart()
+            walks.append(self.ask(op="walk", tokens=path))
+        return {"error": error} if error else {"us": us, "walks": walks}
+
+
+class Neighbour:
+    """One of build_neighbours.sh, over the protocol of neighbours/xgrammar.cc."""
+
+    def __init__(self, program, tokens):
+        self.name = program.name.removesuffix("_walks")
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.send([str(len(tokens)), *(token.hex() for token in tokens)])
+
+    def send(self, lines):
+        self.process.stdin.write("\n".join(lines) + "\n")
+        self.process.stdin.flush()
+
+    def read(self, schema, path):
+        self.send([schema, " ".join(map(str, path))])
+        return json.loads(self.process.stdout.readline())
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tool")
+    parser.add_argument("neighbours", type=pathlib.Path)
     parser.add_argument("vocabulary")
     parser.add_argument("--schemas", type=int, default=220)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--stubs")
     options = parser.parse_args()
-    ours, others, tokens, eos, encode = engines(options.tool, options.vocabulary, options.stubs)
+    tokens, eos, encode = load_vocabulary(options.vocabulary)
+    programs = [options.neighbours / f"{name}_walks" for name in ("xgrammar", "llguidance")]
+    plain = [*tokens[:eos], b""]  # the end token spells nothing
+    engines = [Ours(options.tool, options.vocabulary), *(Neighbour(p, plain) for p in programs)]
     compiles, masks, again, accepts = (collections.defaultdict(list) for _ in range(4))
     left, refused = collections.Counter(), collections.Counter()
-    for round_ in range(options.rounds):
+    for _ in range(options.rounds):
         maker = Maker(options.seed)
         for _ in range(options.schemas):
             schema, instance = maker.make()
             text = json.dumps(schema)
             path = encode(json.dumps(instance, ensure_ascii=False, separators=(",", ":"))) + [eos]
-            for engine in [ours, *others]:
-                error, us = engine.start("json", text)
-                if error:
+            for engine in engines:
+                answer = engine.read(text, path)
+                if "error" in answer:
                     refused[engine.name] += 1
-                    print(engine.name, "refuses", error, text[:200])
+                    print(engine.name, "refuses", answer["error"], text[:200])
                     continue
-                compiles[engine.name].append(us)
-                for times in (masks, again):
-                    engine.restart()
-                    mask_us, accept_us = engine.ask(op="walk", tokens=path).values() if engine is ours else walk(engine, path)
-                    times[engine.name] += mask_us
-                    accepts[engine.name] += accept_us
-                    left[engine.name] += len(accept_us) < len(path)
+                compiles[engine.name].append(answer["us"])
+                for times, walk in zip((masks, again), answer["walks"]):
+                    times[engine.name] += walk["masks"]
+                    accepts[engine.name] += walk["accepts"]
+                    left[engine.name] += len(walk["accepts"]) < len(path)
     print(f"{len(tokens)} tokens, {options.schemas} schemas, {options.rounds} rounds; microseconds")
-    print("| | compile p50 | p99 | mask p50 | p99 | p99.9 | again p50 | p99 | p99.9 | per token | masks |")
+    print("| | compile p50 | p99 | first mask p50 | p99 | p99.9 | next p50 | p99 | p99.9 | per token | masks |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in masks:
         c, m, a = (np.array(times[name]) for times in (compiles, masks, again))
         per_token = (m.sum() + a.sum() + sum(accepts[name])) / (len(m) + len(a))
         values = [*np.percentile(c, [50, 99]), *np.percentile(m, [50, 99, 99.9]), *np.percentile(a, [50, 99, 99.9]), per_token]
-        print(f"| {name} | " + " | ".join(f"{v:.1f}" for v in values) + f" | {len(m)} |")
+        print(f"| {name} | " + " | ".join(f"{v:.2f}" for v in values) + f" | {len(m)} |")
     print("refused", dict(refused), "left the instance", dict(left))
 
 

@@ -63,7 +63,7 @@ def finish(engine, rng, tokens, eos, budget=200):
 class Comparison:
     def __init__(self, options):
         self.options = options
-        self.ours, self.others, self.tokens, self.eos, _ = engines(options.tool, options.vocabulary, options.stubs)
+        self.ours, self.others, self.tokens, self.eos = engines(options.tool, options.vocabulary, options.stubs)
         self.rng = random.Random(options.seed)
         self.pairs = collections.Counter()
         self.classes = collections.Counter()  # (kind, other, class)

@@ -154,21 +154,14 @@ def bits(mask, size):
     return np.unpackbits(mask.view(np.uint8), bitorder="little")[:size].astype(bool)
 
 
-def engines(tool, vocabulary, stubs=None):
-    """Octavo and the two others over one vocabulary; its tokens, the end token, and an encoder."""
-    data = json.load(open(vocabulary))
+def load_vocabulary(path):
+    """The tokens, the end token, and an encoder: longest match first."""
+    data = json.load(open(path))
     tokens = [bytes.fromhex(t) for t in data["tokens"]] + [s.encode() for s in data["specials"]]
     eos = len(data["tokens"])
-    specials = set(range(eos, len(tokens)))
-    ours = Octavo(tool, vocabulary)
-    import tvm_ffi  # noqa: F401  looks for torch itself, and must not find the stand-in
-
-    if stubs:
-        sys.path.insert(0, stubs)
     spelled = {t: i for i, t in enumerate(tokens) if i < eos}
 
     def encode(text):
-        """Longest match first; llguidance uses it for the tokens of forced text."""
         text, out = text.encode() if isinstance(text, str) else bytes(text), []
         while text:
             size = next(n for n in range(min(len(text), 64), 0, -1) if text[:n] in spelled)
@@ -176,8 +169,20 @@ def engines(tool, vocabulary, stubs=None):
             text = text[size:]
         return out
 
+    return tokens, eos, encode
+
+
+def engines(tool, vocabulary, stubs=None):
+    """Octavo and the two others over one vocabulary; its tokens and the end token."""
+    tokens, eos, encode = load_vocabulary(vocabulary)  # llguidance encodes forced text
+    specials = set(range(eos, len(tokens)))
+    ours = Octavo(tool, vocabulary)
+    import tvm_ffi  # noqa: F401  looks for torch itself, and must not find the stand-in
+
+    if stubs:
+        sys.path.insert(0, stubs)
     others = [XGrammar([b"" if i in specials else t for i, t in enumerate(tokens)], eos), LLGuidance(tokens, specials, eos, encode)]
     single = {t: i for i, t in enumerate(tokens) if len(t) == 1 and i < eos}
     for engine in [ours, *others]:
         engine.single = single
-    return ours, others, tokens, eos, encode
+    return ours, others, tokens, eos
