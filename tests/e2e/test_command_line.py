@@ -50,7 +50,7 @@ def test_bench_ops_writes_json():
     bench = run("bench", "ops", "--filter", "embed", "--repeats", "1", "--json")
     assert bench.returncode == 0, bench.stderr
     found = json.loads(bench.stdout)
-    assert min(found["read_bytes_per_second"], found["f32_flops"], found["bf16_flops"], found["int8_ops"]) > 0
+    assert min(found["bytes_per_second"], found["f32_flops"], found["bf16_flops"], found["int8_ops"]) > 0
     assert found["cases"] and all(case["operation"].startswith("embed") and case["seconds"] > 0
                                   for case in found["cases"])
     assert run("bench", "ops", "--filter", "nothing of that name").returncode == 2
