@@ -177,7 +177,7 @@ class Translation {
   Result<> add_special_cases() {
     const std::string_view name = architecture_.name;
     if (name == "llama" && fields_.contains("sliding_window"))
-      fields_["architectures"] = {"MistralForCausalLM"};
+      fields_["architectures"] = boost::json::array{"MistralForCausalLM"};
     if (name == "gptneox" || name == "stablelm") {
       TRY(const auto parallel, gguf_.metadata.boolean(key("use_parallel_residual")));
       if (parallel) fields_["use_parallel_residual"] = *parallel;
