@@ -1,5 +1,5 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build fast-sanitized format clean
+.PHONY: demo test build fast-sanitized instructions format clean
 
 JOBS ?= $(shell nproc)
 
@@ -26,6 +26,13 @@ fast-sanitized:
 	cmake --preset asan
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS) -L unit
+
+# Operators must not take more instructions than is written down.
+instructions:
+	tools/install.sh test
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS) --target op_instructions
+	tools/instructions.py
 
 format:
 	git ls-files 'src/*.cc' 'src/*.h' | xargs clang-format-19 -i

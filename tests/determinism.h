@@ -14,7 +14,8 @@ namespace octavo {
 struct Level {
   CpuIsa isa;
   ModelDType dtype;
-  std::optional<DType> cache_dtype;  // nullopt: as the activations
+  std::optional<DType> cache_dtype;         // nullopt: as the activations
+  Encoding quantization = Encoding::plain;  // made while loading
 };
 
 std::string name(const Level& level);
@@ -29,7 +30,8 @@ struct Report {
   void add(const Report& other);
 };
 
-// Compares `requests` requests under every variation.
-Report check_determinism(const Level& level, int requests, std::uint32_t seed);
+// Compares `requests` requests under every variation; `model` has the shipped model's vocabulary.
+Report check_determinism(const Level& level, int requests, std::uint32_t seed,
+                         const std::string& model = kDemoModel);
 
 }  // namespace octavo

@@ -11,7 +11,6 @@
 namespace octavo {
 namespace {
 
-constexpr const char* kModel = "models/demo";
 constexpr TokenId kEndOfText = 4091;
 constexpr int kVocab = 4096;
 
@@ -58,7 +57,10 @@ bool Ticket::started() {
 
 Rig::Rig(const RigOptions& options) {
   Backend backend = make_cpu_backend({.threads = options.threads, .isa = options.isa}).value();
-  auto model = Model::load(kModel, backend, {.dtype = options.dtype, .threads = options.threads}).value();
+  auto model =
+      Model::load(options.model, backend,
+                  {.dtype = options.dtype, .quantization = options.quantization, .threads = options.threads})
+          .value();
   const CacheLayout layout =
       cache_layout(model->spec, {.block_size = options.block_size,
                                  .dtype = options.cache_dtype.value_or(model->activation),
@@ -81,10 +83,11 @@ Rig::Rig(const RigOptions& options) {
   scheduler.max_model_len = model->max_model_len;
   auto executor = LocalExecutor::create(
       std::move(backend), std::move(model), layout,
-      {options.num_blocks, options.max_num_batched_tokens, options.max_num_seqs, SamplerOptions{}});
-  engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, std::move(executor).value(),
-                          std::move(proposer))
-                .value();
+      {.max_tokens = options.max_num_batched_tokens, .max_sequences = options.max_num_seqs});
+  CHECK(executor.value()->allocate_cache(options.num_blocks).has_value());
+  engine_ =
+      Engine::start(std::move(scheduler), {.vocab_size = kVocab}, *std::move(executor), std::move(proposer))
+          .value();
 }
 
 std::shared_ptr<Ticket> Rig::submit(const Request& request) {

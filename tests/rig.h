@@ -28,11 +28,15 @@ struct Transcript {
 
 using Answers = std::vector<Transcript>;  // the n of a request
 
+inline constexpr const char* kDemoModel = "models/demo";
+
 struct RigOptions {
+  std::string model = kDemoModel;
   std::optional<CpuIsa> isa = {};  // nullopt: the best
   int threads = 1;
   ModelDType dtype = ModelDType::automatic;
   std::optional<DType> cache_dtype = {};  // nullopt: as the activations
+  Encoding quantization = Encoding::plain;
 
   int num_blocks = 4096;
   int block_size = 16;

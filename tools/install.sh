@@ -13,7 +13,7 @@ packages=(
   libboost1.81-dev libboost-json1.81-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-[ "$goal" = test ] && packages+=(python3 python3-venv)
+[ "$goal" = test ] && packages+=(python3 python3-venv valgrind)
 [ "$goal" = cuda ] && packages+=(python3 python3-venv unzip)
 if [ "$goal" = aarch64 ]; then
   dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -qq; }

@@ -15,9 +15,11 @@ import random
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 VOCABULARY = 100_000
+REST = 1.5  # seconds before each run: the threads of some engines spin for a while after their last work
 
 
 class Workload:
@@ -69,6 +71,7 @@ class Engine:
 
     def run(self, workload: Workload, rng: random.Random) -> dict:
         asked = {"prompts": workload.prompts(rng), "tokens": workload.tokens, "shared": workload.shared}
+        time.sleep(REST)
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         return self.read()

@@ -9,6 +9,7 @@ greedily; the first k ids of all prompts are the same. Prompts are new each time
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ import sys
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 CONTEXT = 8192
 SEQUENCES = 64
@@ -30,6 +32,7 @@ class Octavo:
         command = [binary, "serve", model, "--port", str(port), "--cpu-threads", str(threads), *flags]
         command += ["--max-model-len", str(CONTEXT), "--max-num-batched-tokens", "4096"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        atexit.register(self.process.terminate)
         while True:
             try:
                 urllib.request.urlopen(self.base + "/health").close()
@@ -173,8 +176,11 @@ class Transformers:
 
 
 def peak_bytes(pid: int) -> int:
+    """The most memory that a process and those that it started have held, each at its own time."""
     with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+        own = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    children = {int(child) for tasks in Path(f"/proc/{pid}/task").glob("*/children") for child in tasks.read_text().split()}
+    return own + sum(peak_bytes(child) for child in children)
 
 
 def main() -> None:

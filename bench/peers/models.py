@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
+import math
 from pathlib import Path
 
-import gguf
-import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 
 SHAPES = {
     "llama-3.2-1b": {
@@ -27,6 +26,19 @@ SHAPES = {
         "num_key_value_heads": 8,
         "head_dim": 64,
         "rope_theta": 500000.0,
+    },
+    "llama-3-8b": {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": 128256,
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "rope_theta": 500000.0,
+        "tie_word_embeddings": False,
     },
     "qwen3-0.6b": {
         "architectures": ["Qwen3ForCausalLM"],
@@ -129,34 +141,54 @@ def tensor_shapes(c: dict) -> dict[str, tuple[int, ...]]:
     if c["model_type"] == "qwen3":
         layer |= {"self_attn.q_norm": (head,), "self_attn.k_norm": (head,)}
     shapes = {"model.embed_tokens.weight": (c["vocab_size"], dim), "model.norm.weight": (dim,)}
+    if not c["tie_word_embeddings"]:
+        shapes["lm_head.weight"] = (c["vocab_size"], dim)
     for i in range(c["num_hidden_layers"]):
         shapes |= {f"model.layers.{i}.{name}.weight": shape for name, shape in layer.items()}
     return shapes
 
 
+def config_of(name: str) -> dict:
+    return COMMON | SHAPES[name]
+
+
 def make(name: str, folder: Path) -> None:
-    """Norms of one, matrices with a deviation that keeps the activations near one."""
+    """Norms of one, matrices with a deviation that keeps the activations near one. Needs PyTorch alone; a GPU makes them
+    faster (and makes other ones)."""
     folder.mkdir(parents=True, exist_ok=True)
-    config = SHAPES[name] | COMMON
-    random = torch.Generator().manual_seed(0)
-    tensors = {}
-    for tensor, shape in tensor_shapes(config).items():
-        if len(shape) == 1:
-            tensors[tensor] = torch.ones(shape, dtype=torch.bfloat16)
-        else:
-            tensors[tensor] = (torch.randn(shape, generator=random) * shape[1] ** -0.5).bfloat16()
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = config_of(name)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    random = torch.Generator(device).manual_seed(0)
+    shapes = tensor_shapes(config)
+    header, end = {"__metadata__": {"format": "pt"}}, 0
+    for tensor, shape in shapes.items():
+        begin, end = end, end + 2 * math.prod(shape)
+        header[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for shape in shapes.values():
+            if len(shape) == 1:
+                numbers = torch.ones(shape, dtype=torch.bfloat16)
+            else:
+                numbers = torch.randn(shape, generator=random, device=device)
+                numbers = (numbers * shape[1] ** -0.5).bfloat16().cpu()
+            file.write(ctypes.string_at(numbers.data_ptr(), 2 * numbers.numel()))
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     write_tokenizer(folder, config["vocab_size"])
 
 
-def interleave(matrix: np.ndarray, heads: int) -> np.ndarray:
+def interleave(matrix, heads: int):
     """Rows of a llama query or key matrix in the order of GGUF, whose rotary pairs are neighbours."""
     rows, cols = matrix.shape
     return matrix.reshape(heads, 2, rows // heads // 2, cols).swapaxes(1, 2).reshape(rows, cols)
 
 
 def to_gguf(folder: Path, file: Path, type_name: str) -> None:
+    import gguf
+    from safetensors.torch import load_file
+
     c = json.loads((folder / "config.json").read_text())
     arch = c["model_type"]
     kind = gguf.GGMLQuantizationType[type_name]

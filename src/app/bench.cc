@@ -15,9 +15,9 @@
 #include "app/engine_flags.h"
 #include "app/local_generation.h"
 #include "app/runtime.h"
-#include "app/timed_backend.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "bench/timed_backend.h"
 
 namespace octavo {
 namespace {
@@ -143,8 +143,9 @@ Result<> bench_step(BenchCommand& c) {
   }
   options.max_num_seqs = std::max(options.max_num_seqs, c.batch_size);
   OpTimes times;
-  TRY(Backend backend, make_backend(options));
-  TRY(const LoadedEngine loaded, load_engine(options, timed_backend(std::move(backend), times)));
+  options.enforce_eager = true;  // a replay would call no operator
+  TRY(const LoadedEngine loaded,
+      load_engine(options, {}, [&](Backend backend) { return timed_backend(std::move(backend), times); }));
   std::uint64_t number = 0;
   TRY_VOID(run_batch(*loaded.engine, c, loaded.spec.vocab, c.batch_size, number));  // warm-up
   for (std::size_t i = 0; i < kOpNames.size(); ++i) times.nanoseconds[i] = times.calls[i] = 0;

@@ -5,18 +5,20 @@
 #include <boost/json/serialize.hpp>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "app/commands.h"
-#include "app/machine_limits.h"
-#include "app/op_cases.h"
+#include "bench/machine_limits.h"
+#include "bench/op_cases.h"
 #include "kernels/backends.h"
 
 namespace octavo {
 namespace {
 
 struct OpsCommand {
+  std::string device = "cpu";
   int threads = 0;
   std::string isa;
   std::string filter;
@@ -49,7 +51,7 @@ Finding measure(MachineLimits& limits, const OpCase& c, int repeats) {
     const double time = limits.seconds_of(c.run) / c.calls;
     seconds.push_back(time);
     of_bandwidth.push_back(c.bytes / time / bandwidth);
-    of_peak.push_back(c.operations / time / peak);
+    of_peak.push_back(peak > 0 ? c.operations / time / peak : 0);
   }
   return {median(seconds), std::ranges::min(seconds), median(of_bandwidth), median(of_peak)};
 }
@@ -89,18 +91,42 @@ Result<CpuIsa> chosen_isa(const std::string& wanted) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-Result<> bench_ops(const OpsCommand& command) {
+// What is measured, and against what.
+struct Machine {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<MachineLimits> limits;
+  std::span<const OpShapes> shapes;
+};
+
+Result<Machine> machine_of(const OpsCommand& command) {
+  if (command.device == "cuda") {
+    TRY(Backend cuda, make_cuda_backend());
+    auto backend = std::make_unique<Backend>(std::move(cuda));
+    TRY(DeviceLimits limits, DeviceLimits::make(*backend));
+    return Machine{std::move(backend), std::make_unique<DeviceLimits>(std::move(limits)), kDeviceShapes};
+  }
   TRY(const CpuIsa isa, chosen_isa(command.isa));
-  TRY(Backend backend, make_cpu_backend({.threads = command.threads, .isa = isa}));
+  TRY(Backend cpu, make_cpu_backend({.threads = command.threads, .isa = isa}));
   const int threads = command.threads == 0 ? usable_processors() : command.threads;
-  TRY(MachineLimits limits, MachineLimits::make(threads, isa));
+  TRY(HostLimits limits, HostLimits::make(threads, isa));
+  return Machine{std::make_unique<Backend>(std::move(cpu)), std::make_unique<HostLimits>(std::move(limits)),
+                 kHostShapes};
+}
+
+Result<> bench_ops(const OpsCommand& command) {
+  TRY(const Machine machine, machine_of(command));
+  Backend& backend = *machine.backend;
+  MachineLimits& limits = *machine.limits;
   const double bandwidth = limits.bandwidth();
   const double f32 = limits.peak(Arithmetic::f32), bf16 = limits.peak(Arithmetic::bf16),
                int8 = limits.peak(Arithmetic::int8);
   boost::json::array cases;
   if (!command.json) {
-    fmt::print("{}: reads {:.1f} GB/s; peaks: f32 {:.0f}, bf16 {:.0f} GFLOP/s, int8 {:.0f} GOP/s\n",
-               backend.device->name(), bandwidth / 1e9, f32 / 1e9, bf16 / 1e9, int8 / 1e9);
+    fmt::print("{}: moves {:.1f} GB/s", backend.device->name(), bandwidth / 1e9);
+    if (f32 > 0)
+      fmt::print("; peaks: f32 {:.0f}, bf16 {:.0f} GFLOP/s, int8 {:.0f} GOP/s", f32 / 1e9, bf16 / 1e9,
+                 int8 / 1e9);
+    fmt::print("\n");
     fmt::print(kRow, "operation", "shape", "format", "microseconds", "GB/s", "GFLOP/s", "of limit");
   }
   int measured = 0;
@@ -119,13 +145,13 @@ Result<> bench_ops(const OpsCommand& command) {
                                   print(c, found);
                                 }
                               }};
-  for (const OpShapes& shapes : kOpShapes)
+  for (const OpShapes& shapes : machine.shapes)
     for (const auto part : {product_cases, attention_cases, row_cases, sample_cases})
       TRY_VOID(part(backend, shapes, visitor));
   if (measured == 0) return invalid("filter", "no operator's line contains '{}'", command.filter);
   if (command.json)
     fmt::print("{}\n", boost::json::serialize(boost::json::object{{"device", backend.device->name()},
-                                                                  {"read_bytes_per_second", bandwidth},
+                                                                  {"bytes_per_second", bandwidth},
                                                                   {"f32_flops", f32},
                                                                   {"bf16_flops", bf16},
                                                                   {"int8_ops", int8},
@@ -138,7 +164,11 @@ Result<> bench_ops(const OpsCommand& command) {
 void add_bench_ops(CLI::App& bench, Outcome& outcome) {
   auto options = std::make_shared<OpsCommand>();
   CLI::App* ops = bench.add_subcommand(
-      "ops", "Time of every operator, and its share of this machine's read bandwidth or peak arithmetic");
+      "ops", "Time of every operator, and its share of the machine's bandwidth or peak arithmetic");
+  ops->add_option("--device", options->device,
+                  "cpu, against reading from memory and peak arithmetic, or cuda, against copying on the GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
   ops->add_option(
          "--cpu-threads", options->threads,
          "Compute threads; as many as this process may use when 0. One is timed by the processor time "

@@ -81,6 +81,12 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "reference"}))
       ->capture_default_str()
       ->group("Device");
+  command.add_flag("--enforce-eager", o.enforce_eager, "GPUs: no CUDA graphs for decoding")->group("Device");
+  command
+      .add_flag("--async-scheduling,!--no-async-scheduling", o.async_scheduling,
+                "GPUs: begin a step before the tokens of the last are known (default: on; off with "
+                "--speculative-config)")
+      ->group("Device");
   command.add_option("--cpu-threads", o.threads, "Compute threads; as many as this process may use when 0")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str()

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "base/check.h"
@@ -18,6 +19,8 @@ namespace {
 // About 50 microseconds: longer than the gaps between operators of a step, short enough that an idle engine
 // costs nothing.
 constexpr int kSpins = 4000;
+
+constexpr std::int32_t kStop = -1;
 
 void pause() {
 #if defined(__x86_64__)
@@ -36,21 +39,20 @@ ThreadPool::ThreadPool(int threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  stopping_.store(true, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  untaken_.store(kStop, std::memory_order_relaxed);
+  untaken_.notify_all();
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void ThreadPool::run(void (*job)(void*, int), void* context) {
-  if (!helpers_.empty()) {
-    job_ = job;
-    context_ = context;
-    unfinished_.store(static_cast<int>(helpers_.size()), std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_release);
-    generation_.notify_all();
-  }
-  job(context, 0);
+void ThreadPool::run(Job job, void* context, std::int64_t count) {
+  CHECK(count <= std::numeric_limits<std::int32_t>::max(), "{} units", count);
+  job_ = job;
+  context_ = context;
+  count_ = count;
+  unfinished_.store(static_cast<std::int32_t>(count), std::memory_order_relaxed);
+  untaken_.store(static_cast<std::int32_t>(count), std::memory_order_release);
+  untaken_.notify_all();
+  work(0);
   for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins) {
     if (spins < kSpins) {
       pause();
@@ -60,16 +62,30 @@ void ThreadPool::run(void (*job)(void*, int), void* context) {
   }
 }
 
+// Takes units while there are any.
+void ThreadPool::work(int rank) {
+  std::int32_t done = 0;
+  for (std::int32_t left = untaken_.load(std::memory_order_relaxed); left > 0;) {
+    if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed))
+      continue;
+    job_(context_, rank, count_ - left);
+    ++done;
+    left = untaken_.load(std::memory_order_relaxed);
+  }
+  if (done > 0) unfinished_.fetch_sub(done, std::memory_order_release);
+}
+
 void ThreadPool::helper_loop(int rank) {
-  std::uint32_t seen = 0;
   for (;;) {
-    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins)
+    std::int32_t left = 0;
+    for (int spins = 0; (left = untaken_.load(std::memory_order_relaxed)) == 0 && spins < kSpins; ++spins)
       pause();
-    generation_.wait(seen, std::memory_order_acquire);
-    ++seen;
-    if (stopping_.load(std::memory_order_relaxed)) return;
-    job_(context_, rank);
-    unfinished_.fetch_sub(1, std::memory_order_release);
+    if (left == kStop) return;
+    if (left == 0) {
+      untaken_.wait(0, std::memory_order_relaxed);
+    } else {
+      work(rank);
+    }
   }
 }
 

@@ -10,12 +10,13 @@
 
 namespace octavo {
 
-// run(job) calls job(rank) once on every thread, rank 0 on the caller, and returns when all have finished.
-// Between jobs the helpers spin for a short while, because the next operator usually follows within
-// microseconds, and then sleep.
+// A job is a number of units, which the caller and the helpers take one by one. It has ended when its units
+// are done, whether or not every helper has come: one that sleeps, or that the system runs something else on,
+// holds nobody up. Between jobs the helpers spin for a short while, because the next operator usually follows
+// within microseconds, and then sleep.
 //
-// One thread at a time may call run(); the engine thread owns the pool. A job must not call run() of the same
-// pool.
+// One thread at a time may start jobs; the engine thread owns the pool. A job must not start another on the
+// same pool.
 class ThreadPool {
  public:
   // threads >= 1 counts the caller.
@@ -26,40 +27,45 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(helpers_.size()) + 1; }
 
-  // Runs job(rank) on every thread. A plain function pointer and context, so that a call allocates nothing.
-  void run(void (*job)(void* context, int rank), void* context);
-
-  template <class Job>
-  void run(Job&& job) {
-    auto* pointer = &job;
-    run([](void* context, int rank) { (*static_cast<decltype(pointer)>(context))(rank); }, pointer);
+  // Calls body(rank, unit) once for each unit in [0, count), in order on each thread; rank, below size(),
+  // says which thread it is, 0 being the caller. Which thread gets which unit varies. Allocates nothing.
+  template <class Body>
+  void for_units(std::int64_t count, Body&& body) {
+    if (size() == 1 || count <= 1) {
+      for (std::int64_t unit = 0; unit < count; ++unit) body(0, unit);
+      return;
+    }
+    auto* pointer = &body;
+    run([](void* context, int rank,
+           std::int64_t unit) { (*static_cast<decltype(pointer)>(context))(rank, unit); },
+        pointer, count);
   }
 
-  // Calls body(begin, end) for consecutive pieces of [0, count), pieces of `grain` items handed out as
-  // threads come free. Which thread gets which piece varies; where a piece begins does not.
+  // Calls body(begin, end) for consecutive pieces of [0, count) of `grain` items. Where a piece begins does
+  // not vary, unless one thread does it all.
   template <class Body>
   void for_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
     if (count <= 0) return;
     if (size() == 1 || count <= grain) return body(std::int64_t{0}, count);
-    std::atomic<std::int64_t> next{0};
-    run([&](int) {
-      for (;;) {
-        const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-        if (begin >= count) return;
-        body(begin, begin + grain < count ? begin + grain : count);
-      }
+    for_units((count + grain - 1) / grain, [&](int, std::int64_t unit) {
+      const std::int64_t begin = unit * grain;
+      body(begin, begin + grain < count ? begin + grain : count);
     });
   }
 
  private:
+  using Job = void (*)(void* context, int rank, std::int64_t unit);
+  void run(Job job, void* context, std::int64_t count);
+  void work(int rank);
   void helper_loop(int rank);
 
   std::vector<std::thread> helpers_;
-  void (*job_)(void*, int) = nullptr;
+  // The job at hand. Only who has taken a unit may look: until that is done, the job cannot end.
+  Job job_ = nullptr;
   void* context_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> generation_{0};
-  alignas(64) std::atomic<int> unfinished_{0};
-  std::atomic<bool> stopping_{false};
+  std::int64_t count_ = 0;
+  alignas(64) std::atomic<std::int32_t> untaken_{0};  // units; kStop: no more jobs
+  alignas(64) std::atomic<std::int32_t> unfinished_{0};
 };
 
 // The number of processors this process may use: its affinity mask, capped by its cgroup's CPU quota; at

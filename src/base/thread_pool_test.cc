@@ -7,13 +7,21 @@
 namespace octavo {
 namespace {
 
-TEST(ThreadPool, EveryRankRunsOncePerJob) {
+TEST(ThreadPool, EveryUnitRunsOnceOnAThreadOfThePool) {
   for (int threads : {1, 2, 4, 7}) {
     ThreadPool pool(threads);
-    std::vector<int> calls(static_cast<std::size_t>(threads), 0);
-    for (int round = 0; round < 1000; ++round)
-      pool.run([&](int rank) { ++calls[static_cast<std::size_t>(rank)]; });
-    for (int count : calls) EXPECT_EQ(count, 1000);
+    for (std::int64_t count : {0, 1, 2, 9, 100}) {
+      for (int round = 0; round < 300; ++round) {
+        std::vector<int> calls(static_cast<std::size_t>(count), 0);
+        std::atomic<bool> strange{false};
+        pool.for_units(count, [&](int rank, std::int64_t unit) {
+          ++calls[static_cast<std::size_t>(unit)];
+          if (rank < 0 || rank >= threads) strange = true;
+        });
+        EXPECT_FALSE(strange.load());
+        for (int times : calls) ASSERT_EQ(times, 1);
+      }
+    }
   }
 }
 
@@ -28,13 +36,28 @@ TEST(ThreadPool, RangesCoverEachItemOnce) {
   }
 }
 
+// Each unit waits for the other, so that it takes two threads.
 TEST(ThreadPool, SleepingHelpersWakeUp) {
   ThreadPool pool(2);
   for (int round = 0; round < 3; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::atomic<int> ran{0};
-    pool.run([&](int) { ++ran; });
-    EXPECT_EQ(ran.load(), 2);
+    std::atomic<int> there{0};
+    pool.for_units(2, [&](int, std::int64_t) {
+      ++there;
+      while (there.load() < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(there.load(), 2);
+  }
+}
+
+// A late helper meets the job that is there then, whichever it is.
+TEST(ThreadPool, JobsThatFollowAtOnceLoseNoUnit) {
+  ThreadPool pool(4);
+  for (std::int64_t round = 0; round < 200000; ++round) {
+    std::atomic<std::int64_t> total{0};
+    const std::int64_t count = 2 + round % 5;
+    pool.for_units(count, [&](int, std::int64_t unit) { total += round + unit; });
+    ASSERT_EQ(total.load(), count * round + count * (count - 1) / 2);
   }
 }
 

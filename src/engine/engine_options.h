@@ -17,6 +17,8 @@ struct EngineOptions {
   std::string device = "auto";        // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";         // of the weights
   std::string quantization = "none";  // of the weights, when they are loaded: none, int8 or int4
+  bool enforce_eager = false;         // GPUs: no recordings (CUDA graphs) of decoding steps
+  bool async_scheduling = true;       // GPUs: a step begins before the last one's tokens are known
   int threads = 0;                    // CPU compute threads; 0: as many as this process may use
   std::optional<int> max_model_len;   // nullopt: what the model was made for
   std::uint64_t seed = 0;             // for requests that bring none

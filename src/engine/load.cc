@@ -94,8 +94,7 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
   return {};
 }
 
-}  // namespace
-
+// The device that the options ask for.
 Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "reference") return make_reference_backend();
   if (options.device == "cuda") return make_cuda_backend();
@@ -106,52 +105,68 @@ Result<Backend> make_backend(const EngineOptions& options) {
   return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device);
 }
 
-Result<LoadedEngine> load_engine(const EngineOptions& options,
-                                 std::function<void(std::size_t, std::size_t)> progress) {
-  TRY(Backend backend, make_backend(options));
-  return load_engine(options, std::move(backend), std::move(progress));
-}
-
-Result<LoadedEngine> load_engine(const EngineOptions& options, Backend backend,
-                                 std::function<void(std::size_t, std::size_t)> progress) {
+Result<LoadedEngine> load_on(Backend backend, const EngineOptions& options,
+                             const std::function<void(std::size_t, std::size_t)>& progress) {
   TRY(const ModelDType dtype, model_dtype(options.dtype));
   TRY(const Encoding encoding, quantization(options.quantization));
   if (options.speculation) TRY_VOID(validate(*options.speculation));
-  TRY(auto model,
-      Model::load(options.model_dir, backend,
-                  {dtype, encoding, options.max_model_len, options.threads, std::move(progress)}));
+  TRY(auto model, Model::load(options.model_dir, backend,
+                              {dtype, encoding, options.max_model_len, options.threads, progress}));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const CacheLayout layout =
       cache_layout(model->spec, {options.block_size, cache_dtype, options.sliding_window_groups});
+  TRY_VOID(backend.ops.supports(layout.kv, model->spec.layers[0].attention.q_heads));
   SchedulerOptions scheduler = scheduler_options(options, layout, model->max_model_len);
   const std::int64_t block_bytes = layout.block_bytes(backend.ops);
-  const Device& device = *backend.device;
-  const MemoryPlan memory = {
-      .asked = options.kv_cache_memory_bytes,
-      .all = static_cast<std::int64_t>(device.memory_bytes()),
-      .available = static_cast<std::int64_t>(device.available_bytes()),
-      .reserved = LocalExecutor::step_bytes(*model, layout, scheduler.max_num_batched_tokens),
-      .shared_with_host = device.shares_host_memory(),
-      .utilization = options.gpu_memory_utilization};
+
+  // Weights and workspaces first: what is left then is measured, not guessed.
+  TRY(auto executor, LocalExecutor::create(std::move(backend), std::move(model), layout,
+                                           {.max_tokens = scheduler.max_num_batched_tokens,
+                                            .max_sequences = scheduler.max_num_seqs,
+                                            .sampler = {options.processed_logprobs},
+                                            // Guesses are made of tokens that the host has seen.
+                                            .asynchronous = options.async_scheduling && !options.speculation,
+                                            .recorded = !options.enforce_eager}));
+  const Device& device = executor->device();
+  const MemoryPlan memory = {.asked = options.kv_cache_memory_bytes,
+                             .all = static_cast<std::int64_t>(device.memory_bytes()),
+                             .available = static_cast<std::int64_t>(device.available_bytes()),
+                             .reserved = executor->later_bytes(),
+                             .shared_with_host = device.shares_host_memory(),
+                             .utilization = options.gpu_memory_utilization};
   TRY_VOID(plan_cache(options, memory, block_bytes, scheduler));
+  TRY_VOID(executor->allocate_cache(scheduler.num_blocks));
 
   LoadedEngine loaded;
-  loaded.spec = model->spec;
+  loaded.spec = executor->model().spec;
   loaded.max_model_len = scheduler.max_model_len;
   loaded.num_blocks = scheduler.num_blocks;
-  loaded.weight_bytes = static_cast<std::int64_t>(model->weight_bytes());
+  loaded.weight_bytes = static_cast<std::int64_t>(executor->model().weight_bytes());
   loaded.cache_bytes = scheduler.num_blocks * block_bytes;
-
-  const LocalExecutorOptions executor_options = {scheduler.num_blocks,
-                                                 scheduler.max_num_batched_tokens,
-                                                 scheduler.max_num_seqs,
-                                                 {options.processed_logprobs}};
-  TRY(auto executor, LocalExecutor::create(std::move(backend), std::move(model), layout, executor_options));
   const EngineLimits limits = {options.max_unfinished, loaded.spec.vocab, options.seed};
   std::unique_ptr<Proposer> proposer;
   if (options.speculation) proposer = std::make_unique<NgramProposer>(*options.speculation);
   TRY(loaded.engine, Engine::start(std::move(scheduler), limits, std::move(executor), std::move(proposer)));
   return loaded;
+}
+
+}  // namespace
+
+Result<LoadedEngine> load_engine(const EngineOptions& options,
+                                 std::function<void(std::size_t, std::size_t)> progress,
+                                 const std::function<Backend(Backend)>& dress) {
+  const auto dressed = [&](Backend backend) {
+    return dress ? dress(std::move(backend)) : std::move(backend);
+  };
+  TRY(Backend backend, make_backend(options));
+  const bool may_fall_back = options.device == "auto" && backend.name == "cuda";
+  auto loaded = load_on(dressed(std::move(backend)), options, progress);
+  if (loaded || !may_fall_back || loaded.error().code != ErrorCode::unsupported) return loaded;
+  log_warning("not on the GPU but on the CPU: {}", loaded.error().message);
+  EngineOptions on_cpu = options;
+  on_cpu.device = "cpu";
+  TRY(Backend cpu, make_backend(on_cpu));
+  return load_on(dressed(std::move(cpu)), on_cpu, progress);
 }
 
 }  // namespace octavo

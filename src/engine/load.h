@@ -22,16 +22,12 @@ struct LoadedEngine {
   std::int64_t cache_bytes = 0;
 };
 
-// progress(bytes read, bytes in all) may be called from any thread while the weights load. Errors: the
-// checkpoint is wrong or not supported, the device is not there, the memory does not suffice, the options
-// contradict each other.
+// The device "auto" is the CPU, with one line in the log, when there is a GPU and its backend cannot run this
+// model. progress(bytes read, bytes in all) may be called from any thread while the weights load. `dress` may
+// put another backend around the device's. Errors: the checkpoint is wrong or not supported, the device is
+// not there, the memory does not suffice, the options contradict each other.
 Result<LoadedEngine> load_engine(const EngineOptions& options,
-                                 std::function<void(std::size_t, std::size_t)> progress = {});
-// The same on a backend that is there already.
-Result<LoadedEngine> load_engine(const EngineOptions& options, Backend backend,
-                                 std::function<void(std::size_t, std::size_t)> progress = {});
-
-// The device that the options ask for.
-Result<Backend> make_backend(const EngineOptions& options);
+                                 std::function<void(std::size_t, std::size_t)> progress = {},
+                                 const std::function<Backend(Backend)>& dress = {});
 
 }  // namespace octavo

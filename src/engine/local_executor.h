@@ -1,45 +1,75 @@
 // The executor of one replica on one device: model, KV memory and sampler side by side.
+//
+// On a device that works by itself (Stream::asynchronous) steps follow each other without a gap: the next
+// forward pass is enqueued while the last is still sampling, and tokens that only the device knows yet go
+// from the sampler's memory straight to the next step's inputs. Decoding is recorded and replayed.
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "engine/decode_recordings.h"
 #include "engine/executor.h"
 #include "engine/kv_memory.h"
 #include "kernels/ops.h"
 #include "model/decoder.h"
 #include "model/model.h"
 #include "sample/sampler.h"
+#include "sample/step_memory.h"
 
 namespace octavo {
 
 struct LocalExecutorOptions {
-  std::int64_t blocks = 0;
   int max_tokens = 0;     // of a step
   int max_sequences = 0;  // of a step
-  SamplerOptions sampler;
+  SamplerOptions sampler = {};
+  // For devices that work by themselves:
+  bool asynchronous = true;  // a step begins before the last one's tokens are known
+  bool recorded = true;      // decoding steps are recorded and replayed
 };
 
 class LocalExecutor final : public Executor {
  public:
-  // Allocates the KV cache and every workspace. Error: there is not enough memory.
+  // Allocates every workspace, but no KV cache. Error: there is not enough memory.
   static Result<std::unique_ptr<LocalExecutor>> create(Backend backend, std::unique_ptr<Model> model,
                                                        CacheLayout layout,
                                                        const LocalExecutorOptions& options);
+  ~LocalExecutor() override { backend_.stream->synchronize(); }
 
-  // Of everything but weights and cache, roughly: what a device must have left beside them.
-  static std::int64_t step_bytes(const Model& model, const CacheLayout& layout, int max_tokens);
+  // Once, before the first step. Error: there is not enough memory.
+  Result<> allocate_cache(std::int64_t blocks);
 
-  bool asynchronous() const override { return false; }
+  const Model& model() const { return *model_; }
+  const Device& device() const { return *backend_.device; }
+  // What a device of its own memory must have left when the cache is there too: the sampler's memory, which
+  // grows with what requests ask for, recordings, and the code of kernels, which is loaded when it first
+  // runs.
+  std::int64_t later_bytes() const;
+
+  bool asynchronous() const override { return options_.asynchronous; }
   void forward(const Batch& batch) override;
   void sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<const SampledToken>> collect() override;
 
  private:
+  // Where a step's inputs lie; places depend on the number of tokens alone.
+  struct Inputs {
+    Part<std::int32_t> ids, positions;
+    std::vector<Part<std::int64_t>> slots;  // of each cache group
+    Part<std::int32_t> pending_tokens, pending_rows;
+  };
+
   LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
                 const LocalExecutorOptions& options);
   Result<> allocate();
+  void lay_out_inputs(std::size_t tokens, std::size_t pending);
+  void pack(const Batch& batch);
+  std::size_t resolve(const Batch& batch);
+  void plan(const Batch& batch, int size);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
+  void take_chunk();
+  void note_owners(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
 
   LocalExecutorOptions options_;
   Backend backend_;
@@ -47,18 +77,24 @@ class LocalExecutor final : public Executor {
   CacheLayout layout_;
   Sampler sampler_;
   KvMemory cache_;
+  std::int64_t blocks_ = 0;
   std::unique_ptr<Decoder> decoder_;
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
+  DecodeRecordings recordings_;
 
-  // A step's inputs travel to the device as one copy: ids, positions, and the slots of each group.
-  std::vector<std::byte> staging_;
-  Buffer inputs_;
+  StepMemory inputs_memory_, row_memory_;
+  Inputs inputs_;
   std::vector<GroupBatch> groups_;
-  Buffer logit_rows_;  // i32 [logit rows]
-  Buffer logits_;      // f32 [logit rows, vocab]
+  std::vector<std::int32_t> query_starts_, lengths_;  // of the step, padding included
+  std::vector<SequenceId> sequences_;                 // of the step
+  Buffer logits_;                                     // f32 [logit rows, vocab]
 
+  // The last sample(): the row that chooses each sequence's next token, by sequence; the tokens that the host
+  // has already; whether the rows behind those are still being chosen.
+  std::vector<std::pair<SequenceId, std::int32_t>> owners_;
   std::vector<SampledToken> results_;
-  Result<> sampled_;  // how the last sample() went
+  bool sampling_ = false;
+  Result<> sampled_;  // how it went
 };
 
 }  // namespace octavo

@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backends.h"
+#ifdef OCTAVO_CUDA_EMULATED
+#include "kernels/cuda/emulator/memory.h"
+#endif
 
 namespace octavo {
 namespace {
@@ -54,8 +57,9 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
       cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
   const int vocab = model->spec.vocab, groups = static_cast<int>(layout.groups.size());
   auto executor = LocalExecutor::create(std::move(backend), std::move(model), layout,
-                                        {.blocks = 64, .max_tokens = 64, .max_sequences = 4, .sampler = {}})
+                                        {.max_tokens = 64, .max_sequences = 4})
                       .value();
+  EXPECT_TRUE(executor->allocate_cache(64));
   std::vector<TokenId> ids;
   for (int i = 0; i < kPrompt; ++i) ids.push_back((7 * i + 3) % vocab);
   const SamplingParams wanted = params();
@@ -73,6 +77,50 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
   }
   return answer;
 }
+
+#ifdef OCTAVO_CUDA_EMULATED
+// The host enqueues, and waits for nothing but the ids of the step before: everything that it does in a step
+// leaves the device's work undone, but collect(), which leaves the next forward pass undone.
+TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
+  namespace device = cuda::emulated;
+  Backend backend = make_cuda_backend().value();
+  auto model = Model::load("tests/data/models/llama", backend, {.threads = 2}).value();
+  const CacheLayout layout =
+      cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
+  const int vocab = model->spec.vocab;
+  auto executor = LocalExecutor::create(std::move(backend), std::move(model), layout,
+                                        {.max_tokens = 64, .max_sequences = 4})
+                      .value();
+  ASSERT_TRUE(executor->allocate_cache(64));
+  ASSERT_TRUE(executor->asynchronous());
+  std::vector<TokenId> ids;
+  for (int i = 0; i < kPrompt; ++i) ids.push_back((7 * i + 3) % vocab);
+  const SamplingParams wanted = params();
+  SequenceSampling sampling(wanted, ids, {}, 42, vocab);
+  const auto sample = [&](std::int32_t token) {
+    const SampleRow row{.sequence = &sampling, .output = std::span(ids).subspan(kPrompt)};
+    executor->sample({&token, 1}, {&row, 1});
+  };
+  executor->forward(batch_of(ids, 0, 1));
+  sample(kPrompt - 1);
+  for (int step = 1; step < 10; ++step) {  // some as they are, one recorded, the others replayed
+    ids.push_back(0);
+    Batch batch = batch_of(ids, static_cast<int>(ids.size()) - 1, 1);
+    batch.pending = {{0, 0}};
+    const std::uint64_t done = device::work_done();
+    executor->forward(batch);
+    EXPECT_EQ(device::work_done(), done) << "forward() waited in step " << step;
+    const auto sampled = executor->collect().value();
+    EXPECT_GT(device::work_done(), done);
+    const std::uint64_t collected = device::work_done();
+    EXPECT_GT(device::work_waiting(), 20u) << "the forward pass of step " << step << " was waited for";
+    ids.back() = sampled[0].id;
+    sampling.append(sampled[0].id);
+    sample(0);
+    EXPECT_EQ(device::work_done(), collected) << "sample() waited in step " << step;
+  }
+}
+#endif
 
 class ExecutorOn : public testing::TestWithParam<const char*> {};
 

@@ -10,7 +10,7 @@ struct MemoryPlan {
   std::int64_t asked = 0;      // kv_cache_memory_bytes; 0: choose
   std::int64_t useful = 0;     // more could never be used by the largest step
   std::int64_t all = 0;        // of the device
-  std::int64_t available = 0;  // now, weights being loaded; 0: unknown
+  std::int64_t available = 0;  // now, weights and workspaces being there; 0: unknown
   std::int64_t reserved = 0;   // for what is allocated after the cache
   bool shared_with_host = true;
   double utilization = 0.9;  // share of the device's memory to use, where it has its own

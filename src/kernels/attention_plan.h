@@ -11,8 +11,8 @@ namespace octavo {
 // The format of one layer's KV cache.
 struct KvSpec {
   int kv_heads = 0;
-  int head_dim = 0;     // of keys and of values; a multiple of 8
-  int block_size = 16;  // tokens; a multiple of 16
+  int head_dim = 0;           // of keys and of values; a multiple of 8
+  int block_size = 16;        // tokens; a multiple of 16
   DType dtype = DType::bf16;  // f32, f16, bf16, f8_e4m3, or i8 with scales (kv_quant.h)
   bool operator==(const KvSpec&) const = default;
 };
@@ -35,6 +35,9 @@ struct AttentionShape {
   std::span<const std::int32_t> lengths;       // sequences; tokens with KV after this step's are stored
   std::span<const std::int32_t> block_tables;
   std::int64_t table_stride = 0;
+  // For steps that are recorded (Stream::record), where every sequence has one query or none and those
+  // without come last: what is launched then depends on the number of sequences alone.
+  bool recorded = false;
 };
 
 // What a plan must have room for.

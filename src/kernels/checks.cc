@@ -130,6 +130,15 @@ void check(const GatherRowsArgs& args) {
 }
 
 template <>
+void check(const PutSampledArgs& args) {
+  const std::int64_t p = args.tokens.size(0);
+  expect("put_sampled ids", args.ids, DType::i32, {args.ids.size(0)});
+  expect("put_sampled tokens", args.tokens, DType::i32, {p});
+  expect("put_sampled sampled", args.sampled, DType::i32, {args.sampled.size(0)});
+  expect("put_sampled rows", args.rows, DType::i32, {p});
+}
+
+template <>
 void check(const ScaleLogitsArgs& args) {
   CHECK(args.logits.rank == 2);
   expect("logits", args.logits, DType::f32, {args.logits.size(0), args.logits.size(1)});

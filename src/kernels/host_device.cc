@@ -31,6 +31,11 @@ void HostDevice::download(Stream&, void* host, const View& device) {
   if (device.bytes() > 0) std::memcpy(host, device.data, static_cast<std::size_t>(device.bytes()));
 }
 
+void HostDevice::copy(Stream& stream, const View& to, const View& from) {
+  CHECK(from.contiguous() && to.bytes() == from.bytes());
+  upload(stream, to, from.data);
+}
+
 bool rows_contiguous(const View& view) {
   std::int64_t step = 1;
   for (int axis = view.rank - 1; axis >= 1; --axis) {

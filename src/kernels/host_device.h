@@ -16,8 +16,10 @@ class HostDevice : public Device {
   std::size_t available_bytes() const override;  // without swapping
   bool shares_host_memory() const override { return true; }
   Result<Buffer> allocate(std::size_t bytes) override { return allocate_host(bytes); }
+  Result<Buffer> allocate_staging(std::size_t bytes) override { return allocate_host(bytes); }
   void upload(Stream& stream, const View& device, const void* host) override;
   void download(Stream& stream, void* host, const View& device) override;
+  void copy(Stream& stream, const View& to, const View& from) override;
 
  private:
   std::string name_;

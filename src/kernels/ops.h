@@ -118,6 +118,15 @@ struct GatherRowsArgs {
   View out;   // f32 [r, dim]
 };
 
+// ids[tokens[i]] = max(sampled[rows[i]], 0): tokens that the step before has sampled and the host has not
+// seen. A row that found nothing to choose (-1) counts as token 0.
+struct PutSampledArgs {
+  View ids;      // i32 [n], in place
+  View tokens;   // i32 [p], each at most once
+  View sampled;  // i32 [r]
+  View rows;     // i32 [p]
+};
+
 // logits = cap(logits * scale), cap(x) = c * tanh(x / c)
 struct ScaleLogitsArgs {
   View logits;  // f32 [r, vocab], in place
@@ -219,6 +228,7 @@ struct Ops {
   Op<QkvStoreArgs> qkv_store;
   Op<AttentionArgs> attention;
   Op<GatherRowsArgs> gather_rows;
+  Op<PutSampledArgs> put_sampled;
   Op<ScaleLogitsArgs> scale_logits;
   Op<SampleArgs> sample;
 };

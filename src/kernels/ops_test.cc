@@ -174,6 +174,32 @@ TEST_P(Operators, GatherRowsAndScaleLogits) {
   }
 }
 
+TEST_P(Operators, PutSampled) {
+  TestRandom random(6);
+  for (int round = 0; round < 20; ++round) {
+    const int n = random.integer(1, 900), r = random.integer(1, 40);
+    std::vector<std::int32_t> ids, tokens, sampled, rows;
+    for (int i = 0; i < n; ++i) ids.push_back(random.integer(0, 1000));
+    for (int i = 0; i < r; ++i) sampled.push_back(random.integer(-1, 1000));
+    for (int i = 0; i < n; i += random.integer(1, 3)) {
+      tokens.push_back(i);
+      rows.push_back(random.integer(0, r - 1));
+    }
+    std::vector<std::int32_t> expected = ids;
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      expected[static_cast<std::size_t>(tokens[i])] = std::max(sampled[static_cast<std::size_t>(rows[i])], 0);
+    const auto view = [](std::vector<std::int32_t>& list) { return View::of(std::span(list)); };
+    std::vector<std::int32_t> specified = ids;
+    reference.ops.put_sampled(*reference.stream, {view(specified), view(tokens), view(sampled), view(rows)});
+    EXPECT_EQ(specified, expected);
+    OnDevice on(*tested);
+    tested->ops.put_sampled(*tested->stream,
+                            {on(view(ids)), on(view(tokens)), on(view(sampled)), on(view(rows))});
+    on.fetch();
+    EXPECT_EQ(ids, expected);
+  }
+}
+
 TEST(CpuBackend, SaysWhatItCannotDo) {
 #if defined(__x86_64__)
   const auto foreign = make_cpu_backend({.threads = 1, .isa = CpuIsa::neon});

@@ -172,7 +172,7 @@ void Decoder::logits(const View& rows, const View& out) {
   const std::int64_t count = rows.size(0);
   const View residual = logit_residual_.rows(count);
   const View x = logit_x_.rows(count);
-  backend_.ops.gather_rows(*backend_.stream, {.x = residual_.rows(tokens_), .rows = rows, .out = residual});
+  backend_.ops.gather_rows(*backend_.stream, {.x = residual_.all, .rows = rows, .out = residual});
   backend_.ops.add_norm(
       *backend_.stream,
       {.residual = residual, .delta = {}, .delta_norm = {}, .norm = model_.final_norm, .out = x});

@@ -36,7 +36,8 @@ class Decoder {
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits);
 
-  // Runs all layers; `cache` has one entry for each. Leaves the final residual for logits().
+  // Runs all layers; `cache` has one entry for each. Leaves the final residual for logits(), on the device:
+  // when what it enqueues was recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache);
 
   // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab].

@@ -68,12 +68,13 @@ Result<> Sampler::launch(const View& logits, std::span<const SampleRow> rows) {
   if (rows.empty()) return {};
   const auto vocab = static_cast<std::size_t>(logits.size(1));
   lay_out(rows, vocab);
-  TRY_VOID(in_.fit(*backend_.device));
-  TRY_VOID(out_.fit(*backend_.device));
+  TRY_VOID(in_.fit(*backend_.device, *backend_.stream));
+  TRY_VOID(out_.fit(*backend_.device, *backend_.stream));
   pack(rows, vocab);
   in_.upload(*backend_.device, *backend_.stream);
   backend_.ops.sample(*backend_.stream, arguments(logits));
   out_.download(*backend_.device, *backend_.stream);
+  launched_ = backend_.stream->mark();
   return {};
 }
 
@@ -254,7 +255,7 @@ SampleArgs Sampler::arguments(const View& logits) const {
 }
 
 std::span<SampledToken> Sampler::collect() {
-  backend_.stream->synchronize();
+  backend_.stream->wait(launched_);
   for (std::size_t r = 0; r < results_.size(); ++r) {
     SampledToken& result = results_[r];
     result.id = out_.host(outputs_.id)[r];

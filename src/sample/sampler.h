@@ -45,8 +45,12 @@ class Sampler {
   // backend's stream. Errors: the device has no memory left.
   Result<> launch(const View& logits, std::span<const SampleRow> rows);
 
-  // Waits for the launched step; one item for each of its rows, for the caller to take before the next
-  // launch.
+  // i32 [rows] on the device: the tokens of the launched step, for operators behind it on the stream. Until
+  // the next launch.
+  View ids() const { return out_.device(outputs_.id); }
+
+  // Waits for the launched step, and not for what was enqueued behind it; one item for each of its rows, for
+  // the caller to take before the next launch.
   std::span<SampledToken> collect();
 
  private:
@@ -78,6 +82,7 @@ class Sampler {
   StepMemory in_, out_;
   Inputs inputs_;
   Outputs outputs_;
+  Stream::Mark launched_ = 0;
   std::vector<TokenId> bans_;
   std::vector<SampledToken> results_;
 };

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <vector>
 
-#include "kernels/device.h"
+#include "kernels/staging.h"
 
 namespace octavo {
 
@@ -17,7 +16,8 @@ struct Part {
   std::size_t count = 0;
 };
 
-// clear, add parts, fit; then fill the host side and upload, or download and read it.
+// clear, add parts, fit; then fill the host side and upload, or download and read it. Two host sides take
+// turns, so that one can be filled while the device still reads the other.
 class StepMemory {
  public:
   void clear() { bytes_ = 0; }
@@ -29,19 +29,21 @@ class StepMemory {
     return {offset, count};
   }
 
-  // Makes room for all parts; what was there is lost. Grows by doubling and never shrinks.
-  Result<> fit(Device& device) {
-    if (bytes_ <= host_.size()) return {};
-    const std::size_t bytes = std::max(bytes_, 2 * host_.size());
-    TRY(Buffer grown, device.allocate(bytes));
-    device_ = std::move(grown);
-    host_.resize(bytes);
+  // Makes room for all parts; what was there is lost. Grows by doubling, never shrinks, and stays in its
+  // place on the device as long as it does not grow.
+  Result<> fit(Device& device, Stream& stream) {
+    if (bytes_ > staging_.bytes()) {
+      const std::size_t bytes = std::max(bytes_, 2 * staging_.bytes());
+      TRY_VOID(staging_.reserve(device, stream, bytes));
+      TRY(device_, device.allocate(bytes));
+    }
+    staging_.turn(stream);
     return {};
   }
 
   template <class T>
   std::span<T> host(const Part<T>& part) {
-    return {reinterpret_cast<T*>(host_.data() + part.offset), part.count};
+    return {reinterpret_cast<T*>(staging_.data() + part.offset), part.count};
   }
   template <class T>
   View device(const Part<T>& part) const {
@@ -49,15 +51,15 @@ class StepMemory {
     return View::of(data, dtype_of<T>, {static_cast<std::int64_t>(part.count)});
   }
 
-  void upload(Device& device, Stream& stream) const { device.upload(stream, all(), host_.data()); }
-  void download(Device& device, Stream& stream) { device.download(stream, host_.data(), all()); }
+  void upload(Device& device, Stream& stream) { staging_.send(device, stream, all()); }
+  void download(Device& device, Stream& stream) { device.download(stream, staging_.data(), all()); }
 
  private:
   static constexpr std::size_t kAlignment = 64;
   View all() const { return device_.view(DType::u8, {static_cast<std::int64_t>(bytes_)}); }
 
   std::size_t bytes_ = 0;
-  std::vector<std::byte> host_;
+  Staging staging_;
   Buffer device_;
 };
 

@@ -50,4 +50,9 @@ class Buffer {
 // Zeroed host memory from the operating system, page-aligned, with huge pages where the system offers them.
 Result<Buffer> allocate_host(std::size_t bytes);
 
+// The same for what lives as long as its neighbours, such as the matrices of a model: buffers lie side by
+// side in chunks, so that small ones and the ends of larger ones have huge pages too. A chunk is given back
+// with the last buffer in it. From any thread.
+Result<Buffer> allocate_host_packed(std::size_t bytes);
+
 }  // namespace octavo

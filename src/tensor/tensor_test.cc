@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <limits>
+#include <thread>
+#include <vector>
 
 #include "tensor/buffer.h"
 #include "tensor/mapped_file.h"
@@ -59,6 +63,31 @@ TEST(Buffer, IsZeroedAndMovable) {
   EXPECT_EQ(static_cast<const char*>(a.data())[12345], 0);
   const Buffer b = std::move(a);
   EXPECT_EQ(b.view(DType::f32, {16, 16}).elements(), 256);
+}
+
+// Many chunks' worth, given back in another order, by several threads.
+TEST(Buffer, PackedBuffersAreZeroedAlignedAndApart) {
+  std::vector<std::thread> threads;
+  for (unsigned char mark = 1; mark <= 3; ++mark)
+    threads.emplace_back([mark] {
+      std::vector<Buffer> buffers;
+      for (std::size_t i = 0; i < 40; ++i) {
+        const std::size_t bytes = i % 5 == 0 ? std::size_t{9} << 20 : 1 + i * 3000;
+        Buffer& b = buffers.emplace_back(allocate_host_packed(bytes).value());
+        auto* data = static_cast<unsigned char*>(b.data());
+        ASSERT_EQ(reinterpret_cast<std::uintptr_t>(data) % 4096, 0u);
+        ASSERT_EQ(std::count(data, data + bytes, 0), static_cast<std::ptrdiff_t>(bytes));
+        std::fill_n(data, bytes, mark);
+      }
+      for (std::size_t i = 0; i < buffers.size(); i += 2) buffers[i] = Buffer{};
+      for (const Buffer& b : buffers) {
+        const auto* data = static_cast<const unsigned char*>(b.data());
+        ASSERT_EQ(std::count(data, data + b.bytes(), mark), static_cast<std::ptrdiff_t>(b.bytes()));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(allocate_host_packed(0).value().bytes(), 0u);
+  EXPECT_FALSE(allocate_host_packed(std::size_t{1} << 60).has_value());
 }
 
 TEST(MappedFile, ReadsAndReportsMissingFiles) {

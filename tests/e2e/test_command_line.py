@@ -46,6 +46,28 @@ def test_model_inspect_and_bench():
     assert bench.returncode == 0 and "tokens/s" in bench.stdout
 
 
+def test_bench_ops_writes_json():
+    bench = run("bench", "ops", "--filter", "embed", "--repeats", "1", "--json")
+    assert bench.returncode == 0, bench.stderr
+    found = json.loads(bench.stdout)
+    assert min(found["bytes_per_second"], found["f32_flops"], found["bf16_flops"], found["int8_ops"]) > 0
+    assert found["cases"] and all(case["operation"].startswith("embed") and case["seconds"] > 0
+                                  for case in found["cases"])
+    assert run("bench", "ops", "--filter", "nothing of that name").returncode == 2
+
+
+def test_bench_step_says_where_the_time_went(tmp_path):
+    result = tmp_path / "step.json"
+    bench = run("bench", "step", "--batch-size", "2", "--input-len", "8", "--output-len", "4",
+                "--output-json", str(result))
+    assert bench.returncode == 0, bench.stderr
+    step = json.loads(result.read_text())
+    assert step["steps"] >= 4
+    assert {"matmul", "attention", "sample", "everything else"} <= step["parts"].keys()
+    assert sum(step["parts"].values()) == pytest.approx(step["seconds"])
+    assert all(part in bench.stdout for part in step["parts"])
+
+
 @pytest.mark.parametrize("arguments, says", [
     (["generate"], "prompt"),
     (["generate", "-p", ""], "prompt"),

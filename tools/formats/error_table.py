@@ -1,40 +1,46 @@
 #!/usr/bin/env python3
 """Prints what each weight format costs the demo model: KL divergence to f32 and perplexity on held-out text.
 
-    error_table.py [--program build/release/src/model/format_error] [--model models/demo] [--rows 24]
+    error_table.py [--program build/release/format_error] [--model models/demo] [--rows 24]
 
 Weights are rounded to nearest, so that the figures are those of the formats: the searches of GPTQ and AWQ for
 better codes are not made. Text is the demo model's held-out kind (tools/demo_model/corpus.py); what counts is the
-prediction of the answers, which it was taught. Needs numpy, torch,
-tokenizers and safetensors.
+prediction of the answers, which it was taught. Needs numpy, torch, tokenizers and safetensors.
 """
 import argparse
-import json
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from safetensors.torch import load_file, save_file
+from write_formats import write_checkpoints
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "demo_model"))
 from corpus import SHORT_ROW, build_rows  # noqa: E402
-from packers import formats  # noqa: E402
-
-GROUP = 128
 
 
-def write_checkpoint(model: Path, out: Path, quantization: dict, packer) -> None:
-    shutil.copytree(model, out)
-    tensors = load_file(out / "model.safetensors")
-    for name in [n for n in tensors if n.endswith("_proj.weight")]:
-        packed, _ = packer(tensors.pop(name).float().numpy())
-        tensors |= {name.removesuffix("weight") + part: t.contiguous() for part, t in packed.items()}
-    save_file(tensors, out / "model.safetensors")
-    config = json.loads((out / "config.json").read_text())
-    (out / "config.json").write_text(json.dumps(config | {"quantization_config": quantization}))
+def held_out(model: Path, rows: int):
+    """Token rows of held-out text [rows, SHORT_ROW], and which of them are answers, whose prediction counts."""
+    tokens, taught = build_rows((str(model / "tokenizer.json"), "format-errors", "heldout", SHORT_ROW, rows))
+    taught = taught[:, :SHORT_ROW].astype(bool)
+    taught[:, 0] = False
+    return tokens[:, :SHORT_ROW], taught
+
+
+def measure(program: Path, tokens, taught, models: list[str]) -> dict[str, tuple[float, float, float, int]]:
+    """What format_error says of each model: KL to the first one in f32, same first choice, perplexity, bytes of weights."""
+    with tempfile.NamedTemporaryFile("w") as ids:
+        ids.write("\n".join(
+            " ".join(f"{'+' if counts else ''}{token}" for token, counts in zip(row, marks))
+            for row, marks in zip(tokens, taught)))
+        ids.flush()
+        lines = subprocess.run([program, ids.name, *models], check=True, capture_output=True, text=True).stdout
+    figures = {}
+    for line in lines.splitlines():
+        path, kl, same, perplexity, size = line.split("\t")
+        figures[path] = float(kl), float(same), float(perplexity), int(size)
+    return figures
 
 
 def main() -> None:
@@ -44,24 +50,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=24)
     arguments = parser.parse_args()
     model = arguments.model
+    tokens, taught = held_out(model, arguments.rows)
     with tempfile.TemporaryDirectory() as folder:
-        tokens, taught = build_rows((str(model / "tokenizer.json"), "format-errors", "heldout", SHORT_ROW, arguments.rows))
-        ids = Path(folder) / "ids"
-        ids.write_text("\n".join(
-            " ".join(f"{'+' if counts else ''}{token}" for token, counts in zip(row[:SHORT_ROW], marks))
-            for row, marks in zip(tokens, taught)))
         names = {str(model): "f32", f"{model}/": "bf16", f"{model}+int8": "`--quantization int8`",
                  f"{model}+int4": "`--quantization int4`"}
-        for name, (quantization, packer) in formats(GROUP).items():
-            out = Path(folder) / name
-            write_checkpoint(model, out, quantization, packer)
-            names[str(out)] = name
-        lines = subprocess.run([arguments.program, ids, *names], check=True, capture_output=True, text=True).stdout
-    print(f"{taught[:, 1:SHORT_ROW].sum()} predictions in {len(tokens)} rows of {SHORT_ROW} tokens\n")
+        names |= {str(path): name for name, path in write_checkpoints(model, Path(folder)).items()}
+        figures = measure(arguments.program, tokens, taught, list(names))
+    print(f"{taught.sum()} predictions in {len(tokens)} rows of {SHORT_ROW} tokens\n")
     print("| format | KL to f32 | same first choice | perplexity | weights, MB |\n|---|---|---|---|---|")
-    for line in lines.splitlines():
-        path, kl, same, perplexity, size = line.split("\t")
-        print(f"| {names[path]} | {float(kl):.1e} | {float(same):.2%} | {float(perplexity):.3f} | {int(size) / 1e6:.2f} |")
+    for path, (kl, same, perplexity, size) in figures.items():
+        print(f"| {names[path]} | {kl:.1e} | {same:.2%} | {perplexity:.3f} | {size / 1e6:.2f} |")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 // Attention over pages: the plan's units on all threads, then the merges of what was shared out.
 #include <algorithm>
-#include <atomic>
 #include <new>
 
 #include "kernels/cpu/attention_unit.h"
@@ -42,11 +41,9 @@ void attention(Stream& stream, const AttentionArgs& args) {
   const AttentionCall call{args, plan, kernels, operand(spec), operand(wide), format_of(args.q.dtype), dot};
   CHECK(args.q.size(1) / spec.kv_heads == plan.group(), "the plan is for another number of heads");
 
-  std::atomic<std::int64_t> next{0};
-  cpu.pool().run([&](int rank) {
+  cpu.pool().for_units(std::ssize(plan.units()), [&](int rank, std::int64_t i) {
     auto* scratch = new (cpu.scratch(rank, sizeof(AttentionScratch))) AttentionScratch;
-    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < std::ssize(plan.units());)
-      AttentionUnitRun(call, plan.units()[static_cast<std::size_t>(i)], *scratch).run();
+    AttentionUnitRun(call, plan.units()[static_cast<std::size_t>(i)], *scratch).run();
   });
   cpu.pool().for_ranges(
       std::ssize(plan.merges()) * spec.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -23,6 +23,7 @@ constexpr Ops kCpuOps{
     .qkv_store = cpu::qkv_store,
     .attention = cpu::attention,
     .gather_rows = cpu::gather_rows,
+    .put_sampled = cpu::put_sampled,
     .scale_logits = cpu::scale_logits,
     .sample = cpu::sample,
 };

@@ -142,6 +142,7 @@ struct IsaKernels {
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
   void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 32
+  void (*quantise)(const void* x, Format format, QuantX* out, std::int64_t n);
   // out += x * scales
   void (*add_scaled)(const float* x, const float* scales, float* out, std::int64_t n);
   void (*add_norm)(const AddNormRow& row);

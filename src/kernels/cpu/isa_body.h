@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/quant_body.h"
+#include "kernels/cpu/quantise_body.h"
 #include "kernels/cpu/row_body.h"
 #include "kernels/cpu/softmax_body.h"
 #include "kernels/cpu/tile_body.h"
@@ -26,6 +27,7 @@ constexpr IsaKernels kernels_of(const char* name) {
       .widen = widen<S>,
       .narrow = narrow<S>,
       .widen_packed = widen_packed<S>,
+      .quantise = quantise<S>,
       .add_scaled = add_scaled<S>,
       .add_norm = add_norm<S>,
       .norm_stats = norm_stats<S>,

@@ -49,14 +49,14 @@ DType dtype_of(const MatrixPart& part) {
 }
 
 // The scales of fp8 parts, which must have as many groups.
-Result<PanelScales> pack_scales(Device& device, const MatrixSource& source, const PanelLayout& layout) {
+Result<PanelScales> pack_scales(const MatrixSource& source, const PanelLayout& layout) {
   const std::int64_t groups = source.parts[0].scales.size(1);
   const std::int64_t columns = layout.cols / groups;
   if (groups > 1 && (columns * groups != layout.cols || columns % layout.unit != 0))
     return failure(ErrorCode::unsupported, "fp8 with {} scales for {} columns", groups, layout.cols);
   PanelScales scales{.groups = groups, .group_steps = groups == 1 ? layout.steps() : columns / layout.unit};
-  TRY(scales.data,
-      device.allocate(static_cast<std::size_t>(layout.panels() * groups * layout.width) * sizeof(float)));
+  TRY(scales.data, allocate_host_packed(static_cast<std::size_t>(layout.panels() * groups * layout.width) *
+                                        sizeof(float)));
   auto* to = static_cast<float*>(scales.data.data());
   std::int64_t row = 0;
   for (const MatrixPart& part : source.parts) {
@@ -141,7 +141,7 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
     layout.rows += part.rows();
   }
   TRY_VOID(stream.reserve_shared(matmul_scratch_bytes(layout.cols)));
-  TRY(Buffer data, device.allocate(static_cast<std::size_t>(layout.bytes())));
+  TRY(Buffer data, allocate_host_packed(static_cast<std::size_t>(layout.bytes())));
   auto* bytes = static_cast<std::byte*>(data.data());
   stream.pool().for_ranges(layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t panel = begin; panel < end; ++panel) {
@@ -154,7 +154,7 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   });
   PanelScales scales;
   if (dtype == DType::f8_e4m3) {
-    TRY(scales, pack_scales(device, source, layout));
+    TRY(scales, pack_scales(source, layout));
   }
   const bool in_bf16 = layout.unit == 2 && source.activation == DType::bf16;
   return std::make_unique<const PanelWeight>(layout, dtype, in_bf16 ? DType::bf16 : DType::f32,

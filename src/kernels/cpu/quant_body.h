@@ -89,8 +89,8 @@ struct Quant {
   }
 
   template <int kRows, int kStep>
-  static void step(const std::byte* planes, const std::byte* const* x, std::int64_t row_stride,
-                   Ints<S> (&sums)[kRows][2]) {
+  [[gnu::always_inline]] static void step(const std::byte* planes, const std::byte* const* x,
+                                          std::int64_t row_stride, Ints<S> (&sums)[kRows][2]) {
     const Ints<S> w0 = codes<kStep>(planes);
     const Ints<S> w1 = codes<kStep>(planes + kPlane / 2);
 #pragma GCC unroll 16
@@ -105,8 +105,9 @@ struct Quant {
 
   // Part kSub of the group's columns.
   template <int kRows, int kSub, int... kSteps>
-  static void part(const GroupScales<S>& header, const std::byte* group, const std::byte* const* x,
-                   std::int64_t row_stride, F<S> (&c)[kRows][2], std::integer_sequence<int, kSteps...>) {
+  [[gnu::always_inline]] static void part(const GroupScales<S>& header, const std::byte* group,
+                                          const std::byte* const* x, std::int64_t row_stride,
+                                          F<S> (&c)[kRows][2], std::integer_sequence<int, kSteps...>) {
     constexpr int kSum = kFormat.subs == 1 ? 2 : kSub;
     const auto at = [&](int r) { return reinterpret_cast<const QuantX*>(x[r / 3] + (r % 3) * row_stride); };
     Ints<S> sums[kRows][2];

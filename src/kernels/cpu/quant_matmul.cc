@@ -3,8 +3,6 @@
 // A row of x becomes codes of 8 bits, a scale for each 32 columns. Blocking (matmul.h) changes nothing but
 // speed.
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/quant_weight.h"
@@ -12,54 +10,13 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchGroups = 32;      // of one row: what passes through the first-level cache
+constexpr std::int64_t kStretchGroups = 64;      // of one row: what passes through the first-level cache
 constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
 
 // Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
 // cache.
 std::int64_t x_stride(std::int64_t cols) {
   return ((cols + kQuantGroup - 1) / kQuantGroup + 1) * static_cast<std::int64_t>(sizeof(QuantX));
-}
-
-// Codes are x / scale rounded to nearest, scale the largest magnitude / 127; a group without a number of at
-// least 2^-100 is all zeros, one with a NaN or infinity all NaN.
-void quantise(const float* x, QuantX& out) {
-  std::int32_t largest_bits = 0;
-  for (int i = 0; i < kQuantGroup; ++i)
-    largest_bits = std::max(largest_bits, std::bit_cast<std::int32_t>(x[i]) & 0x7fffffff);
-  const auto largest = std::bit_cast<float>(largest_bits);
-  out = {};
-  if (largest_bits >= 0x7f800000) {
-    out.scale = std::numeric_limits<float>::quiet_NaN();
-    return;
-  }
-  if (largest < 0x1p-100f) return;
-  out.scale = largest / 127;
-  const float inverse = 127 / largest;
-  constexpr float kRounder = 0x1.8p23f;  // its last place is 1
-  std::int32_t codes[kQuantGroup];
-  for (int i = 0; i < kQuantGroup; ++i)
-    codes[i] = std::bit_cast<std::int32_t>(x[i] * inverse + kRounder) - std::bit_cast<std::int32_t>(kRounder);
-  for (int i = 0; i < kQuantGroup; ++i) out.codes[i] = static_cast<std::int8_t>(codes[i]);
-  for (int i = 0; i < kQuantGroup; ++i) out.sums[i / (kQuantGroup / 2)] += codes[i];
-  out.sums[2] = out.sums[0] + out.sums[1];
-  for (int i = 0; i < 3; ++i) out.minus_sums[i] = -out.scale * static_cast<float>(out.sums[i]);
-}
-
-void quantise_row(const IsaKernels& kernels, const View& x, std::int64_t row, std::byte* out) {
-  const std::int64_t cols = x.size(1);
-  const auto element = static_cast<std::int64_t>(size_of(x.dtype));
-  const std::byte* from = static_cast<const std::byte*>(x.data) + row * x.stride[0] * element;
-  constexpr std::int64_t kAtOnce = 8 * kQuantGroup;
-  auto* group = reinterpret_cast<QuantX*>(out);
-  for (std::int64_t column = 0; column < cols; column += kAtOnce) {
-    alignas(64) float numbers[kAtOnce];
-    const std::int64_t count = std::min(kAtOnce, cols - column);
-    kernels.widen(from + column * element, format_of(x.dtype), numbers, count);
-    const std::int64_t whole = (count + kQuantGroup - 1) / kQuantGroup * kQuantGroup;
-    std::fill(numbers + count, numbers + whole, 0.0f);
-    for (std::int64_t i = 0; i < whole; i += kQuantGroup) quantise(numbers + i, *group++);
-  }
 }
 
 struct QuantisedRows {
@@ -118,6 +75,8 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
   ThreadPool& pool = stream.pool();
   const IsaKernels& kernels = stream.kernels();
   std::byte* scratch = stream.shared(quant_scratch_bytes(cols()));
+  const auto* from = static_cast<const std::byte*>(args.x.data);
+  const std::int64_t from_stride = args.x.stride[0] * static_cast<std::int64_t>(size_of(args.x.dtype));
   const std::int64_t m = args.y.size(0);
   for (std::int64_t first = 0; first < m; first += kMatmulRows) {
     QuantisedRows x{.data = scratch,
@@ -129,7 +88,8 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
     pool.for_ranges(x.rows, std::max<std::int64_t>(1, kWorthSharing / 16 / cols()),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t row = begin; row < end; ++row)
-                        quantise_row(kernels, args.x, first + row, scratch + row * x.stride);
+                        kernels.quantise(from + (first + row) * from_stride, format_of(args.x.dtype),
+                                         reinterpret_cast<QuantX*>(scratch + row * x.stride), cols());
                     });
     for (const QuantBand& band : bands_)
       for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,

@@ -245,7 +245,7 @@ Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& sourc
   TRY_VOID(stream.reserve_shared(quant_scratch_bytes(cols)));
   for (std::size_t b = 0; b < bands.size(); ++b) {
     const QuantLayout& layout = bands[b].layout;
-    TRY(bands[b].data, device.allocate(static_cast<std::size_t>(layout.bytes())));
+    TRY(bands[b].data, allocate_host_packed(static_cast<std::size_t>(layout.bytes())));
     bytes += bands[b].data.bytes();
     auto* data = static_cast<std::byte*>(bands[b].data.data());
     stream.pool().for_ranges(layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {

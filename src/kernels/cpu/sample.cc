@@ -348,11 +348,9 @@ void sample(Stream& stream, const SampleArgs& args) {
     for (std::int64_t r = 0; r < rows; ++r) RowSampler(args, r, work, &pool).run();
     return;
   }
-  std::atomic<std::int64_t> next{0};
-  pool.run([&](int rank) {
+  pool.for_units(rows, [&](int rank, std::int64_t r) {
     Workspace work = workspace(rank);
-    for (std::int64_t r; (r = next.fetch_add(1, std::memory_order_relaxed)) < rows;)
-      RowSampler(args, r, work, nullptr).run();
+    RowSampler(args, r, work, nullptr).run();
   });
 }
 

@@ -99,6 +99,12 @@ struct Avx2 {
     if constexpr (kShift < 0) x = _mm256_slli_epi16(x, -kShift);
     return _mm256_and_si256(x, _mm256_set1_epi8(kMask));
   }
+  // Lanes that hold whole numbers of a signed byte, as bytes.
+  static void store_i8(void* p, F x) {
+    const __m256i ints = _mm256_cvtps_epi32(x);
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
+    _mm_storel_epi64(static_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+  }
   static Ints join(Ints a, Ints b) { return _mm256_or_si256(a, b); }
   // table[byte] of every byte below 16.
   static Ints lookup(Ints x, const void* table) {

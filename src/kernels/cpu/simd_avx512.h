@@ -102,6 +102,10 @@ struct Avx512 {
     if constexpr (kShift < 0) x = _mm512_slli_epi16(x, -kShift);
     return _mm512_and_si512(x, _mm512_set1_epi8(kMask));
   }
+  // Lanes that hold whole numbers of a signed byte, as bytes.
+  static void store_i8(void* p, F x) {
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
+  }
   static Ints join(Ints a, Ints b) { return _mm512_or_si512(a, b); }
   // table[byte] of every byte below 16.
   static Ints lookup(Ints x, const void* table) {

@@ -134,6 +134,12 @@ struct Neon {
     }
     return x;
   }
+  // Lanes that hold whole numbers of a signed byte, as bytes.
+  static void store_i8(void* p, F x) {
+    const int16x8_t words =
+        vcombine_s16(vmovn_s32(vcvtq_s32_f32(x.val[0])), vmovn_s32(vcvtq_s32_f32(x.val[1])));
+    vst1_s8(static_cast<std::int8_t*>(p), vmovn_s16(words));
+  }
   static Ints join(Ints a, Ints b) {
     return {{vorrq_u32(a.val[0], b.val[0]), vorrq_u32(a.val[1], b.val[1])}};
   }

@@ -313,7 +313,9 @@ struct Tile {
 template <class T, int kDim, int kWarps>
 __global__ void __launch_bounds__(kWarps* kWarp)
     attention_kernel(AttentionParams p, std::int64_t first_unit) {
-  Tile<T, kDim, kWarps> tile(p, p.units[first_unit + block_x()]);
+  const AttentionUnit unit = p.units[first_unit + block_x()];
+  if (unit.row_begin == unit.row_end) return;
+  Tile<T, kDim, kWarps> tile(p, unit);
   tile.load_queries();
   const Pieces seen = pieces_of(tile.rows, tile.unit.row_begin, tile.unit.row_end - 1);
   const int begin = tile.unit.piece_begin > seen.begin ? tile.unit.piece_begin : static_cast<int>(seen.begin);

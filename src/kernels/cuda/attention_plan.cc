@@ -36,6 +36,7 @@ void AttentionSchedule::fill(const AttentionShape& shape) {
   narrow_units_ = std::ssize(units_);
   for (const Tile& tile : tiles_)
     if (tile.row_end - tile.row_begin > kNarrowRows) add(tile, pieces);
+  if (shape.recorded) pad(std::ssize(shape.lengths));
   CHECK(std::ssize(units_) <= most_units_, "{} units, room for {}", units_.size(), most_units_);
 }
 
@@ -52,7 +53,8 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
     CHECK(0 <= queries && queries <= length && length <= limits_.max_length,
           "{} queries of {} tokens, at most {}", queries, length, limits_.max_length);
     const std::int64_t rows = queries * group_;
-    const std::int64_t tile_rows = rows <= kNarrowRows ? kNarrowRows : wide_rows(limits_.kv.head_dim);
+    CHECK(!shape.recorded || queries <= 1, "{} queries of a sequence in a recorded step", queries);
+    const std::int64_t tile_rows = rows_of_tiles(rows);
     // The last rows, which see most, first.
     for (std::int64_t t = quotient_up(rows, tile_rows) - 1; t >= 0; --t) {
       const std::int64_t begin = t * tile_rows, end = std::min(begin + tile_rows, rows);
@@ -98,6 +100,21 @@ void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
   for (std::int32_t piece = 0; piece < tile.pieces; piece += pieces_to_a_unit)
     units_.push_back({tile.sequence, tile.row_begin, tile.row_end, piece,
                       std::min(piece + pieces_to_a_unit, tile.pieces), merge});
+}
+
+// Up to what decoding so many sequences can take. Tiles are only shared out, into two units or more, while
+// that makes no more units than fill the device.
+void AttentionSchedule::pad(std::int64_t sequences) {
+  const std::int64_t tile_rows = rows_of_tiles(group_);
+  const std::int64_t tiles = sequences * quotient_up(group_, tile_rows);
+  const std::int64_t filling = blocks_wanted_ / limits_.kv.kv_heads;
+  const std::int64_t merges = std::min(filling / 2, tiles);
+  CHECK(std::ssize(units_) <= std::max(tiles, filling) && std::ssize(merges_) <= merges,
+        "{} units and {} merges of {} tiles", units_.size(), merges_.size(), tiles);
+  units_.resize(static_cast<std::size_t>(std::max(tiles, filling)));
+  merges_.resize(static_cast<std::size_t>(merges));
+  merge_rows_max_ = std::min(group_, tile_rows);
+  narrow_units_ = group_ <= kNarrowRows ? std::ssize(units_) : 0;
 }
 
 }  // namespace octavo::cuda

@@ -22,7 +22,8 @@ class AttentionSchedule {
 
   void fill(const AttentionShape& shape);
 
-  // Units of at most kNarrowRows rows first.
+  // Units of at most kNarrowRows rows first. Of a recorded step, the numbers of units and merges follow from
+  // the number of sequences: those that are nothing to do come last, and units are all narrow or all wide.
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionMerge>& merges() const { return merges_; }
   std::int64_t narrow_units() const { return narrow_units_; }
@@ -40,6 +41,10 @@ class AttentionSchedule {
   void cut(const AttentionShape& shape);
   std::int32_t pieces_to_a_unit() const;
   void add(const Tile& tile, std::int32_t pieces_to_a_unit);
+  void pad(std::int64_t sequences);
+  std::int64_t rows_of_tiles(std::int64_t rows) const {
+    return rows <= kNarrowRows ? kNarrowRows : wide_rows(limits_.kv.head_dim);
+  }
 
   AttentionLimits limits_;
   std::int64_t blocks_wanted_, states_;

@@ -25,7 +25,7 @@ struct SequenceRows {
         first_position(p.lengths[s] - (p.query_starts[s + 1] - p.query_starts[s])),
         group(p.group),
         window(p.window),
-        table(p.tables + element_at(s, p.table_stride, 0)) {}
+        table(p.tables + p.table_starts[s]) {}
 
   // A row sees tokens [begin, end).
   __device__ std::int64_t end(std::int64_t row) const { return first_position + row / group + 1; }

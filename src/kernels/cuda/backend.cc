@@ -58,7 +58,8 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   for (const MatrixPart& part : source.parts) {
     CHECK(part.values.rank == 2 && part.cols() == cols, "parts of a matrix must have as many columns");
     if (part.encoding != Encoding::plain)
-      return failure(ErrorCode::unsupported, "a matrix in {}: the CUDA backend has no quantised matrices yet",
+      return failure(ErrorCode::unsupported,
+                     "the CUDA backend has no quantised matrices yet, and this model has one in {}",
                      name(part.encoding));
     if (part.values.dtype != stored)
       return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(stored),
@@ -70,25 +71,31 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   const std::int64_t row_bytes = stride * static_cast<std::int64_t>(size_of(format));
   TRY(Buffer data, device.allocate(static_cast<std::size_t>(rows * row_bytes)));
 
-  constexpr std::int64_t kChunkBytes = std::int64_t{16} << 20;
-  CudaStream& stream = static_cast<CudaDevice&>(device).stream();
-  std::vector<std::byte> chunk;
-  std::int64_t done = 0;
+  // Rows go through two pieces of pinned memory: while one travels, the other is filled.
+  constexpr std::int64_t kPieceBytes = std::int64_t{16} << 20;
+  auto& cuda = static_cast<CudaDevice&>(device);
+  Staging& staging = cuda.weight_staging();
+  TRY_VOID(
+      staging.reserve(device, cuda.stream(), static_cast<std::size_t>(std::max(kPieceBytes, row_bytes))));
+  const std::int64_t rows_each = static_cast<std::int64_t>(staging.bytes()) / row_bytes;
+  std::int64_t sent = 0, filled = 0;  // rows
   const auto send = [&] {
-    const auto count = static_cast<std::int64_t>(chunk.size());
-    runtime::copy_to_device(stream.handle(), static_cast<std::byte*>(data.data()) + done, chunk.data(),
-                            chunk.size());
-    stream.synchronize();
-    done += count;
-    chunk.clear();
+    staging.send(
+        device, cuda.stream(),
+        View::of(static_cast<std::byte*>(data.data()) + sent * row_bytes, DType::u8, {filled * row_bytes}));
+    sent += filled;
+    filled = 0;
   };
   for (const MatrixPart& part : source.parts)
     for (std::int64_t row = 0; row < part.rows(); ++row) {
-      chunk.resize(chunk.size() + static_cast<std::size_t>(row_bytes));  // zeroed: the padding
-      read_row(part, row, format, chunk.data() + chunk.size() - row_bytes);
-      if (std::ssize(chunk) >= kChunkBytes) send();
+      if (filled == 0) staging.turn(cuda.stream());
+      std::byte* to = staging.data() + filled * row_bytes;
+      read_row(part, row, format, to);
+      const std::int64_t used = cols * static_cast<std::int64_t>(size_of(format));
+      std::memset(to + used, 0, static_cast<std::size_t>(row_bytes - used));
+      if (++filled == rows_each) send();
     }
-  send();
+  if (filled > 0) send();
   return std::make_unique<const CudaWeight>(rows, cols, stride, format, std::move(data));
 }
 
@@ -98,14 +105,15 @@ std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).bloc
 
 Result<> supports(const KvSpec& spec, int q_heads) {
   if (spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > kMaxHeadDim)
-    return invalid("head_dim", "{} is not a multiple of 8 up to {}", spec.head_dim, kMaxHeadDim);
+    return field_failure("head_dim", ErrorCode::unsupported, "{} is not a multiple of 8 up to {}",
+                         spec.head_dim, kMaxHeadDim);
   if (spec.block_size < 16 || spec.block_size % 16 != 0)
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
       spec.dtype != DType::f8_e4m3)
-    return field_failure("kv_cache_dtype", ErrorCode::unsupported, "no KV cache in {} on CUDA",
+    return field_failure("kv_cache_dtype", ErrorCode::unsupported, "the CUDA backend has no KV cache in {}",
                          name(spec.dtype));
   return {};
 }
@@ -210,6 +218,14 @@ void run_gather_rows(Stream& stream, const GatherRowsArgs& args) {
                                   .out = rows_of(args.out)});
 }
 
+void run_put_sampled(Stream& stream, const PutSampledArgs& args) {
+  put_sampled(handle_of(stream), {.n = args.tokens.size(0),
+                                  .ids = args.ids.as<std::int32_t>(),
+                                  .tokens = args.tokens.as<std::int32_t>(),
+                                  .sampled = args.sampled.as<std::int32_t>(),
+                                  .rows = args.rows.as<std::int32_t>()});
+}
+
 void run_scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
   scale_logits(handle_of(stream), {.n = args.logits.size(0),
                                    .vocab = args.logits.size(1),
@@ -274,6 +290,7 @@ constexpr Ops kCudaOps{
     .qkv_store = run_qkv_store,
     .attention = run_attention,
     .gather_rows = run_gather_rows,
+    .put_sampled = run_put_sampled,
     .scale_logits = run_scale_logits,
     .sample = run_sample,
 };

@@ -40,6 +40,33 @@ Format format_of(DType type) {
   }
 }
 
+CudaStream::CudaStream() : handle_(runtime::make_stream()) {
+  for (runtime::EventHandle& event : events_) event = runtime::make_event();
+}
+CudaStream::~CudaStream() {
+  synchronize();
+  for (const runtime::EventHandle event : events_) runtime::destroy_event(event);
+  runtime::destroy_stream(handle_);
+}
+
+Stream::Mark CudaStream::mark() {
+  ++marks_;
+  runtime::record_event(handle_, events_[marks_ % events_.size()]);
+  return marks_;
+}
+void CudaStream::wait(Mark mark) {
+  if (mark > 0) runtime::wait_for(events_[mark % events_.size()]);
+}
+
+std::unique_ptr<Recording> CudaStream::record(const std::function<void()>& work) {
+  runtime::begin_graph(handle_);
+  work();
+  return std::make_unique<CudaRecording>(runtime::end_graph(handle_));
+}
+void CudaStream::replay(const Recording& recording) {
+  runtime::launch_graph(handle_, static_cast<const CudaRecording&>(recording).graph());
+}
+
 void* CudaStream::scratch(std::size_t bytes) {
   if (bytes > scratch_.bytes()) {
     synchronize();  // what runs may still use it
@@ -52,6 +79,10 @@ void* CudaStream::scratch(std::size_t bytes) {
 }
 
 Result<Buffer> CudaDevice::allocate(std::size_t bytes) { return device_buffer(bytes); }
+Result<Buffer> CudaDevice::allocate_staging(std::size_t bytes) {
+  TRY(void* data, runtime::allocate_pinned(bytes));
+  return Buffer(data, bytes, [](void* memory, std::size_t) { runtime::release_pinned(memory); });
+}
 
 void CudaDevice::upload(Stream& stream, const View& device, const void* host) {
   CHECK(device.contiguous());
@@ -65,6 +96,12 @@ void CudaDevice::download(Stream& stream, void* host, const View& device) {
     runtime::copy_to_host(handle_of(stream), host, device.data, static_cast<std::size_t>(device.bytes()));
 }
 
+void CudaDevice::copy(Stream& stream, const View& to, const View& from) {
+  CHECK(to.contiguous() && from.contiguous() && to.bytes() == from.bytes());
+  if (to.bytes() > 0)
+    runtime::copy_on_device(handle_of(stream), to.data, from.data, static_cast<std::size_t>(to.bytes()));
+}
+
 Rows CudaWeight::numbers() const { return {data_.data(), format_of(activation()), stride_}; }
 
 Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& device,
@@ -74,19 +111,19 @@ Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& d
   const std::int64_t states =
       std::min(limits.max_tokens * std::int64_t{limits.q_heads} * pieces, kMostStateBytes / state_bytes);
   std::unique_ptr<CudaAttentionPlan> plan(
-      new CudaAttentionPlan(limits, device.processors() * kBlocksPerProcessor, states));
+      new CudaAttentionPlan(device, limits, device.processors() * kBlocksPerProcessor, states));
   TRY(plan->states_, device_buffer(static_cast<std::size_t>(states * state_bytes)));
   const std::size_t bytes = plan->most_bytes();
   TRY(plan->device_, device_buffer(bytes));
-  TRY(void* host, runtime::allocate_pinned(bytes));
-  plan->host_ = static_cast<std::byte*>(host);
+  TRY_VOID(plan->staging_.reserve(device, device.stream(), bytes));
   plan->tables_.reserve(static_cast<std::size_t>(limits.max_sequences * blocks_of(limits)));
+  plan->table_starts_.reserve(static_cast<std::size_t>(limits.max_sequences));
   return plan;
 }
 
 std::size_t CudaAttentionPlan::most_bytes() const {
   const auto sequences = static_cast<std::size_t>(limits_.max_sequences);
-  return 2 * aligned((sequences + 1) * 4) +
+  return 2 * aligned((sequences + 1) * 4) + aligned(sequences * 8) +
          aligned(sequences * static_cast<std::size_t>(blocks_of(limits_)) * 4) +
          aligned(static_cast<std::size_t>(schedule_.most_units()) * sizeof(AttentionUnit)) +
          aligned(static_cast<std::size_t>(schedule_.most_tiles()) * sizeof(AttentionMerge));
@@ -97,46 +134,45 @@ const T* CudaAttentionPlan::stage(std::span<const T> items) {
   const std::size_t offset = staged_;
   staged_ = aligned(staged_ + items.size_bytes());
   CHECK(staged_ <= device_.bytes(), "{} bytes of an attention plan, room for {}", staged_, device_.bytes());
-  if (!items.empty()) std::memcpy(host_ + offset, items.data(), items.size_bytes());
+  if (!items.empty()) std::memcpy(staging_.data() + offset, items.data(), items.size_bytes());
   return reinterpret_cast<const T*>(static_cast<std::byte*>(device_.data()) + offset);
 }
 
 void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   schedule_.fill(shape);
-  const std::size_t sequences = shape.lengths.size();
-  std::int64_t stride = 0;
-  for (const std::int32_t length : shape.lengths)
-    stride = std::max<std::int64_t>(stride, (length + limits_.kv.block_size - 1) / limits_.kv.block_size);
-  CHECK(stride <= shape.table_stride, "{} blocks in a table of {}", stride, shape.table_stride);
   tables_.clear();
-  for (std::size_t s = 0; s < sequences; ++s) {
+  table_starts_.clear();
+  for (std::size_t s = 0; s < shape.lengths.size(); ++s) {
+    table_starts_.push_back(std::ssize(tables_));
+    const std::int64_t blocks = (shape.lengths[s] + limits_.kv.block_size - 1) / limits_.kv.block_size;
+    if (blocks == 0) continue;
+    CHECK(blocks <= shape.table_stride, "{} blocks in a table of {}", blocks, shape.table_stride);
     const auto row = shape.block_tables.subspan(s * static_cast<std::size_t>(shape.table_stride),
-                                                static_cast<std::size_t>(stride));
+                                                static_cast<std::size_t>(blocks));
     tables_.insert(tables_.end(), row.begin(), row.end());
   }
-  if (sent_ == stream.waits()) stream.synchronize();  // the last copy may not have been read yet
+  staging_.turn(stream);
   staged_ = 0;
   step_ = {};
   step_.query_starts = stage(shape.query_starts);
   step_.lengths = stage(shape.lengths);
-  step_.tables = stage(std::span<const std::int32_t>(tables_));
-  step_.table_stride = stride;
+  step_.table_starts = stage(std::span<const std::int64_t>(table_starts_));
   step_.units = stage(std::span<const AttentionUnit>(schedule_.units()));
   step_.narrow_units = schedule_.narrow_units();
   step_.wide_units = std::ssize(schedule_.units()) - schedule_.narrow_units();
   step_.merges = stage(std::span<const AttentionMerge>(schedule_.merges()));
   step_.merge_count = std::ssize(schedule_.merges());
   step_.merge_rows_max = schedule_.merge_rows_max();
+  step_.tables = stage(std::span<const std::int32_t>(tables_));
   step_.states = static_cast<float*>(states_.data());
-  runtime::copy_to_device(stream.handle(), device_.data(), host_, staged_);
-  sent_ = stream.waits();
+  staging_.send(on_, stream, View::of(device_.data(), DType::u8, {static_cast<std::int64_t>(staged_)}));
 }
 
 void CudaAttentionPlan::describe(AttentionParams& params) const {
   params.query_starts = step_.query_starts;
   params.lengths = step_.lengths;
   params.tables = step_.tables;
-  params.table_stride = step_.table_stride;
+  params.table_starts = step_.table_starts;
   params.units = step_.units;
   params.narrow_units = step_.narrow_units;
   params.wide_units = step_.wide_units;

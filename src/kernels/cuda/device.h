@@ -1,36 +1,53 @@
 // Device, stream, weights and plans of the CUDA backend, over runtime.h.
 #pragma once
 
+#include <array>
 #include <memory>
-#include <optional>
 
 #include "kernels/cuda/attention_plan.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/ops.h"
+#include "kernels/staging.h"
 
 namespace octavo::cuda {
 
+// A CUDA graph.
+class CudaRecording final : public Recording {
+ public:
+  explicit CudaRecording(runtime::GraphHandle graph) : graph_(graph) {}
+  ~CudaRecording() override { runtime::destroy_graph(graph_); }
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  runtime::GraphHandle graph() const { return graph_; }
+
+ private:
+  runtime::GraphHandle graph_;
+};
+
 class CudaStream final : public Stream {
  public:
-  CudaStream() : handle_(runtime::make_stream()) {}
-  ~CudaStream() override { runtime::destroy_stream(handle_); }
+  CudaStream();
+  ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  void synchronize() override {
-    runtime::synchronize(handle_);
-    ++waits_;
-  }
+  void synchronize() override { runtime::synchronize(handle_); }
+  bool asynchronous() const override { return true; }
+  Mark mark() override;
+  void wait(Mark mark) override;
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
+  void replay(const Recording& recording) override;
   StreamHandle handle() const { return handle_; }
-  // How often somebody has waited: what was enqueued at an earlier count has happened.
-  std::uint64_t waits() const { return waits_; }
 
   // Working memory of one operator; grows to the largest that was asked for and stays.
   void* scratch(std::size_t bytes);
 
  private:
   StreamHandle handle_;
-  std::uint64_t waits_ = 0;
+  // Mark m is event m % size. Who waits for a mark as old as that waits for a later one instead: so there are
+  // many more than the marks of the two steps that staging looks back on.
+  std::array<runtime::EventHandle, 256> events_{};
+  Mark marks_ = 0;
   Buffer scratch_;
 };
 
@@ -47,15 +64,20 @@ class CudaDevice final : public Device {
   std::size_t available_bytes() const override { return runtime::free_bytes(); }
   bool shares_host_memory() const override { return false; }
   Result<Buffer> allocate(std::size_t bytes) override;
+  Result<Buffer> allocate_staging(std::size_t bytes) override;
   void upload(Stream& stream, const View& device, const void* host) override;
   void download(Stream& stream, void* host, const View& device) override;
+  void copy(Stream& stream, const View& to, const View& from) override;
 
   int processors() const { return info_.processors; }
   CudaStream& stream() { return stream_; }
+  // On which weights travel.
+  Staging& weight_staging() { return weight_staging_; }
 
  private:
   runtime::DeviceInfo info_;
   CudaStream& stream_;
+  Staging weight_staging_;
 };
 
 // Row-major, columns padded with zeros (kWeightColumns).
@@ -70,31 +92,32 @@ class CudaWeight final : public Weight {
   Buffer data_;
 };
 
-// The schedule and the step's tables, in one piece of memory on the host and one on the device.
+// The schedule and the step's tables, in one piece of memory. For recorded steps, everything but the tables,
+// which come last, lies where the number of sequences alone puts it.
 class CudaAttentionPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<CudaAttentionPlan>> make(CudaDevice& device, const AttentionLimits& limits);
-  ~CudaAttentionPlan() override { runtime::release_pinned(host_); }
-
   void fill(CudaStream& stream, const AttentionShape& shape);
   // What the plan gives to a layer's attention.
   void describe(AttentionParams& params) const;
 
  private:
-  CudaAttentionPlan(const AttentionLimits& limits, std::int64_t blocks_wanted, std::int64_t states)
-      : limits_(limits), schedule_(limits, blocks_wanted, states) {}
+  CudaAttentionPlan(CudaDevice& on, const AttentionLimits& limits, std::int64_t blocks_wanted,
+                    std::int64_t states)
+      : on_(on), limits_(limits), schedule_(limits, blocks_wanted, states) {}
   template <class T>
   const T* stage(std::span<const T> items);
   std::size_t most_bytes() const;
 
+  CudaDevice& on_;
   AttentionLimits limits_;
   AttentionSchedule schedule_;
-  std::byte* host_ = nullptr;
+  Staging staging_;
   std::size_t staged_ = 0;
-  std::optional<std::uint64_t> sent_;  // CudaStream::waits() when `host_` was last sent off
   Buffer device_, states_;
   AttentionParams step_{};  // the addresses of this step's tables
   std::vector<std::int32_t> tables_;
+  std::vector<std::int64_t> table_starts_;
 };
 
 Format format_of(DType type);

@@ -142,9 +142,9 @@ __device__ inline unsigned char* shared_memory() {
 }
 #else
 template <class... Params, class... Args>
-void launch(StreamHandle, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
+void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
             const Args&... args) {
-  emulated::run(grid, threads, shared_bytes, [&] { kernel(args...); });
+  emulated::enqueue(stream, [=] { emulated::run(grid, threads, shared_bytes, [&] { kernel(args...); }); });
 }
 template <class... Params>
 void allow_shared(void (*)(Params...), std::size_t) {}

@@ -68,6 +68,15 @@ struct GatherRowsParams {
 };
 void gather_rows(StreamHandle stream, const GatherRowsParams& p);
 
+struct PutSampledParams {
+  std::int64_t n;
+  std::int32_t* ids;
+  const std::int32_t* tokens;
+  const std::int32_t* sampled;
+  const std::int32_t* rows;
+};
+void put_sampled(StreamHandle stream, const PutSampledParams& p);
+
 struct ScaleLogitsParams {
   std::int64_t n, vocab;
   Rows logits;
@@ -110,15 +119,16 @@ struct QkvStoreParams {
 };
 void qkv_store(StreamHandle stream, const QkvStoreParams& p);
 
-// One block's work, for every key head (attention_plan.h).
+// One block's work, for every key head (attention_plan.h). One without rows is nothing to do.
 struct AttentionUnit {
-  std::int32_t sequence, row_begin, row_end, piece_begin, piece_end;
-  std::int32_t merge;  // index of the merge that awaits the pieces' states; -1: straight to the output
+  std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
+  std::int32_t merge = -1;  // index of the merge that awaits the pieces' states; -1: straight to the output
 };
-// Rows whose pieces are shared out. A state is head_dim + 2 floats: the values, the maximum, the sum.
+// Rows whose pieces are shared out; without rows nothing to do. A state is head_dim + 2 floats: the values,
+// the maximum, the sum.
 struct AttentionMerge {
-  std::int32_t sequence, row_begin, row_end, pieces;
-  std::int64_t first_state;
+  std::int32_t sequence = 0, row_begin = 0, row_end = 0, pieces = 0;
+  std::int64_t first_state = 0;
 };
 
 struct AttentionParams {
@@ -128,7 +138,7 @@ struct AttentionParams {
   const std::int32_t* query_starts;
   const std::int32_t* lengths;
   const std::int32_t* tables;
-  std::int64_t table_stride;
+  const std::int64_t* table_starts;  // where a sequence's blocks begin in `tables`
   const AttentionUnit* units;
   std::int64_t narrow_units, wide_units;  // those of at most kNarrowRows rows come first
   const AttentionMerge* merges;

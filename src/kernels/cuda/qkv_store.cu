@@ -31,7 +31,7 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
                           const Head& head, int dim, float (&x)[kPerLane]) {
   if (norm.kind == NormKind::none) return;
   const std::int64_t count = whole_row ? std::int64_t{head.heads} * dim : dim;
-  const T* values = whole_row ? row : row + std::int64_t{head.index} * dim;
+  const T* values = whole_row ? row : row + element_at(head.index, dim, 0);
   float mean = 0;
   if (norm.kind == NormKind::layer) {
     for (std::int64_t i = lane(); i < count; i += kWarp) mean += to_float(values[i]);
@@ -43,7 +43,7 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
     squares = fmaf(d, d, squares);
   }
   const float scale = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(count) + norm.eps);
-  const std::int64_t first = whole_row ? std::int64_t{head.index} * dim : head.index * weight_stride;
+  const std::int64_t first = element_at(head.index, whole_row ? dim : weight_stride, 0);
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) {
     const int i = lane() + j * kWarp;
@@ -61,7 +61,8 @@ __device__ float rotated(const QkvStoreParams& p, std::int64_t position, const f
   const bool second = p.interleaved ? i % 2 == 1 : i >= half;
   const float a = head[p.interleaved ? 2 * pair : pair];
   const float b = head[p.interleaved ? 2 * pair + 1 : pair + half];
-  const float c = p.cos[position * half + pair], s = p.sin[position * half + pair];
+  const std::int64_t angle = element_at(position, half, pair);
+  const float c = p.cos[angle], s = p.sin[angle];
   return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
 }
 
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) {
     const int i = lane() + j * kWarp;
-    x[j] = i < dim ? to_float(row[std::int64_t{head.index} * dim + i]) : 0;
+    x[j] = i < dim ? to_float(row[element_at(head.index, dim, i)]) : 0;
   }
   if (head.part == kQuery) normalize(p.q_norm, p.norm_whole_row, p.q_weight_stride, row, head, dim, x);
   if (head.part == kKey) normalize(p.k_norm, p.norm_whole_row, p.k_weight_stride, row, head, dim, x);
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
   for (int i = lane(); i < dim; i += kWarp) {
     const float value = head.part == kValue ? whole[i] : rotated(p, position, whole, i);
     if (head.part == kQuery) {
-      static_cast<T*>(p.q_out.data)[element_at(token, p.q_out.stride, std::int64_t{head.index} * dim + i)] =
+      static_cast<T*>(p.q_out.data)[element_at(token, p.q_out.stride, element_at(head.index, dim, i))] =
           from_float<T>(value);
       continue;
     }

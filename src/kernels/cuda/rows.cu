@@ -102,6 +102,14 @@ __global__ void gather_kernel(GatherRowsParams p) {
   if (k < p.dim) element<float>(p.out, row, k) = element<float>(p.x, p.rows[row], k);
 }
 
+// A row that found nothing to choose counts as token 0: its sequence ends before that matters.
+__global__ void put_sampled_kernel(PutSampledParams p) {
+  const std::int64_t i = block_x() * kThreads + thread();
+  if (i >= p.n) return;
+  const std::int32_t id = p.sampled[p.rows[i]];
+  p.ids[p.tokens[i]] = id < 0 ? 0 : id;
+}
+
 __global__ void scale_logits_kernel(ScaleLogitsParams p) {
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.vocab) return;
@@ -138,6 +146,10 @@ void activate(StreamHandle stream, const ActivateParams& p) {
 
 void gather_rows(StreamHandle stream, const GatherRowsParams& p) {
   launch(stream, element_grid(p.n, p.dim), kThreads, 0, gather_kernel, p);
+}
+
+void put_sampled(StreamHandle stream, const PutSampledParams& p) {
+  launch(stream, row_grid((p.n + kThreads - 1) / kThreads), kThreads, 0, put_sampled_kernel, p);
 }
 
 void scale_logits(StreamHandle stream, const ScaleLogitsParams& p) {

@@ -80,6 +80,36 @@ void copy_to_device(StreamHandle stream, void* device, const void* host, std::si
 void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes) {
   must(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream), "copy from the device");
 }
+void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes) {
+  must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy on the device");
+}
+
+EventHandle make_event() {
+  cudaEvent_t event = nullptr;
+  must(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+  return event;
+}
+void destroy_event(EventHandle event) { cudaEventDestroy(event); }
+void record_event(StreamHandle stream, EventHandle event) {
+  must(cudaEventRecord(event, stream), "record an event");
+}
+void wait_for(EventHandle event) { must(cudaEventSynchronize(event), "run"); }
+
+void begin_graph(StreamHandle stream) {
+  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin a graph");
+}
+GraphHandle end_graph(StreamHandle stream) {
+  cudaGraph_t graph = nullptr;
+  must(cudaStreamEndCapture(stream, &graph), "end a graph");
+  cudaGraphExec_t executable = nullptr;
+  must(cudaGraphInstantiate(&executable, graph, 0), "make a graph ready");
+  must(cudaGraphDestroy(graph), "let go of a graph");
+  return executable;
+}
+void launch_graph(StreamHandle stream, GraphHandle graph) {
+  must(cudaGraphLaunch(graph, stream), "launch a graph");
+}
+void destroy_graph(GraphHandle graph) { cudaGraphExecDestroy(graph); }
 
 }  // namespace runtime
 }  // namespace octavo::cuda

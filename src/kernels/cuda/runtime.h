@@ -11,7 +11,13 @@
 #include "base/error.h"
 #include "kernels/cuda/kernels.h"
 
+struct CUevent_st;
+struct CUgraphExec_st;
+
 namespace octavo::cuda::runtime {
+
+using EventHandle = CUevent_st*;
+using GraphHandle = CUgraphExec_st*;
 
 struct DeviceInfo {
   std::string name;
@@ -36,5 +42,19 @@ void synchronize(StreamHandle stream);
 // `host` may be used again when the stream got there.
 void copy_to_device(StreamHandle stream, void* device, const void* host, std::size_t bytes);
 void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes);
+void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes);
+
+// A place in a stream; recording an event anew forgets where it was.
+EventHandle make_event();
+void destroy_event(EventHandle event);
+void record_event(StreamHandle stream, EventHandle event);
+void wait_for(EventHandle event);
+
+// Between the two, launches on the stream are recorded instead of run, and nothing may be allocated, copied
+// or waited for.
+void begin_graph(StreamHandle stream);
+GraphHandle end_graph(StreamHandle stream);
+void launch_graph(StreamHandle stream, GraphHandle graph);
+void destroy_graph(GraphHandle graph);
 
 }  // namespace octavo::cuda::runtime

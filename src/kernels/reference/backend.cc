@@ -23,6 +23,7 @@ constexpr Ops kReferenceOps{
     .qkv_store = reference::qkv_store,
     .attention = reference::attention,
     .gather_rows = reference::gather_rows,
+    .put_sampled = reference::put_sampled,
     .scale_logits = reference::scale_logits,
     .sample = reference::sample,
 };

@@ -91,6 +91,14 @@ void gather_rows(Stream&, const GatherRowsArgs& args) {
       put(args.out, {i, k}, at(args.x, {args.rows.as<std::int32_t>()[i], k}));
 }
 
+void put_sampled(Stream&, const PutSampledArgs& args) {
+  check_indices("token", args.tokens, args.ids.size(0));
+  check_indices("row", args.rows, args.sampled.size(0));
+  for (std::int64_t i = 0; i < args.tokens.size(0); ++i)
+    args.ids.as<std::int32_t>()[args.tokens.as<std::int32_t>()[i]] =
+        std::max(args.sampled.as<std::int32_t>()[args.rows.as<std::int32_t>()[i]], 0);
+}
+
 void scale_logits(Stream&, const ScaleLogitsArgs& args) {
   const double cap = args.soft_cap;
   for (std::int64_t i = 0; i < args.logits.size(0); ++i)

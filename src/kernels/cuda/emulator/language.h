@@ -1,9 +1,10 @@
 // CUDA's language on the host, as far as Octavo's kernels use it, so that their logic can be tested without a
 // device: one block after the other, its threads as fibers that change places at barriers.
 //
-// It checks more than a device does: a barrier that not all threads reach is found, shared memory begins as
-// NaN, and every allocation ends at a page that must not be touched. It says nothing about speed, races
-// between barriers, or a device's memory model.
+// It checks more than a device does: streams do nothing until somebody waits for them (so what a copy reads
+// too late and what the host reads too early is wrong every time), a barrier that not all threads reach is
+// found, shared memory begins as NaN, and every allocation ends at a page that must not be touched. It says
+// nothing about speed, races between barriers, or a device's memory model.
 #pragma once
 
 #include <bit>
@@ -30,7 +31,12 @@ struct alignas(8) uint2 {
   unsigned x, y;
 };
 
+struct CUstream_st;
+
 namespace octavo::cuda::emulated {
+
+// Work for a stream, which may begin when somebody waits for it and no earlier.
+void enqueue(CUstream_st* stream, std::function<void()> work);
 
 // Runs `body` once for every thread of every block.
 void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<void()>& body);

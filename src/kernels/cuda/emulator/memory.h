@@ -1,8 +1,8 @@
-// The emulated device's memory: this machine's, but out of reach for everything that is not a kernel or a
-// copy, and with a page that nobody may touch right after each allocation.
+// What tests ask of the emulated device. Its memory is this machine's, but out of reach for everything that
+// is not a kernel or a copy, and with a page that nobody may touch right after each allocation.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 
 namespace octavo::cuda::emulated {
 
@@ -14,5 +14,9 @@ class DeviceMemoryAccess {
   DeviceMemoryAccess(const DeviceMemoryAccess&) = delete;
   DeviceMemoryAccess& operator=(const DeviceMemoryAccess&) = delete;
 };
+
+// Launches and copies that all streams have done so far, and those that still wait in them.
+std::uint64_t work_done();
+std::uint64_t work_waiting();
 
 }  // namespace octavo::cuda::emulated

@@ -5,14 +5,62 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "kernels/cuda/emulator/language.h"
 #include "kernels/cuda/emulator/memory.h"
+
+using Work = std::function<void()>;
+
+struct CUgraphExec_st {
+  std::vector<Work> works;
+};
+
+// One thread uses a stream at a time.
+struct CUstream_st {
+  std::deque<Work> queue;
+  std::uint64_t enqueued = 0, done = 0;
+  CUgraphExec_st* graph = nullptr;  // that is being recorded
+
+  void run_until(std::uint64_t place) {
+    CHECK(graph == nullptr, "waiting in a graph");
+    while (done < place) {
+      const Work work = std::move(queue.front());
+      queue.pop_front();
+      ++done;
+      work();
+    }
+  }
+};
+
+struct CUevent_st {
+  CUstream_st* stream = nullptr;
+  std::uint64_t place = 0;
+};
 
 namespace octavo::cuda {
 namespace {
+
+struct Streams {
+  std::mutex mutex;
+  std::set<CUstream_st*> all;
+  std::uint64_t sum(std::uint64_t (*of)(const CUstream_st&)) {
+    const std::lock_guard lock(mutex);
+    std::uint64_t count = 0;
+    for (const CUstream_st* stream : all) count += of(*stream);
+    return count;
+  }
+};
+Streams& streams() {
+  static Streams s;
+  return s;
+}
 
 // An allocation ends where its last page does, up to alignment; the page after it is never there.
 struct Allocation {
@@ -34,9 +82,34 @@ Memory& memory() {
   return m;
 }
 
+// The host's side is read or written when the stream gets there, as with memory that is pinned.
+void copy(CUstream_st* stream, void* to, const void* from, std::size_t bytes) {
+  CHECK(stream->graph == nullptr, "a copy in a graph");
+  emulated::enqueue(stream, [=] {
+    const emulated::DeviceMemoryAccess access;
+    std::memcpy(to, from, bytes);
+  });
+}
+
 }  // namespace
 
 namespace emulated {
+
+void enqueue(CUstream_st* stream, Work work) {
+  if (stream->graph != nullptr) {
+    stream->graph->works.push_back(std::move(work));
+    return;
+  }
+  stream->queue.push_back(std::move(work));
+  ++stream->enqueued;
+}
+
+std::uint64_t work_done() {
+  return streams().sum([](const CUstream_st& stream) { return stream.done; });
+}
+std::uint64_t work_waiting() {
+  return streams().sum([](const CUstream_st& stream) { return stream.enqueued - stream.done; });
+}
 
 DeviceMemoryAccess::DeviceMemoryAccess() {
   memory().mutex.lock();
@@ -70,8 +143,13 @@ Result<void*> allocate(std::size_t bytes) {
   return address;
 }
 
+// As cudaFree, waits for everything.
 void release(void* device) {
   if (device == nullptr) return;
+  {
+    const std::lock_guard lock(streams().mutex);
+    for (CUstream_st* stream : streams().all) stream->run_until(stream->enqueued);
+  }
   const std::lock_guard lock(memory().mutex);
   const auto at = memory().allocations.find(device);
   CHECK(at != memory().allocations.end());
@@ -82,17 +160,50 @@ void release(void* device) {
 Result<void*> allocate_pinned(std::size_t bytes) { return std::calloc(1, bytes + 1); }
 void release_pinned(void* host) { std::free(host); }
 
-StreamHandle make_stream() { return nullptr; }
-void destroy_stream(StreamHandle) {}
-void synchronize(StreamHandle) {}
-void copy_to_device(StreamHandle, void* device, const void* host, std::size_t bytes) {
-  const emulated::DeviceMemoryAccess access;
-  std::memcpy(device, host, bytes);
+StreamHandle make_stream() {
+  auto* stream = new CUstream_st;
+  const std::lock_guard lock(streams().mutex);
+  streams().all.insert(stream);
+  return stream;
 }
-void copy_to_host(StreamHandle, void* host, const void* device, std::size_t bytes) {
-  const emulated::DeviceMemoryAccess access;
-  std::memcpy(host, device, bytes);
+void destroy_stream(StreamHandle stream) {
+  {
+    const std::lock_guard lock(streams().mutex);
+    streams().all.erase(stream);
+  }
+  delete stream;
 }
+void synchronize(StreamHandle stream) { stream->run_until(stream->enqueued); }
+void copy_to_device(StreamHandle stream, void* device, const void* host, std::size_t bytes) {
+  copy(stream, device, host, bytes);
+}
+void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes) {
+  copy(stream, host, device, bytes);
+}
+void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes) {
+  copy(stream, to, from, bytes);
+}
+
+EventHandle make_event() { return new CUevent_st; }
+void destroy_event(EventHandle event) { delete event; }
+void record_event(StreamHandle stream, EventHandle event) {
+  CHECK(stream->graph == nullptr, "an event in a graph");
+  *event = {stream, stream->enqueued};
+}
+void wait_for(EventHandle event) {
+  if (event->stream != nullptr) event->stream->run_until(event->place);
+}
+
+void begin_graph(StreamHandle stream) {
+  CHECK(stream->graph == nullptr, "a graph in a graph");
+  stream->graph = new CUgraphExec_st;
+}
+GraphHandle end_graph(StreamHandle stream) { return std::exchange(stream->graph, nullptr); }
+void launch_graph(StreamHandle stream, GraphHandle graph) {
+  CHECK(stream->graph == nullptr, "a graph in a graph");
+  for (const Work& work : graph->works) emulated::enqueue(stream, work);
+}
+void destroy_graph(GraphHandle graph) { delete graph; }
 
 }  // namespace runtime
 }  // namespace octavo::cuda

@@ -10,9 +10,9 @@
 
 namespace octavo {
 
-inline constexpr std::array<std::string_view, 9> kOpNames = {"embed",       "add_norm",     "matmul",
-                                                             "activate",    "qkv_store",    "attention",
-                                                             "gather_rows", "scale_logits", "sample"};
+inline constexpr std::array<std::string_view, 10> kOpNames = {
+    "embed",     "add_norm",    "matmul",      "activate",     "qkv_store",
+    "attention", "gather_rows", "put_sampled", "scale_logits", "sample"};
 
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};

@@ -1,16 +1,13 @@
 // Products of every format, for single tokens, small batches and prompts.
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
-#include "app/op_cases.h"
 #include "base/random.h"
+#include "bench/op_cases.h"
 
 namespace octavo {
 namespace {
 
-// All copies of a matrix together are more than a cache holds, as the layers of a model are.
-constexpr double kColdBytes = 256e6;
 constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512};
 constexpr std::int64_t kDistinctRows = 64;  // the others repeat them
 
@@ -105,15 +102,23 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
     if (copies.empty()) {
       const RandomRows rows(format, matrix.cols);
       const std::vector<MatrixPart> parts = rows.repeated(matrix.rows);
+      const bool plain = format.encoding == Encoding::plain;
+      const DType activation = plain ? backend.ops.activation(format.dtype) : DType::bf16;
       do {
-        TRY(copies.emplace_back(), backend.ops.prepare(*backend.device, {parts, DType::bf16}));
-      } while (static_cast<double>(copies.size() * copies[0]->bytes()) < kColdBytes);
+        auto prepared = backend.ops.prepare(*backend.device, {parts, activation});
+        if (!prepared && prepared.error().code == ErrorCode::unsupported) return {};
+        TRY(copies.emplace_back(), std::move(prepared));
+      } while (static_cast<double>(copies.size() * copies[0]->bytes()) < visitor.cold_bytes);
     }
     const DType act = copies[0]->activation();
-    TRY(const Buffer x, backend.device->allocate(static_cast<std::size_t>(m * matrix.cols) * size_of(act)));
+    // Numbers of about 0.05.
+    TRY(const Buffer x,
+        on_device(backend,
+                  std::vector<std::uint8_t>(static_cast<std::size_t>(m * matrix.cols) * size_of(act), 0x3d)));
     TRY(const Buffer y, backend.device->allocate(static_cast<std::size_t>(m * matrix.rows) * sizeof(float)));
-    std::memset(x.data(), 0x3d, x.bytes());  // numbers of about 0.05
-    c.calls = static_cast<int>(m > 64 ? 1 : copies.size());
+    // One product of many rows is long enough for a host's clock.
+    const bool many = m > 64 && !backend.stream->asynchronous();
+    c.calls = static_cast<int>(many ? 1 : copies.size());
     c.bytes = static_cast<double>(copies[0]->bytes());
     c.run = [&] {
       for (std::size_t i = 0; i < static_cast<std::size_t>(c.calls); ++i)

@@ -1,10 +1,9 @@
 // Operators on rows: norms, activations, the way into the KV cache; and sampling.
-#include <cstring>
 #include <numeric>
 #include <vector>
 
-#include "app/op_cases.h"
 #include "base/random.h"
+#include "bench/op_cases.h"
 
 namespace octavo {
 namespace {
@@ -51,25 +50,47 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
     ops.activate(stream, {.x = wide.view(DType::bf16, {n, 2 * s.hidden}),
                           .y = narrow.view(DType::bf16, {n, s.hidden})});
   });
-  TRY(const Buffer angles, backend.device->allocate(size(n * s.head_dim / 2) * sizeof(float)));
   std::vector<std::int32_t> positions(size(n));
-  std::vector<std::int64_t> slots(size(n));
   std::iota(positions.begin(), positions.end(), 0);
+  TRY(const Buffer position_memory, on_device(backend, positions));
+  TRY(const Buffer id_memory, on_device(backend, positions));
+  const View position = position_memory.view(DType::i32, {n}), ids = id_memory.view(DType::i32, {n});
+  measure(visitor, row_case(s, "gather_rows", n, "f32", static_cast<double>(n * s.dim)), [&] {
+    ops.gather_rows(stream, {.x = residual.view(DType::f32, {n, s.dim}),
+                             .rows = position,
+                             .out = wide.view(DType::f32, {n, s.dim})});
+  });
+  measure(visitor, row_case(s, "put_sampled", n, "i32", static_cast<double>(n)), [&] {
+    ops.put_sampled(stream, {.ids = ids, .tokens = position, .sampled = position, .rows = position});
+  });
+  // The numbers of a table are zeros: it is read all the same.
+  std::vector<std::uint16_t> zeros(size(kTokens[3] * s.dim));
+  const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], s.dim})};
+  TRY(const WeightPtr table, ops.prepare(*backend.device, {std::span(&part, 1), DType::bf16}));
+  measure(visitor, row_case(s, "embed", n, "bf16", static_cast<double>(n * s.dim)), [&] {
+    ops.embed(
+        stream,
+        {.ids = position, .table = *table, .positions = {}, .out = residual.view(DType::f32, {n, s.dim})});
+  });
+  TRY(const Buffer angles, backend.device->allocate(size(n * s.head_dim / 2) * sizeof(float)));
+  std::vector<std::int64_t> slots(size(n));
   std::iota(slots.begin(), slots.end(), 0);
+  TRY(const Buffer slot_memory, on_device(backend, slots));
   const View angle = angles.view(DType::f32, {n, s.head_dim / 2});
   for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8}) {
     const KvSpec spec{.kv_heads = static_cast<int>(s.kv_heads),
                       .head_dim = static_cast<int>(s.head_dim),
                       .block_size = 16,
                       .dtype = cache};
+    if (!ops.supports(spec, static_cast<int>(s.q_heads))) continue;
     const std::int64_t blocks = (n + 15) / 16, block_bytes = ops.kv_block_bytes(spec);
     TRY(const Buffer pool, backend.device->allocate(size(blocks * block_bytes)));
     measure(visitor, row_case(s, "rope and store", n, name(cache), static_cast<double>(n * qkv) * 4), [&] {
       ops.qkv_store(stream, {.qkv = wide.view(DType::bf16, {n, qkv}),
                              .q_heads = static_cast<int>(s.q_heads),
                              .rope = {.cos = angle, .sin = angle, .rotary_dim = static_cast<int>(s.head_dim)},
-                             .positions = View::of(std::span(positions)),
-                             .slots = View::of(std::span(slots)),
+                             .positions = position,
+                             .slots = slot_memory.view(DType::i64, {n}),
                              .cache = {static_cast<std::byte*>(pool.data()), blocks, block_bytes, spec},
                              .q_out = narrow.view(DType::bf16, {n, s.q_heads, s.head_dim})});
     });
@@ -98,34 +119,51 @@ Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& vi
 }
 
 Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
+  for (const std::int64_t n : {1, 16, 64}) {
+    TRY(const Buffer logits, backend.device->allocate(size(n * shapes.vocab) * sizeof(float)));
+    measure(visitor, row_case(shapes, "scale_logits", n, "f32", static_cast<double>(n * shapes.vocab)), [&] {
+      backend.ops.scale_logits(*backend.stream,
+                               {.logits = logits.view(DType::f32, {n, shapes.vocab}), .scale = 0.5f});
+    });
+  }
   for (const std::int64_t n : {1, 16, 64})
     for (const Sampling& how : kSamplings) {
       const std::int64_t count = n * shapes.vocab;
       OpCase c = row_case(shapes, fmt::format("sample {}", how.name), n, "f32", static_cast<double>(count));
       if (!visitor.wanted(c)) continue;
       c.calls = 4;
-      TRY(const Buffer logits, backend.device->allocate(size(count) * sizeof(float)));
+      std::vector<float> normal(size(count));
       // Roughly normal, as logits are: the sum of four uniform numbers.
       for (std::int64_t i = 0; i < count; ++i) {
         float sum = 0;
         const std::uint64_t bits = random_bits(7, static_cast<std::uint64_t>(i));
         for (int part = 0; part < 64; part += 16) sum += static_cast<float>(bits >> part & 0xffff) / 65536;
-        static_cast<float*>(logits.data())[i] = (sum - 2) * 6;
+        normal[size(i)] = (sum - 2) * 6;
       }
-      const auto of = [&](auto value) { return std::vector<decltype(value)>(size(n), value); };
-      const auto temperature = of(how.temperature), top_p = of(how.top_p), min_p = of(0.0f);
-      const auto top_k = of(how.top_k), forced = of(std::int32_t{-1}), top_counts = of(how.top_counts);
-      const auto random = of(std::int64_t{0x123456789abcdef});
-      auto id = of(std::int32_t{0}), rank = of(std::int32_t{0});
-      auto logprob = of(0.0f);
+      TRY(const Buffer logits, on_device(backend, normal));
+      std::vector<Buffer> arrays;
+      const auto of = [&](auto value) -> Result<View> {
+        TRY(Buffer array, on_device(backend, std::vector<decltype(value)>(size(n), value)));
+        return arrays.emplace_back(std::move(array)).view(dtype_of<decltype(value)>, {n});
+      };
+      TRY(const View temperature, of(how.temperature));
+      TRY(const View top_p, of(how.top_p));
+      TRY(const View min_p, of(0.0f));
+      TRY(const View top_k, of(how.top_k));
+      TRY(const View forced, of(std::int32_t{-1}));
+      TRY(const View top_counts, of(how.top_counts));
+      TRY(const View random, of(std::int64_t{0x123456789abcdef}));
+      TRY(const View id, of(std::int32_t{0}));
+      TRY(const View rank, of(std::int32_t{0}));
+      TRY(const View logprob, of(0.0f));
       measure(visitor, std::move(c), [&] {
         backend.ops.sample(*backend.stream, {.logits = logits.view(DType::f32, {n, shapes.vocab}),
-                                             .temperature = View::of(std::span(temperature)),
-                                             .top_k = View::of(std::span(top_k)),
-                                             .top_p = View::of(std::span(top_p)),
-                                             .min_p = View::of(std::span(min_p)),
-                                             .random = View::of(std::span(random)),
-                                             .forced = View::of(std::span(forced)),
+                                             .temperature = temperature,
+                                             .top_k = top_k,
+                                             .top_p = top_p,
+                                             .min_p = min_p,
+                                             .random = random,
+                                             .forced = forced,
                                              .history = {},
                                              .history_counts = {},
                                              .repetition_penalty = {},
@@ -135,11 +173,11 @@ Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor&
                                              .bias_values = {},
                                              .mask_rows = {},
                                              .mask = {},
-                                             .top_counts = View::of(std::span(top_counts)),
+                                             .top_counts = top_counts,
                                              .reported = {},
-                                             .out_id = View::of(std::span(id)),
-                                             .out_logprob = View::of(std::span(logprob)),
-                                             .out_rank = View::of(std::span(rank)),
+                                             .out_id = id,
+                                             .out_logprob = logprob,
+                                             .out_rank = rank,
                                              .out_top_ids = {},
                                              .out_top_logprobs = {}});
       });

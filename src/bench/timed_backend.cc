@@ -1,4 +1,4 @@
-#include "app/timed_backend.h"
+#include "bench/timed_backend.h"
 
 #include <optional>
 #include <utility>
@@ -40,7 +40,7 @@ Backend timed_backend(Backend backend, OpTimes& times) {
   timing.times = &times;
   timing.timed = backend.ops;
   replace_all<&Ops::embed, &Ops::add_norm, &Ops::matmul, &Ops::activate, &Ops::qkv_store, &Ops::attention,
-              &Ops::gather_rows, &Ops::scale_logits, &Ops::sample>(
+              &Ops::gather_rows, &Ops::put_sampled, &Ops::scale_logits, &Ops::sample>(
       *timing.timed, std::make_index_sequence<kOpNames.size()>{});
   return {backend.name, *timing.timed, std::move(backend.device), std::move(backend.stream)};
 }

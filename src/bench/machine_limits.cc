@@ -1,4 +1,4 @@
-#include "app/machine_limits.h"
+#include "bench/machine_limits.h"
 
 #include <cstring>
 #include <ctime>
@@ -13,7 +13,9 @@ namespace octavo {
 namespace {
 
 constexpr std::size_t kMemoryBytes = std::size_t{256} << 20;  // no cache holds it
+constexpr std::size_t kDeviceBytes = std::size_t{512} << 20;
 constexpr std::int64_t kRounds = 400'000;
+constexpr int kWarmUps = 4;  // the first runs find threads and clock rates that have still to get up
 
 double seconds(clockid_t clock) {
   timespec time{};
@@ -105,32 +107,56 @@ double calculate(CpuIsa isa, Arithmetic arithmetic) {
 
 }  // namespace
 
-Result<MachineLimits> MachineLimits::make(int threads, CpuIsa isa) {
+Result<HostLimits> HostLimits::make(int threads, CpuIsa isa) {
   TRY(Buffer memory, allocate_host(kMemoryBytes));
   std::memset(memory.data(), 1, kMemoryBytes);
-  return MachineLimits(threads, isa, std::move(memory));
+  HostLimits limits(threads, isa, std::move(memory));
+  for (int i = 0; i < kWarmUps; ++i) limits.peak(Arithmetic::f32);
+  return limits;
 }
 
-double MachineLimits::seconds_of(const std::function<void()>& work) const {
+double HostLimits::seconds_of(const std::function<void()>& work) {
   const clockid_t clock = pool_->size() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   const double begin = seconds(clock);
   work();
   return seconds(clock) - begin;
 }
 
-double MachineLimits::bandwidth() {
+double HostLimits::bandwidth() {
   const auto share = static_cast<std::int64_t>(kMemoryBytes) / pool_->size() / 4096 * 4096;
   const auto* memory = static_cast<const std::byte*>(memory_.data());
-  const double time =
-      seconds_of([&] { pool_->run([&](int rank) { read_all(memory + rank * share, share); }); });
+  const double time = seconds_of([&] {
+    pool_->for_units(pool_->size(), [&](int, std::int64_t i) { read_all(memory + i * share, share); });
+  });
   return static_cast<double>(share * pool_->size()) / time;
 }
 
-double MachineLimits::peak(Arithmetic arithmetic) {
+double HostLimits::peak(Arithmetic arithmetic) {
   std::atomic<double> operations{0};
-  const double time =
-      seconds_of([&] { pool_->run([&](int) { operations += calculate(isa_, arithmetic); }); });
+  const double time = seconds_of([&] {
+    pool_->for_units(pool_->size(), [&](int, std::int64_t) { operations += calculate(isa_, arithmetic); });
+  });
   return operations / time;
+}
+
+Result<DeviceLimits> DeviceLimits::make(Backend& backend) {
+  TRY(Buffer from, backend.device->allocate(kDeviceBytes));
+  TRY(Buffer to, backend.device->allocate(kDeviceBytes));
+  return DeviceLimits(backend, std::move(from), std::move(to));
+}
+
+double DeviceLimits::seconds_of(const std::function<void()>& work) {
+  backend_.stream->synchronize();
+  const double begin = seconds(CLOCK_MONOTONIC);
+  work();
+  backend_.stream->synchronize();
+  return seconds(CLOCK_MONOTONIC) - begin;
+}
+
+double DeviceLimits::bandwidth() {
+  const auto all = [](const Buffer& b) { return b.view(DType::u8, {static_cast<std::int64_t>(b.bytes())}); };
+  const double time = seconds_of([&] { backend_.device->copy(*backend_.stream, all(to_), all(from_)); });
+  return 2 * static_cast<double>(kDeviceBytes) / time;
 }
 
 }  // namespace octavo

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "app/machine_limits.h"
+#include "bench/machine_limits.h"
 #include "kernels/ops.h"
 
 namespace octavo {
@@ -15,8 +17,10 @@ struct OpShapes {
   std::string_view name;
   std::int64_t dim, q_heads, kv_heads, head_dim, hidden, vocab;
 };
-inline constexpr OpShapes kOpShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
-                                         {"Qwen3-0.6B", 1024, 16, 8, 128, 3072, 151936}};
+inline constexpr OpShapes kHostShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
+                                           {"Qwen3-0.6B", 1024, 16, 8, 128, 3072, 151936}};
+inline constexpr OpShapes kDeviceShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
+                                             {"Llama-3-8B", 4096, 32, 8, 128, 14336, 128256}};
 
 struct OpCase {
   std::string operation;
@@ -33,8 +37,22 @@ struct OpCase {
 struct OpVisitor {
   std::function<bool(const OpCase&)> wanted;
   std::function<void(const OpCase&)> measure;
+  // What all copies of a matrix, or of a layer's keys and values, come to at least: more than a cache holds,
+  // as the layers of a model are.
+  double cold_bytes = 256e6;
 };
 
+// Memory of the backend's device with these items in it.
+template <class T>
+Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
+  TRY(Buffer memory, backend.device->allocate(items.size() * sizeof(T)));
+  backend.device->upload(*backend.stream, memory.view(DType::u8, {static_cast<std::int64_t>(memory.bytes())}),
+                         items.data());
+  backend.stream->synchronize();
+  return memory;
+}
+
+// Cases that the backend refuses (formats that it has not got) are left out.
 Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);

@@ -1,0 +1,395 @@
+// Every kernel where 32 bits are not enough: the same work with rows next to each other and with rows more
+// than 2^31 elements apart. The emulated device's memory costs nothing where nobody writes; a real one must
+// have it.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "kernels/cuda/attention_plan.h"
+#include "kernels/cuda/runtime.h"
+#include "tensor/dtype.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 64;
+
+// Memory of the device, freed with its owner.
+class Memory {
+ public:
+  explicit Memory(std::int64_t bytes) {
+    if (const auto made = runtime::allocate(static_cast<std::size_t>(bytes))) {
+      data_ = *made;
+    } else {
+      there_is_room = false;
+    }
+  }
+  ~Memory() { runtime::release(data_); }
+  Memory(const Memory&) = delete;
+  template <class T>
+  T* at(std::int64_t element) const {
+    return static_cast<T*>(data_) + element;
+  }
+  static inline bool there_is_room = true;
+
+ private:
+  void* data_ = nullptr;
+};
+
+template <class T>
+constexpr Format format_of_type = std::is_same_v<T, float> ? Format::f32 : Format::bf16;
+
+class CudaLargeStrides : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto opened = runtime::open(); !opened) GTEST_SKIP() << opened.error().message;
+    Memory::there_is_room = true;
+    stream_ = runtime::make_stream();
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) runtime::destroy_stream(stream_);
+  }
+
+  template <class T>
+  void put(T* to, const std::vector<T>& items) {
+    runtime::copy_to_device(stream_, to, items.data(), items.size() * sizeof(T));
+    runtime::synchronize(stream_);
+  }
+  template <class T>
+  std::vector<T> get(const T* from, std::int64_t count) {
+    std::vector<T> items(static_cast<std::size_t>(count));
+    runtime::copy_to_host(stream_, items.data(), from, items.size() * sizeof(T));
+    runtime::synchronize(stream_);
+    return items;
+  }
+  template <class T>
+  static std::vector<T> numbers(std::int64_t count, int seed) {
+    std::vector<T> list;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float x = static_cast<float>((i * 37 + seed * 101) % 61 - 30) / 16;
+      if constexpr (std::is_same_v<T, float>) {
+        list.push_back(x);
+      } else {
+        list.push_back(to_bf16(x).bits);
+      }
+    }
+    return list;
+  }
+
+  // A matrix on the device, its rows `stride` apart.
+  template <class T>
+  struct Matrix {
+    Memory memory;
+    std::int64_t rows, columns, stride;
+    Matrix(std::int64_t r, std::int64_t c, std::int64_t apart)
+        : memory(((r - 1) * apart + c) * static_cast<std::int64_t>(sizeof(T))),
+          rows(r),
+          columns(c),
+          stride(apart) {}
+    Rows view() const { return {memory.at<T>(0), format_of_type<T>, stride}; }
+  };
+  template <class T>
+  void fill(const Matrix<T>& matrix, int seed) {
+    for (std::int64_t row = 0; row < matrix.rows && Memory::there_is_room; ++row)
+      put(matrix.memory.template at<T>(row * matrix.stride),
+          numbers<T>(matrix.columns, seed + static_cast<int>(row)));
+  }
+  template <class T>
+  std::vector<T> contents(const Matrix<T>& matrix) {
+    std::vector<T> all;
+    for (std::int64_t row = 0; row < matrix.rows; ++row) {
+      const auto items = get(matrix.memory.template at<T>(row * matrix.stride), matrix.columns);
+      all.insert(all.end(), items.begin(), items.end());
+    }
+    return all;
+  }
+
+  // run(stride_of): stride_of(near) is near for the first time, far for the second. The results must be equal
+  // and not all zero.
+  template <class Run>
+  void compare(Run run) {
+    const auto near = run([](std::int64_t columns) { return columns; });
+    const auto far = run([](std::int64_t) { return kFar; });
+    if (!Memory::there_is_room) GTEST_SKIP() << "not enough memory on this device";
+    EXPECT_EQ(near, far);
+    EXPECT_NE(near, decltype(near)(near.size()));
+  }
+
+  using Half = std::uint16_t;  // bf16
+  StreamHandle stream_ = nullptr;
+};
+
+TEST_F(CudaLargeStrides, Embed) {
+  compare([&](auto stride) {
+    const Matrix<Half> table(2, 40, stride(40)), positions(2, 40, stride(40));
+    const Matrix<float> out(2, 40, stride(40));
+    const Memory ids(8), places(8);
+    if (!Memory::there_is_room) return std::vector<float>();
+    fill(table, 1);
+    fill(positions, 2);
+    put(ids.at<std::int32_t>(0), {1, 0});
+    put(places.at<std::int32_t>(0), {1, 1});
+    embed(stream_, {2, 40, ids.at<std::int32_t>(0), table.view(), 2, places.at<std::int32_t>(0),
+                    positions.view(), out.view()});
+    return contents(out);
+  });
+}
+
+TEST_F(CudaLargeStrides, AddNorm) {
+  compare([&](auto stride) {
+    const Matrix<float> residual(2, 48, stride(48)), weight(1, 48, 48);
+    const Matrix<Half> delta(2, 48, stride(48)), out(2, 48, stride(48));
+    if (!Memory::there_is_room) return std::vector<Half>();
+    fill(residual, 1);
+    fill(delta, 2);
+    fill(weight, 3);
+    const NormParams norm{NormKind::layer, 1e-5f, weight.memory.at<float>(0), nullptr};
+    add_norm(stream_, {2, 48, residual.view(), delta.view(), 0.5f, norm, norm, out.view()});
+    return contents(out);
+  });
+}
+
+TEST_F(CudaLargeStrides, Activate) {
+  compare([&](auto stride) {
+    const Matrix<Half> x(2, 80, stride(80)), y(2, 40, stride(40));
+    if (!Memory::there_is_room) return std::vector<Half>();
+    fill(x, 1);
+    activate(stream_, {2, 40, x.view(), y.view(), Activation::silu, true});
+    return contents(y);
+  });
+}
+
+TEST_F(CudaLargeStrides, GatherRowsAndScaleLogits) {
+  compare([&](auto stride) {
+    const Matrix<float> x(2, 40, stride(40)), out(2, 40, stride(40));
+    const Memory rows(8);
+    if (!Memory::there_is_room) return std::vector<float>();
+    fill(x, 1);
+    put(rows.at<std::int32_t>(0), {1, 0});
+    gather_rows(stream_, {2, 40, x.view(), rows.at<std::int32_t>(0), out.view()});
+    scale_logits(stream_, {2, 40, out.view(), 0.5f, 30});
+    return contents(out);
+  });
+}
+
+TEST_F(CudaLargeStrides, PutSampled) {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int32_t>::max();
+  const Memory ids((kLast + 1) * 4), sampled((kLast + 1) * 4), tokens(4), rows(4);
+  if (!Memory::there_is_room) GTEST_SKIP() << "not enough memory on this device";
+  put(sampled.at<std::int32_t>(kLast), {77});
+  put(tokens.at<std::int32_t>(0), {static_cast<std::int32_t>(kLast)});
+  put(rows.at<std::int32_t>(0), {static_cast<std::int32_t>(kLast)});
+  put_sampled(stream_, {1, ids.at<std::int32_t>(0), tokens.at<std::int32_t>(0), sampled.at<std::int32_t>(0),
+                        rows.at<std::int32_t>(0)});
+  EXPECT_EQ(get(ids.at<std::int32_t>(kLast), 1)[0], 77);
+}
+
+// Up to 16 rows of x, and more: these lie so far apart that the last is beyond 2^31 elements.
+TEST_F(CudaLargeStrides, Matmul) {
+  for (const std::int64_t m : {2, 18})
+    compare([&](auto stride) {
+      const bool far = stride(96) == kFar;
+      const std::int64_t x_stride = far ? kFar / (m - 1) / 8 * 8 + 8 : 96, y_stride = far ? x_stride : 2;
+      const Matrix<Half> x(m, 96, x_stride), w(2, 96, stride(96)), y(m, 2, y_stride);
+      if (!Memory::there_is_room) return std::vector<Half>();
+      fill(x, 1);
+      fill(w, 2);
+      matmul(stream_, {m, 2, 96, x.view(), w.view(), nullptr, y.view()});
+      return contents(y);
+    });
+}
+
+TEST_F(CudaLargeStrides, MatmulInSinglePrecision) {
+  compare([&](auto stride) {
+    const Matrix<float> x(2, 50, stride(50)), w(2, 50, stride(50)), y(2, 2, stride(2));
+    if (!Memory::there_is_room) return std::vector<float>();
+    fill(x, 1);
+    fill(w, 2);
+    matmul(stream_, {2, 2, 50, x.view(), w.view(), nullptr, y.view()});
+    return contents(y);
+  });
+}
+
+// Blocks of three gigabytes: as with all layers of a large model side by side.
+constexpr KvLayout kBlocks{.stride_bytes = std::int64_t{3} << 30,
+                           .kv_heads = 2,
+                           .head_dim = 32,
+                           .block_size = 16,
+                           .element_bytes = 2};
+constexpr KvLayout kPacked{.stride_bytes = kBlocks.block_bytes(),
+                           .kv_heads = 2,
+                           .head_dim = 32,
+                           .block_size = 16,
+                           .element_bytes = 2};
+
+TEST_F(CudaLargeStrides, QkvStore) {
+  constexpr std::int64_t kWidth = (4 + 2 * 2) * 32;
+  compare([&](auto stride) {
+    const bool far = stride(1) == kFar;
+    const KvLayout layout = far ? kBlocks : kPacked;
+    const std::int32_t position = far ? static_cast<std::int32_t>(kFar / 16) : 1;
+    const Matrix<float> cos(2, 16, position * std::int64_t{16}), sin(2, 16, position * std::int64_t{16});
+    const Matrix<Half> qkv(2, kWidth, stride(kWidth)), q(2, 128, stride(128));
+    const Memory cache(2 * layout.stride_bytes), positions(8), slots(16);
+    if (!Memory::there_is_room) return std::vector<Half>();
+    fill(cos, 1);
+    fill(sin, 2);
+    fill(qkv, 3);
+    put(positions.at<std::int32_t>(0), {position, 0});
+    put<std::int64_t>(slots.at<std::int64_t>(0), {16 + 3, 5});
+    qkv_store(stream_, {.n = 2,
+                        .qkv = qkv.view(),
+                        .q_heads = 4,
+                        .q_norm = {},
+                        .k_norm = {},
+                        .q_weight_stride = 0,
+                        .k_weight_stride = 0,
+                        .norm_whole_row = false,
+                        .cos = cos.memory.at<float>(0),
+                        .sin = sin.memory.at<float>(0),
+                        .rotary_dim = 32,
+                        .interleaved = false,
+                        .positions = positions.at<std::int32_t>(0),
+                        .slots = slots.at<std::int64_t>(0),
+                        .cache = {cache.at<std::byte>(0), layout, Format::bf16},
+                        .q_out = q.view()});
+    std::vector<Half> all = contents(q);
+    for (const std::int64_t vector : {layout.vector(1, 0, 1, 3), layout.vector(1, 1, 1, 3)}) {
+      const auto stored = get(reinterpret_cast<const Half*>(cache.at<std::byte>(vector)), 32);
+      all.insert(all.end(), stored.begin(), stored.end());
+    }
+    return all;
+  });
+}
+
+// On tensor cores and, in f32, without; the pieces of a sequence in one go, and each with its state in
+// memory.
+class CudaLargeAttention : public CudaLargeStrides {
+ protected:
+  static constexpr int kLength = 300, kBlockCount = (kLength + 15) / 16, kDim = 32;
+
+  template <class T>
+  void run(std::int64_t blocks_wanted) {
+    AttentionSchedule schedule({.max_tokens = 16,
+                                .max_sequences = 1,
+                                .max_length = kLength,
+                                .q_heads = 4,
+                                .kv = {.kv_heads = 2, .head_dim = kDim}},
+                               blocks_wanted, 1000);
+    const std::vector<std::int32_t> starts{0, 2}, lengths{kLength};
+    schedule.fill({.query_starts = starts, .lengths = lengths, .block_tables = {}, .table_stride = 0});
+    ASSERT_EQ(schedule.merges().empty(), blocks_wanted == 0);
+    compare([&](auto stride) { return attend<T>(schedule, stride(128), stride(1) == kFar); });
+  }
+
+  template <class T>
+  std::vector<T> attend(const AttentionSchedule& schedule, std::int64_t stride, bool far) {
+    KvLayout layout = kPacked;
+    layout.element_bytes = sizeof(T);
+    layout.stride_bytes = far ? (kFar * 2 / (kBlockCount - 1) + 15) / 16 * 16 : layout.block_bytes();
+    std::vector<AttentionMerge> merges = schedule.merges();
+    for (AttentionMerge& merge : merges) merge.first_state += far ? kFar / (kDim + 2) : 0;
+    const std::int64_t states = schedule.states_used() + (far && !merges.empty() ? kFar / (kDim + 2) : 0);
+
+    const Matrix<T> q(2, 128, stride), out(2, 128, stride);
+    const Memory cache(kBlockCount * layout.stride_bytes), table(kBlockCount * 4), starts(8), lengths(4),
+        table_starts(8), state_memory(states * (kDim + 2) * 4);
+    const Memory units(std::ssize(schedule.units()) * static_cast<std::int64_t>(sizeof(AttentionUnit))),
+        merge_memory(std::ssize(merges) * static_cast<std::int64_t>(sizeof(AttentionMerge)));
+    if (!Memory::there_is_room) return {};
+    fill(q, 1);
+    std::vector<std::int32_t> blocks;
+    for (int block = 0; block < kBlockCount; ++block) {
+      blocks.push_back(kBlockCount - 1 - block);
+      put(reinterpret_cast<T*>(cache.at<std::byte>(layout.vector(blocks.back(), 0, 0, 0))),
+          numbers<T>(layout.block_bytes() / layout.element_bytes, block));
+    }
+    put(table.at<std::int32_t>(0), blocks);
+    put(starts.at<std::int32_t>(0), {0, 2});
+    put(lengths.at<std::int32_t>(0), {kLength});
+    put(table_starts.at<std::int64_t>(0), {0});
+    put(units.at<AttentionUnit>(0), schedule.units());
+    if (!merges.empty()) put(merge_memory.at<AttentionMerge>(0), merges);
+    attention(stream_, {.q = q.view(),
+                        .out = out.view(),
+                        .q_heads = 4,
+                        .group = 2,
+                        .cache = {cache.at<std::byte>(0), layout, format_of_type<T>},
+                        .query_starts = starts.at<std::int32_t>(0),
+                        .lengths = lengths.at<std::int32_t>(0),
+                        .tables = table.at<std::int32_t>(0),
+                        .table_starts = table_starts.at<std::int64_t>(0),
+                        .units = units.at<AttentionUnit>(0),
+                        .narrow_units = schedule.narrow_units(),
+                        .wide_units = std::ssize(schedule.units()) - schedule.narrow_units(),
+                        .merges = merge_memory.at<AttentionMerge>(0),
+                        .merge_count = std::ssize(merges),
+                        .merge_rows_max = schedule.merge_rows_max(),
+                        .states = state_memory.at<float>(0),
+                        .scale = 0.2f,
+                        .window = 0,
+                        .soft_cap = 0});
+    return contents(out);
+  }
+};
+
+TEST_F(CudaLargeAttention, OnTensorCores) {
+  run<Half>(0);
+  run<Half>(100);
+}
+TEST_F(CudaLargeAttention, Plain) {
+  run<float>(0);
+  run<float>(100);
+}
+
+// The processed logits, what was chosen and what is reported.
+TEST_F(CudaLargeStrides, Sample) {
+  constexpr std::int64_t kVocab = 100;
+  compare([&](auto stride) {
+    const Matrix<float> logits(2, kVocab, stride(kVocab)), logprobs(2, 3, stride(3));
+    const std::int64_t mask_stride = stride(4), top_stride = stride(3);
+    const Memory mask((mask_stride + 4) * 4), top_ids((top_stride + 3) * 4), raw(2 * kVocab * 4);
+    const Memory floats(1000), ints(1000), random(16);
+    if (!Memory::there_is_room) return std::vector<float>();
+    fill(logits, 1);
+    put(mask.at<std::int32_t>(mask_stride), {0, -1, 0, 0});  // the second row's: ids 32 to 63
+    put(floats.at<float>(0), {1, 1, 0.9f, 0.9f, 0, 0});
+    put(ints.at<std::int32_t>(0), {0, 0, -1, -1, 3, 3, -1, 1});
+    put<std::int64_t>(random.at<std::int64_t>(0), {0x123456789abcdef, 0x76543210fedcba9});
+    SampleParams p{};
+    p.rows = 2;
+    p.vocab = kVocab;
+    p.logits = logits.view();
+    p.raw = raw.at<float>(0);
+    p.temperature = floats.at<float>(0);
+    p.top_p = floats.at<float>(2);
+    p.min_p = floats.at<float>(4);
+    p.top_k = ints.at<std::int32_t>(0);
+    p.forced = ints.at<std::int32_t>(2);
+    p.top_counts = ints.at<std::int32_t>(4);
+    p.mask_rows = ints.at<std::int32_t>(6);
+    p.mask = mask.at<std::int32_t>(0);
+    p.mask_stride = mask_stride;
+    p.random = random.at<std::int64_t>(0);
+    p.out_id = ints.at<std::int32_t>(20);
+    p.out_rank = ints.at<std::int32_t>(22);
+    p.out_top_ids = top_ids.at<std::int32_t>(0);
+    p.out_logprob = floats.at<float>(20);
+    p.out_top_logprobs = logprobs.memory.at<float>(0);
+    p.top_stride = top_stride;
+    sample(stream_, p);
+    std::vector<float> all = contents(logits);
+    const auto add = [&](const auto& items) { all.insert(all.end(), items.begin(), items.end()); };
+    add(contents(logprobs));
+    add(get(ints.at<std::int32_t>(20), 4));
+    add(get(top_ids.at<std::int32_t>(top_stride), 3));
+    add(get(floats.at<float>(20), 2));
+    EXPECT_GE(get(ints.at<std::int32_t>(21), 1)[0], 32);
+    EXPECT_LT(get(ints.at<std::int32_t>(21), 1)[0], 64);
+    return all;
+  });
+}
+
+}  // namespace
+}  // namespace octavo::cuda

@@ -1,0 +1,121 @@
+// Streams, marks, recordings and staging of the CUDA backend: on the emulated device, which does nothing
+// until somebody waits, and on a real one.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kernels/backends.h"
+#include "kernels/staging.h"
+
+namespace octavo {
+namespace {
+
+class CudaStreams : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = make_cuda_backend();
+    if (!made) GTEST_SKIP() << made.error().message;
+    backend_.emplace(*std::move(made));
+    memory_ = backend_->device->allocate(kCount * sizeof(float)).value();
+  }
+  Stream& stream() { return *backend_->stream; }
+  Device& device() { return *backend_->device; }
+  View all() const { return memory_.view(DType::f32, {1, kCount}); }
+  void scale(float factor) { backend_->ops.scale_logits(stream(), {.logits = all(), .scale = factor}); }
+  // All numbers, which must be equal, by way of memory that the host need not wait for.
+  void read(Buffer& to) { device().download(stream(), to.data(), all()); }
+  static float value(const Buffer& numbers) {
+    const auto* first = static_cast<const float*>(numbers.data());
+    for (std::int64_t i = 1; i < kCount; ++i) EXPECT_EQ(first[i], first[0]);
+    return first[0];
+  }
+  Buffer staging() { return device().allocate_staging(kCount * sizeof(float)).value(); }
+  void write(float number, Staging& staging) {
+    staging.turn(stream());
+    std::fill_n(reinterpret_cast<float*>(staging.data()), kCount, number);
+    staging.send(device(), stream(), all());
+  }
+
+  static constexpr std::int64_t kCount = 1000;
+  std::optional<Backend> backend_;
+  Buffer memory_;
+};
+
+TEST_F(CudaStreams, AMarkStandsForWhatCameBeforeIt) {
+  Staging numbers;
+  ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
+  std::vector<Buffer> results;
+  std::vector<Stream::Mark> marks;
+  for (int i = 0; i < 600; ++i) {  // more than there are events
+    write(static_cast<float>(i), numbers);
+    scale(2);
+    read(results.emplace_back(staging()));
+    marks.push_back(stream().mark());
+  }
+  for (std::size_t i = 0; i < marks.size(); i += 7) {
+    stream().wait(marks[i]);
+    EXPECT_EQ(value(results[i]), static_cast<float>(2 * i));
+  }
+}
+
+// Or a host that looks back at the step before last would wait for the one that runs.
+TEST_F(CudaStreams, WhoWaitsForAMarkDoesNotWaitForWhatCameBehindIt) {
+  if (device().name() != "emulated") GTEST_SKIP() << "a real device goes on by itself";
+  Staging numbers;
+  ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
+  write(1, numbers);
+  Buffer before = staging(), behind = staging();
+  read(before);
+  const Stream::Mark mark = stream().mark();
+  for (int i = 0; i < 100; ++i) {
+    scale(1);
+    stream().mark();
+  }
+  read(behind);
+  stream().wait(mark);
+  EXPECT_EQ(value(before), 1);
+  EXPECT_EQ(value(behind), 0) << "not read yet";
+  stream().synchronize();
+  EXPECT_EQ(value(behind), 1);
+}
+
+TEST_F(CudaStreams, ARecordingWorksOnWhatIsThereWhenItIsReplayed) {
+  ASSERT_TRUE(stream().asynchronous());
+  Staging numbers;
+  ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
+  scale(1);  // a kernel is loaded when it first runs
+  write(1, numbers);
+  const auto recording = stream().record([&] {
+    scale(3);
+    scale(5);
+  });
+  Buffer before = staging(), once = staging(), again = staging();
+  read(before);
+  stream().replay(*recording);
+  read(once);
+  write(2, numbers);
+  stream().replay(*recording);
+  stream().replay(*recording);
+  read(again);
+  stream().synchronize();
+  EXPECT_EQ(value(before), 1) << "recording runs nothing";
+  EXPECT_EQ(value(once), 15);
+  EXPECT_EQ(value(again), 450);
+}
+
+TEST_F(CudaStreams, CopiesOnTheDevice) {
+  Staging numbers;
+  ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
+  const Buffer other = device().allocate(kCount * sizeof(float)).value();
+  write(7, numbers);
+  device().copy(stream(), other.view(DType::f32, {1, kCount}), all());
+  scale(0);
+  device().copy(stream(), all(), other.view(DType::f32, {1, kCount}));
+  Buffer result = staging();
+  read(result);
+  stream().synchronize();
+  EXPECT_EQ(value(result), 7);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,52 @@
+// Host memory on its way to a device: two pieces by turns, so that the host fills one while the other is
+// read.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "kernels/device.h"
+
+namespace octavo {
+
+// reserve once; then, over and over: turn, fill data(), send.
+class Staging {
+ public:
+  // Makes both pieces at least this long; what was in them is lost. Error: there is no memory left.
+  Result<> reserve(Device& device, Stream& stream, std::size_t bytes) {
+    if (bytes <= bytes_) return {};
+    stream.synchronize();  // the device may still read the old ones
+    for (Piece& piece : pieces_) {
+      TRY(piece.memory, device.allocate_staging(bytes));
+    }
+    bytes_ = bytes;
+    return {};
+  }
+
+  std::size_t bytes() const { return bytes_; }  // of a piece
+
+  // Goes on to the other piece, when the device has read it.
+  void turn(Stream& stream) {
+    turn_ = 1 - turn_;
+    stream.wait(pieces_[turn_].sent);
+  }
+  std::byte* data() const { return static_cast<std::byte*>(pieces_[turn_].memory.data()); }
+
+  // Copies the beginning of the piece to `to`.
+  void send(Device& device, Stream& stream, const View& to) {
+    CHECK(static_cast<std::size_t>(to.bytes()) <= bytes_, "{} bytes, room for {}", to.bytes(), bytes_);
+    device.upload(stream, to, data());
+    pieces_[turn_].sent = stream.mark();
+  }
+
+ private:
+  struct Piece {
+    Buffer memory;
+    Stream::Mark sent = 0;
+  };
+  std::array<Piece, 2> pieces_;
+  std::size_t turn_ = 0, bytes_ = 0;
+};
+
+}  // namespace octavo

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Writes the demo model in every quantised format that loads, for measuring and testing them.
+
+    write_formats.py OUT [--model models/demo]
+
+Safetensors folders in the formats of packers.py, rounded to nearest; GGUF files as llama.cpp quantises them. Needs torch,
+transformers, safetensors, gguf and llama-cpp-python.
+"""
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from packers import formats
+from safetensors.torch import load_file, save_file
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "goldens"))
+
+GROUP = 128
+GGUF_FORMATS = ["BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_1", "Q5_0", "Q4_K_M", "Q4_1", "Q4_0", "IQ4_NL", "Q3_K_M", "Q2_K"]
+
+
+def write_checkpoints(model: Path, folder: Path) -> dict[str, Path]:
+    """A folder for each format of packers.py, by its name."""
+    written = {}
+    for name, (quantization, packer) in formats(GROUP).items():
+        out = written[name] = folder / name
+        shutil.copytree(model, out)
+        tensors = load_file(out / "model.safetensors")
+        for projection in [n for n in tensors if n.endswith("_proj.weight")]:
+            packed, _ = packer(tensors.pop(projection).float().numpy())
+            tensors |= {projection.removesuffix("weight") + part: t.contiguous() for part, t in packed.items()}
+        save_file(tensors, out / "model.safetensors")
+        config = json.loads((out / "config.json").read_text())
+        (out / "config.json").write_text(json.dumps(config | {"quantization_config": quantization}))
+    return written
+
+
+def write_gguf(model: Path, folder: Path) -> dict[str, Path]:
+    """A file for F32 and each of GGUF_FORMATS, by its name."""
+    import gguf
+    import gguf_files
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    written = {name: folder / f"{name}.gguf" for name in ["F32", *GGUF_FORMATS]}
+    plain = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    gguf_files.write(plain, written["F32"], lambda *_: gguf.GGMLQuantizationType.F32, (model, "gpt2", "gpt-2"))
+    for name in GGUF_FORMATS:
+        gguf_files.requantize(written["F32"], written[name], name)
+    return written
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--model", type=Path, default=ROOT / "models/demo")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True)
+    for written in (write_checkpoints, write_gguf):
+        for path in written(arguments.model, arguments.out).values():
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Counts the instructions of every operator under callgrind, and compares them with bench/instructions.txt.
+
+    instructions.py [--program build/release/op_instructions] [--write]
+
+Counts do not depend on what else a machine does. Ends with 1 where an operator takes more than 3 % more than is written there;
+--write writes what was counted, to be committed with the change that explains it.
+"""
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WRITTEN = ROOT / "bench" / "instructions.txt"
+MORE = 1.03
+
+
+def count(program: Path) -> dict[str, int]:
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/out", program]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        counts = {}
+        for path in sorted(Path(folder).iterdir(), key=lambda p: [int(n) for n in re.findall(r"\d+", p.name)]):
+            text = path.read_text()
+            if name := re.search(r"^desc: Trigger: Client Request: (.*)$", text, re.M):
+                counts[name[1]] = int(re.search(r"^totals: (\d+)$", text, re.M)[1])
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", type=Path, default=ROOT / "build/release/op_instructions")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    counts = count(arguments.program)
+    if arguments.write:
+        WRITTEN.write_text("".join(f"{number:12}  {name}\n" for name, number in counts.items()))
+        return
+    written = {name: int(number) for number, name in (line.split(maxsplit=1) for line in WRITTEN.read_text().splitlines())}
+    grown = []
+    for name in sorted(written.keys() | counts.keys()):
+        if name not in counts or name not in written:
+            grown.append(f"{name}: {'not counted' if name not in counts else 'not written there'}")
+        elif counts[name] > MORE * written[name]:
+            grown.append(f"{name}: {counts[name]}, {counts[name] / written[name] - 1:+.1%}")
+        elif counts[name] * MORE < written[name]:
+            print(f"{name}: {counts[name]}, {counts[name] / written[name] - 1:+.1%}; write it down")
+    if grown:
+        sys.exit("\n".join(["instructions: beyond bench/instructions.txt:", *grown]))
+    print(f"instructions: {len(counts)} operators within {MORE - 1:.0%} of bench/instructions.txt")
+
+
+if __name__ == "__main__":
+    main()
