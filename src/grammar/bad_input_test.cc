@@ -152,6 +152,28 @@ TEST(BadInput, Explosions) {
   });
 }
 
+// Each part would do; together they take too long to read or to build.
+TEST(BadInput, ManyHardParts) {
+  on_small_stack([] {
+    const auto refused = [](GrammarKind kind, std::string text, std::string_view why) {
+      const auto grammar = compile(kind, std::move(text));
+      ASSERT_FALSE(grammar) << why;
+      EXPECT_NE(grammar.error().message.find(why), std::string::npos) << grammar.error().message;
+    };
+    std::string patterns = R"({"properties":{)", numbers = patterns, branches = R"({"oneOf":[{})";
+    for (int i = 0; i < 600; ++i) {
+      patterns += fmt::format(R"("n{0}":{{"type":"string","pattern":"x{0}.{{4}}y"}},)", i);
+      numbers += fmt::format(R"("n{}":{{"type":"number","maximum":{}{}}},)", i, i + 1, repeated("7", 99));
+      branches += fmt::format(R"(,{{"const":{}}})", i);
+    }
+    refused(GrammarKind::json_schema, patterns + R"("z":{}}})", "steps");
+    refused(GrammarKind::json_schema, numbers + R"("z":{}}})", "steps");
+    refused(GrammarKind::json_schema, branches + "]}", "601 branches");
+    refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "steps to build");
+    refused(GrammarKind::regex, repeated("a", 300'000), "the limit is 262144");
+  });
+}
+
 // An ambiguous grammar over a long text: bounded, and never more permissive.
 TEST(BadInput, Ambiguity) {
   on_small_stack([] {

@@ -21,5 +21,6 @@ cmake --build xgrammar_build --parallel 3
 c++ -std=c++17 -O3 -DNDEBUG -flto=auto -I"xgrammar-$version/include" -I"xgrammar-$version/3rdparty/dlpack/include" \
   -I"xgrammar-$version/3rdparty/picojson" "$here/xgrammar.cc" xgrammar_build/libxgrammar.a -lpthread -o xgrammar_walks
 
-CARGO_TARGET_DIR=llguidance_build cargo build --release --jobs 3 --manifest-path "$here/llguidance/Cargo.toml"
+cp -r "$here/llguidance" .
+CARGO_TARGET_DIR=llguidance_build cargo build --release --jobs 3 --manifest-path llguidance/Cargo.toml
 cp llguidance_build/release/llguidance_walks .

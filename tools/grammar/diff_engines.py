@@ -4,9 +4,10 @@
 
 Random grammars (random_grammars.py); along random walks every mask is compared with the masks of the others. Of the
 tokens that only one side allows one is taken, the text that it begins is finished, and a judge that shares no code with
-any engine (Python's re, a recogniser for EBNF, jsonschema) says whether the whole is valid. So each difference falls
-into a class. What must not be: that we allow what leads to an invalid text, or refuse a valid one (of JSON another text
-of the same value may be refused: a spelling, an order of members, a name given twice).
+any engine (Python's re, a recogniser for EBNF, jsonschema) says whether the whole is valid; where no end was found, it says of
+regexes and EBNF whether a valid text begins so. So each difference falls into a class. What must not be: that we allow
+what leads to an invalid text, or refuse a valid one (of JSON another text of the same value may be refused: a spelling,
+an order of members, a name given twice).
 """
 
 import argparse
@@ -85,9 +86,14 @@ class Comparison:
     def explain(self, case, prefix, other, ids, ours_allow):
         token = some(self.rng, ids, 1)[0]
         value = self.whole(self.ours if ours_allow else other, token, prefix)
-        if value is None:
-            label = "we allow, " if ours_allow else "it allows, "
-            label += "no end of the text was found"
+        if value is None:  # no end of the text was found
+            begins = case.begins(prefix + self.tokens[token])
+            if begins is None:
+                label = "we allow, undecided" if ours_allow else "it allows, undecided"
+            elif begins:
+                label = "it refuses a valid text" if ours_allow else "WRONG: we refuse a valid text"
+            else:
+                label = "WRONG: we allow an invalid text" if ours_allow else "it allows an invalid text"
         elif case.valid(value):
             label = "it refuses a valid text" if ours_allow else "WRONG: we refuse a valid text"
             if not ours_allow and case.kind == "json":

@@ -5,6 +5,7 @@ import math
 import re
 
 import jsonschema
+import regex  # matches beginnings, which re does not
 
 
 def random_regex(rng, depth=0):
@@ -50,12 +51,22 @@ class Ebnf:
         return "\n".join(f"{name} ::= {write(body)}" for name, body in self.rules.items())
 
     def matches(self, text):
-        known = {}
+        return self.read(text)[0]
+
+    def begins(self, text):
+        """Whether some text of the grammar begins so: every rule has an end, so a reading that asks for more suffices."""
+        return any(self.read(text))
+
+    def read(self, text):
+        """Whether the grammar reads the whole text, and whether a reading of it asks for more."""
+        known, more = {}, []
 
         def ends(node, at):
             """Where a text that begins at `at` may end."""
             if node[0] == "re":
                 pattern = re.escape(json.loads(node[1])) if node[1][0] == '"' else node[1]
+                if at == len(text) or (node[1][0] == '"' and json.loads(node[1]).startswith(text[at:])):
+                    more.append(at)
                 longest = re.compile(pattern).match(text, at)
                 if not longest:
                     return set()
@@ -82,7 +93,7 @@ class Ebnf:
                     here, seen = here - seen, seen | here
             return out
 
-        return len(text) in ends(("call", "root"), 0)
+        return len(text) in ends(("call", "root"), 0), bool(more)
 
 
 def random_schema(rng, depth=0):
@@ -126,6 +137,17 @@ class Case:
             self.text = json.dumps(self.schema, ensure_ascii=False)
             form = jsonschema.Draft202012Validator
             self.validator = form(self.schema, format_checker=form.FORMAT_CHECKER)
+
+    def begins(self, value):
+        """Whether a valid text begins with these bytes; None where that is not clear."""
+        text = value.decode(errors="ignore")  # without half a character at the end
+        if self.kind == "json":
+            return None
+        if self.kind == "ebnf":
+            begins = self.grammar.begins(text)
+        else:
+            begins = regex.fullmatch(self.pattern.pattern, text, partial=True) is not None
+        return None if begins and text.encode() != value else begins
 
     def valid(self, value):
         try:
