@@ -14,6 +14,7 @@ struct Variation {
   RigOptions options;
   bool alone = false;
   int rounds = 1;  // the second finds in the cache what the first has left there
+  bool preempts = false;
 };
 
 // Blocks for the longest request and a few short ones.
@@ -73,6 +74,7 @@ std::vector<Variation> variations(const RigOptions& base) {
     Variation& v = add("preemption, by arrival, guesses");
     v.options.num_blocks = kTightBlocks;
     v.options.speculation = NgramOptions{3, 2, 4};
+    v.preempts = true;
   }
   {
     Variation& v = add("preemption, by priority, steps of 100 tokens, cache off, 4 threads");
@@ -81,6 +83,7 @@ std::vector<Variation> variations(const RigOptions& base) {
     v.options.max_num_batched_tokens = 100;
     v.options.prefix_caching = false;
     v.options.threads = 4;
+    v.preempts = true;
   }
   return all;
 }
@@ -137,6 +140,7 @@ void Report::add(const Report& other) {
   differences += other.differences;
   preemptions += other.preemptions;
   examples.insert(examples.end(), other.examples.begin(), other.examples.end());
+  roomy.insert(roomy.end(), other.roomy.begin(), other.roomy.end());
 }
 
 Report check_determinism(const Level& level, int requests, std::uint32_t seed, const std::string& model) {
@@ -161,6 +165,7 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
               fmt::format("{}, {}, round {}", name(level), variation.name, round), report);
     const EngineStats stats = rig.idle_stats();
     report.preemptions += stats.preemptions;
+    if (variation.preempts && stats.preemptions == 0) report.roomy.emplace_back(variation.name);
     if (variation.options.speculation && stats.accepted_drafts[0] == 0) {
       ++report.differences;
       report.examples.push_back(fmt::format("{}: no guess came true", variation.name));

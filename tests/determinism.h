@@ -26,6 +26,7 @@ struct Report {
   std::int64_t differences = 0;
   std::int64_t preemptions = 0;
   std::vector<std::string> examples;  // the first differences, in words
+  std::vector<std::string> roomy;     // variations that were to preempt and did not
 
   void add(const Report& other);
 };
