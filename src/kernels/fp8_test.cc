@@ -7,17 +7,7 @@
 namespace octavo {
 namespace {
 
-class CpuFp8 : public testing::TestWithParam<CpuIsa> {
- protected:
-  void SetUp() override {
-    auto made = make_cpu_backend({.threads = 3, .isa = GetParam()});
-    if (!made) GTEST_SKIP() << made.error().message;
-    cpu.emplace(*std::move(made));
-  }
-
-  std::optional<Backend> cpu;
-  Backend reference = make_reference_backend();
-};
+class CpuFp8 : public CpuBesideReference {};
 
 INSTANTIATE_TEST_SUITE_P(Isa, CpuFp8, testing::ValuesIn(kCpuIsas),
                          [](const auto& test) { return std::string(name(test.param)); });

@@ -8,17 +8,7 @@ namespace {
 
 constexpr std::int64_t kBatches[] = {1, 2, 5, 6, 7, 13, 64, 200};
 
-class CpuQuant : public testing::TestWithParam<CpuIsa> {
- protected:
-  void SetUp() override {
-    auto made = make_cpu_backend({.threads = 3, .isa = GetParam()});
-    if (!made) GTEST_SKIP() << made.error().message;
-    cpu.emplace(*std::move(made));
-  }
-
-  std::optional<Backend> cpu;
-  Backend reference = make_reference_backend();
-};
+class CpuQuant : public CpuBesideReference {};
 
 INSTANTIATE_TEST_SUITE_P(Isa, CpuQuant, testing::ValuesIn(kCpuIsas),
                          [](const auto& test) { return std::string(name(test.param)); });

@@ -1,13 +1,30 @@
 // Quantised matrices with random contents, for the tests of operators.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "kernels/backends.h"
 #include "kernels/test_tensors.h"
 #include "tensor/dequantize.h"
 
 namespace octavo {
+
+// Tests of the CPU backend at each of its instruction sets, beside the reference.
+class CpuBesideReference : public testing::TestWithParam<CpuIsa> {
+ protected:
+  void SetUp() override {
+    auto made = make_cpu_backend({.threads = 3, .isa = GetParam()});
+    if (!made) GTEST_SKIP() << made.error().message;
+    cpu.emplace(*std::move(made));
+  }
+
+  std::optional<Backend> cpu;
+  Backend reference = make_reference_backend();
+};
 
 // A matrix part that owns its memory.
 struct TestPart {

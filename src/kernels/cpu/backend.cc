@@ -5,6 +5,7 @@
 #include "kernels/backends.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/sample.h"
+#include "kernels/reference/reference.h"
 
 namespace octavo {
 namespace {
@@ -23,7 +24,7 @@ constexpr Ops kCpuOps{
     .qkv_store = cpu::qkv_store,
     .attention = cpu::attention,
     .gather_rows = cpu::gather_rows,
-    .put_sampled = cpu::put_sampled,
+    .put_sampled = reference::put_sampled,  // a few ids
     .scale_logits = cpu::scale_logits,
     .sample = cpu::sample,
 };

@@ -31,7 +31,6 @@ void activate(Stream& stream, const ActivateArgs& args);
 void qkv_store(Stream& stream, const QkvStoreArgs& args);
 void attention(Stream& stream, const AttentionArgs& args);
 void gather_rows(Stream& stream, const GatherRowsArgs& args);
-void put_sampled(Stream& stream, const PutSampledArgs& args);
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args);
 
 }  // namespace octavo::cpu

@@ -88,14 +88,6 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   });
 }
 
-void put_sampled(Stream&, const PutSampledArgs& args) {
-  check_indices("token", args.tokens, args.ids.size(0));
-  check_indices("row", args.rows, args.sampled.size(0));
-  for (std::int64_t i = 0; i < args.tokens.size(0); ++i)
-    args.ids.as<std::int32_t>()[args.tokens.as<std::int32_t>()[i]] =
-        std::max(args.sampled.as<std::int32_t>()[args.rows.as<std::int32_t>()[i]], 0);
-}
-
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const std::int64_t vocab = args.logits.size(1);
