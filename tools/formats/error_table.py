@@ -43,12 +43,16 @@ def measure(program: Path, tokens, taught, models: list[str]) -> dict[str, tuple
     return figures
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def read_arguments(about: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/format_error")
     parser.add_argument("--model", type=Path, default=ROOT / "models/demo")
     parser.add_argument("--rows", type=int, default=24)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = read_arguments(__doc__)
     model = arguments.model
     tokens, taught = held_out(model, arguments.rows)
     with tempfile.TemporaryDirectory() as folder:

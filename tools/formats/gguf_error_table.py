@@ -6,7 +6,6 @@
 KL divergence to f32 and perplexity on held-out text (error_table.py); for Octavo, f32 is its
 own, for llama.cpp that of transformers. Needs torch, transformers, gguf and llama-cpp-python.
 """
-import argparse
 import tempfile
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from error_table import ROOT, held_out, measure
+from error_table import held_out, measure, read_arguments
 from write_formats import write_gguf
 
 
@@ -65,11 +64,7 @@ def compare(golden, logits_of, tokens, taught) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", type=Path, default=ROOT / "build/release/format_error")
-    parser.add_argument("--model", type=Path, default=ROOT / "models/demo")
-    parser.add_argument("--rows", type=int, default=24)
-    arguments = parser.parse_args()
+    arguments = read_arguments(__doc__)
     tokens, taught = held_out(arguments.model, arguments.rows)
     model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32).eval()
     with torch.inference_mode():
