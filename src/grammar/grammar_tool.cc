@@ -65,8 +65,9 @@ Result<std::shared_ptr<const Vocabulary>> load(const char* path) {
     at = close + 1;
   }
   for (std::size_t at = text.find('[', split);;) {
-    const std::size_t open = text.find('"', at), close = text.find('"', open + 1);
-    if (close == std::string::npos) break;
+    const std::size_t open = text.find('"', at);
+    if (open == std::string::npos) break;
+    const std::size_t close = text.find('"', open + 1);
     special.push_back(static_cast<TokenId>(tokens.size()));
     tokens.push_back(text.substr(open + 1, close - open - 1));
     at = close + 1;
