@@ -44,11 +44,13 @@ ThreadPool::~ThreadPool() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void ThreadPool::run(Job job, void* context, std::int64_t count) {
+void ThreadPool::run(Job job, void* context, std::int64_t count, Taking taking) {
   CHECK(count <= std::numeric_limits<std::int32_t>::max(), "{} units", count);
   job_ = job;
   context_ = context;
   count_ = count;
+  share_.store(taking == Taking::guided ? 2 * size() : std::numeric_limits<std::int32_t>::max(),
+               std::memory_order_relaxed);
   unfinished_.store(static_cast<std::int32_t>(count), std::memory_order_relaxed);
   untaken_.store(static_cast<std::int32_t>(count), std::memory_order_release);
   untaken_.notify_all();
@@ -66,10 +68,13 @@ void ThreadPool::run(Job job, void* context, std::int64_t count) {
 void ThreadPool::work(int rank) {
   std::int32_t done = 0;
   for (std::int32_t left = untaken_.load(std::memory_order_relaxed); left > 0;) {
-    if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed))
+    const std::int32_t taken = std::max(1, left / share_.load(std::memory_order_relaxed));
+    if (!untaken_.compare_exchange_weak(left, left - taken, std::memory_order_acquire,
+                                        std::memory_order_relaxed))
       continue;
-    job_(context_, rank, count_ - left);
-    ++done;
+    for (std::int64_t unit = count_ - left, end = unit + taken; unit < end; ++unit)
+      job_(context_, rank, unit);
+    done += taken;
     left = untaken_.load(std::memory_order_relaxed);
   }
   if (done > 0) unfinished_.fetch_sub(done, std::memory_order_release);

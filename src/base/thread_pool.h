@@ -6,11 +6,12 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace octavo {
 
-// A job is a number of units, which the caller and the helpers take one by one. It has ended when its units
+// A job is a number of units, which the caller and the helpers take as they come. It has ended when its units
 // are done, whether or not every helper has come: one that sleeps, or that the system runs something else on,
 // holds nobody up. Between jobs the helpers spin for a short while, because the next operator usually follows
 // within microseconds, and then sleep.
@@ -31,6 +32,30 @@ class ThreadPool {
   // says which thread it is, 0 being the caller. Which thread gets which unit varies. Allocates nothing.
   template <class Body>
   void for_units(std::int64_t count, Body&& body) {
+    run_units(count, Taking::single, std::forward<Body>(body));
+  }
+
+  // Calls body(begin, end) for consecutive pieces of [0, count) of `grain` items, which take about as long
+  // each. Where a piece begins does not vary, unless one thread does it all.
+  template <class Body>
+  void for_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
+    if (count <= 0) return;
+    if (size() == 1 || count <= grain) return body(std::int64_t{0}, count);
+    run_units((count + grain - 1) / grain, Taking::guided, [&](int, std::int64_t unit) {
+      const std::int64_t begin = unit * grain;
+      body(begin, begin + grain < count ? begin + grain : count);
+    });
+  }
+
+ private:
+  // guided: many neighbouring units at first, so that a thread reads on where it stands and seldom asks for
+  // the counter's cache line, single ones at last, so that all end together (guided self-scheduling,
+  // Polychronopoulos and Kuck 1987).
+  enum class Taking : std::uint8_t { single, guided };
+  using Job = void (*)(void* context, int rank, std::int64_t unit);
+
+  template <class Body>
+  void run_units(std::int64_t count, Taking taking, Body&& body) {
     if (size() == 1 || count <= 1) {
       for (std::int64_t unit = 0; unit < count; ++unit) body(0, unit);
       return;
@@ -38,24 +63,9 @@ class ThreadPool {
     auto* pointer = &body;
     run([](void* context, int rank,
            std::int64_t unit) { (*static_cast<decltype(pointer)>(context))(rank, unit); },
-        pointer, count);
+        pointer, count, taking);
   }
-
-  // Calls body(begin, end) for consecutive pieces of [0, count) of `grain` items. Where a piece begins does
-  // not vary, unless one thread does it all.
-  template <class Body>
-  void for_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
-    if (count <= 0) return;
-    if (size() == 1 || count <= grain) return body(std::int64_t{0}, count);
-    for_units((count + grain - 1) / grain, [&](int, std::int64_t unit) {
-      const std::int64_t begin = unit * grain;
-      body(begin, begin + grain < count ? begin + grain : count);
-    });
-  }
-
- private:
-  using Job = void (*)(void* context, int rank, std::int64_t unit);
-  void run(Job job, void* context, std::int64_t count);
+  void run(Job job, void* context, std::int64_t count, Taking taking);
   void work(int rank);
   void helper_loop(int rank);
 
@@ -64,6 +74,9 @@ class ThreadPool {
   Job job_ = nullptr;
   void* context_ = nullptr;
   std::int64_t count_ = 0;
+  // Of the untaken units a thread takes one in so many, one at least. Read by who has none yet: it may be the
+  // last job's, which costs some balance at most.
+  std::atomic<std::int32_t> share_{1};
   alignas(64) std::atomic<std::int32_t> untaken_{0};  // units; kStop: no more jobs
   alignas(64) std::atomic<std::int32_t> unfinished_{0};
 };
