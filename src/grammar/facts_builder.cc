@@ -90,9 +90,13 @@ Result<void> FactsBuilder::take(Branch& branch, const Goal& goal) {
   return {};
 }
 
+void FactsBuilder::speaks(Facts& facts, const Json& schema) {
+  if (!facts.about || facts.about->find("$ref")) facts.about = &schema;
+}
+
 Result<void> FactsBuilder::holds(Branch& branch, const Json& schema) {
   TRY_VOID(reader_.work(1 + schema.members.size(), &schema, ""));
-  if (!branch.facts.about) branch.facts.about = &schema;
+  speaks(branch.facts, schema);
   TRY_VOID(reader_.check(&schema));
   if (schema.is(Json::Kind::boolean)) {
     branch.dead = !schema.boolean;

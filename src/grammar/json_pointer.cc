@@ -17,10 +17,25 @@ std::string escaped_pointer(std::string_view key) {
   return out;
 }
 
+namespace {
+
+constexpr std::size_t kPointerBytesMax = 400;
+
+// Not longer than what fits into a message, and no half of a character.
+void shorten(std::string& pointer) {
+  if (pointer.size() <= kPointerBytesMax) return;
+  std::size_t end = kPointerBytesMax;
+  while ((pointer[end] & 0xC0) == 0x80) --end;
+  pointer.resize(end);
+  pointer += "...";
+}
+
+}  // namespace
+
 std::string pointer_to(const Json& document, const Json& value) {
   // Values stand in the order of their offsets, each behind what it is a part of.
   std::string pointer = "#";
-  for (const Json* node = &document; node->offset != value.offset;) {
+  for (const Json* node = &document; node->offset != value.offset && pointer.size() <= kPointerBytesMax;) {
     const auto item = std::ranges::upper_bound(node->items, value.offset, {}, &Json::offset);
     const auto member = std::ranges::upper_bound(node->members, value.offset, {},
                                                  [](const auto& each) { return each.second.offset; });
@@ -28,12 +43,14 @@ std::string pointer_to(const Json& document, const Json& value) {
       pointer += fmt::format("/{}", item - 1 - node->items.begin());
       node = &*(item - 1);
     } else if (member != node->members.begin()) {
-      pointer += fmt::format("/{}", escaped_pointer((member - 1)->first));
+      const std::string_view key = (member - 1)->first;
+      pointer += fmt::format("/{}", escaped_pointer(key.substr(0, kPointerBytesMax + 4)));
       node = &(member - 1)->second;
     } else {
       break;
     }
   }
+  shorten(pointer);
   return pointer;
 }
 

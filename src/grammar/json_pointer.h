@@ -12,7 +12,7 @@ namespace octavo::grammar {
 // A key as a step of a pointer.
 std::string escaped_pointer(std::string_view key);
 
-// The pointer to a value of the document, found by its offset.
+// The pointer to a value of the document, found by its offset; long ones are cut.
 std::string pointer_to(const Json& document, const Json& value);
 
 // What a pointer without its '#' leads to; nullptr: nothing.

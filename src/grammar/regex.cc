@@ -135,7 +135,7 @@ Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch 
 Result<Grammar> regex_grammar(std::string_view pattern) {
   Grammar grammar;
   TRY(const ExprId body, add_regex(grammar, pattern, RegexMatch::full, "regex"));
-  grammar.root = grammar.rule("root", body);
+  grammar.root = grammar.rule("the regex", body);
   return within_limits(std::move(grammar));
 }
 

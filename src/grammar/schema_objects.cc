@@ -122,7 +122,7 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
       if (!text)
         return reader_.refuse(facts.about, "additionalProperties",
                               "the automaton of the other names has more than {} states", kDfaStatesMax);
-      key = g_.call(g_.rule("key", quoted(g_.leaf(*std::move(text)))));
+      key = g_.call(g_.rule("", quoted(g_.leaf(*std::move(text)))));
     }
     TRY(const RuleId value, rule_for(std::move(goals)));
     branches.push_back(g_.sequence({*key, space(), g_.literal(":"), space(), g_.call(value)}));

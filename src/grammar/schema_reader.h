@@ -51,7 +51,7 @@ enum TypeBit : unsigned {
 };
 
 struct Facts {
-  const Json* about = nullptr;  // the first schema that says something, for error messages
+  const Json* about = nullptr;  // the first schema that says something itself, for error messages
   unsigned types = kAnyType;    // integers and other numbers are told apart
 
   std::optional<std::vector<const Json*>> values;  // enum and const: one of these
@@ -130,12 +130,12 @@ class SchemaReader {
   }
 
   static bool is_false(const Goals& goals);
+  // The JSON pointer of a keyword of a schema of this document.
+  std::string path(const Json* schema, std::string_view keyword) const;
 
  private:
   friend class FactsBuilder;
 
-  // The JSON pointer of a keyword of a schema of this document.
-  std::string path(const Json* schema, std::string_view keyword) const;
   Result<const Json*> resolve(const Json* schema, std::string_view keyword);
   // Refuses unknown keywords and references that lead back to themselves without descending into the value.
   Result<void> check(const Json* schema);

@@ -96,7 +96,8 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
   const LengthRange wanted{facts.length_min, facts.length_max};
   if (wanted.contains(lengths_of(*all))) return std::optional(*all);
   auto cut = of_length(*all, wanted, kDfaStatesMax);
-  const std::string_view keyword = wanted.max == kUnbounded ? "minLength" : "maxLength";
+  std::string_view keyword = wanted.max == kUnbounded ? "minLength" : "maxLength";
+  if (!facts.about->find(keyword)) keyword = "";  // it is in another one that applies
   if (!cut)
     return refuse(facts.about, keyword,
                   "beside what else is said of the string its automaton has more than {} states",

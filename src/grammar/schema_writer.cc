@@ -34,7 +34,7 @@ Result<RuleId> SchemaWriter::rule_for(Goals goals) {
   if (rules_.size() >= static_cast<std::size_t>(kSubschemasMax))
     return reader_.refuse(goals[0].schema, "", "more than {} different combinations of subschemas",
                           kSubschemasMax);
-  const RuleId rule = goals.empty() ? any_value() : g_.rule("schema");
+  const RuleId rule = goals.empty() ? any_value() : g_.rule(reader_.path(goals[0].schema, ""));
   const auto entry = rules_.emplace(std::move(goals), rule).first;
   if (!entry->first.empty()) queue_.emplace_back(rule, &entry->first);
   return rule;
@@ -156,7 +156,7 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   const auto [known, fresh] = strings_.try_emplace({contents, wanted.min, wanted.max});
   if (fresh) {
     TRY(const ExprId text, string_text(facts, *contents));
-    known->second = g_.rule("string", text);
+    known->second = g_.rule("", text);
   }
   return g_.call(known->second);
 }
@@ -333,8 +333,8 @@ ExprId SchemaWriter::space() {
   if (!space_) {
     ByteSet set;
     for (const char c : {' ', '\t', '\n', '\r'}) set.add(static_cast<unsigned char>(c));
-    const RuleId one = g_.rule("space character", g_.bytes(set));
-    space_ = g_.rule("space", g_.call(one));
+    const RuleId one = g_.rule("", g_.bytes(set));
+    space_ = g_.rule("", g_.call(one));
     g_.rules[*space_].min = 0;
     g_.rules[*space_].max = options_.whitespace_max;
   }
@@ -342,14 +342,14 @@ ExprId SchemaWriter::space() {
 }
 
 RuleId SchemaWriter::any_string() {
-  if (!string_) string_ = g_.rule("string", quoted(g_.repeat(string_character(g_), 0, kUnbounded)));
+  if (!string_) string_ = g_.rule("", quoted(g_.repeat(string_character(g_), 0, kUnbounded)));
   return *string_;
 }
 
 RuleId SchemaWriter::any_value() {
   if (value_) return *value_;
-  value_ = g_.rule("value");
-  const RuleId array = g_.rule("array");
+  value_ = g_.rule("");
+  const RuleId array = g_.rule("");
   g_.rules[array].body = array_of(g_.call(*value_), 0, kUnbounded);
   const ExprId number = *number_text(g_, {});
   g_.rules[*value_].body = g_.choice({g_.literal("null"), g_.literal("true"), g_.literal("false"), number,
@@ -359,7 +359,7 @@ RuleId SchemaWriter::any_value() {
 
 RuleId SchemaWriter::any_object() {
   if (object_) return *object_;
-  object_ = g_.rule("object");
+  object_ = g_.rule("");
   const RuleId value = any_value();
   const ExprId member =
       g_.sequence({g_.call(any_string()), space(), g_.literal(":"), space(), g_.call(value)});
