@@ -213,10 +213,8 @@ TEST(BadInput, BudgetsNameThePlace) {
   // Reading the alternatives is quick; their automata together are large.
   std::string needs = R"(,"dependentRequired":{)";
   for (int i = 0; i < 8; ++i) needs += fmt::format(R"({}"n{}":["n{}"])", i ? "," : "", i, i + 20);
-  refused(json,
-          fmt::format(R"({{"properties":{{"deep":{}}}}})", object(
-                                                               120, [](int) { return "{}"; }, needs + "}")),
-          "they run out at #/properties/deep");
+  const std::string deep = object(60, [](int) { return "{}"; }, needs + "}");
+  refused(json, fmt::format(R"({{"properties":{{"deep":{}}}}})", deep), "they run out at #/properties/deep");
   refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "at the regex");
   refused(GrammarKind::regex, repeated("\\p{L}", 1000), "ranges of characters at offset");
   std::string rules = "root ::= wide\nwide ::= \"a\"";
