@@ -287,6 +287,7 @@ const Json* SchemaReader::first_like(const Json* schema) {
         name(sub);
       }
     } else if (value.is(Json::Kind::array)) {
+      text += '[';
       for (const Json& sub : value.items) name(sub);
     } else {
       name(value);
