@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "app/runtime.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
 
 namespace octavo {
@@ -32,6 +34,7 @@ struct BenchCommand {
   int warmup_iterations = 3;
   int iterations = 10;
   int num_prompts = 100;
+  int rounds = 5;
   std::string output_json;
 };
 
@@ -135,7 +138,8 @@ Result<> bench_throughput(BenchCommand& c) {
                                     {"tokens_per_second", static_cast<double>(tokens) / seconds}});
 }
 
-// Where the time of a step goes: operators, and all the rest.
+// Where the time of a step goes: operators, and all the rest; and, on a processor, how near decoding comes to
+// reading each weight and each cached key and value once, at the rate at which plain reading gets them.
 Result<> bench_step(BenchCommand& c) {
   EngineOptions& options = c.runtime.engine;
   if (options.model_dir.empty()) {
@@ -144,12 +148,36 @@ Result<> bench_step(BenchCommand& c) {
   options.max_num_seqs = std::max(options.max_num_seqs, c.batch_size);
   OpTimes times;
   options.enforce_eager = true;  // a replay would call no operator
-  TRY(const LoadedEngine loaded,
-      load_engine(options, {}, [&](Backend backend) { return timed_backend(std::move(backend), times); }));
+  bool on_host = false;
+  TRY(const LoadedEngine loaded, load_engine(options, {}, [&](Backend backend) {
+        on_host = !backend.stream->asynchronous();
+        return timed_backend(std::move(backend), times);
+      }));
+  std::optional<HostLimits> limits;
+  if (on_host) {
+    TRY(const CpuIsa isa, usable_isa());
+    TRY(limits, HostLimits::make(options.threads, isa));
+  }
+  const auto read_rate = [&] { return limits ? limits->bandwidth() : 0; };
   std::uint64_t number = 0;
   TRY_VOID(run_batch(*loaded.engine, c, loaded.spec.vocab, c.batch_size, number));  // warm-up
   for (std::size_t i = 0; i < kOpNames.size(); ++i) times.nanoseconds[i] = times.calls[i] = 0;
-  TRY(const double seconds, run_batch(*loaded.engine, c, loaded.spec.vocab, c.batch_size, number));
+  const double cached_bytes = static_cast<double>(loaded.cache_bytes) / loaded.num_blocks /
+                              options.block_size * (c.input_len + c.output_len / 2.0) * c.batch_size;
+  double seconds = 0, bytes_per_step = 0;
+  std::vector<double> rates, shares;
+  for (int round = 0; round < c.rounds; ++round) {
+    const std::int64_t steps_before = times.calls[0];
+    times.weight_bytes = 0;
+    const double before = read_rate();
+    TRY(const double spent, run_batch(*loaded.engine, c, loaded.spec.vocab, c.batch_size, number));
+    const double plain = (before + read_rate()) / 2;
+    seconds += spent;
+    const auto steps = static_cast<double>(times.calls[0] - steps_before);
+    bytes_per_step = static_cast<double>(times.weight_bytes) / steps + cached_bytes;
+    rates.push_back(bytes_per_step * steps / spent);
+    shares.push_back(rates.back() / plain);
+  }
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
   const auto steps = static_cast<double>(times.calls[0]);  // each embeds once
   object parts;
@@ -166,7 +194,19 @@ Result<> bench_step(BenchCommand& c) {
     print(kOpNames[i], spent);
   }
   print("everything else", rest);
-  return write_json(c.output_json, {{"seconds", seconds}, {"steps", steps}, {"parts", parts}});
+  object result{{"seconds", seconds}, {"steps", steps}, {"parts", parts}};
+  if (limits) {
+    std::ranges::sort(rates);
+    std::ranges::sort(shares);
+    const double rate = percentile(rates, 50), share = percentile(shares, 50);
+    fmt::print(
+        "{:.3f} GB of weights and cache a step: {:.1f} GB/s, {:.2f} of plain reading ({:.2f} to {:.2f})\n",
+        bytes_per_step * 1e-9, rate * 1e-9, share, shares.front(), shares.back());
+    result["bytes_per_step"] = bytes_per_step;
+    result["bytes_per_second"] = rate;
+    result["share_of_read_bandwidth"] = share;
+  }
+  return write_json(c.output_json, result);
 }
 
 void add_common(CLI::App& command, BenchCommand& c) {
@@ -217,6 +257,9 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   add_common(*step, *options);
   step->add_option("--batch-size", options->batch_size, "Requests at a time")
       ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  step->add_option("--rounds", options->rounds, "Measured batches")
+      ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   step->callback([options, &outcome] {
     if (const auto done = bench_step(*options); !done) outcome.report(done.error());

@@ -78,17 +78,6 @@ boost::json::object json_of(const OpCase& c, const Finding& f) {
           {"share_of_limit", f.of_limit()}};
 }
 
-// The instruction set asked for, or the best that there is.
-Result<CpuIsa> chosen_isa(const std::string& wanted) {
-  std::optional<CpuIsa> best;
-  for (const CpuIsa isa : kCpuIsas) {
-    if (!wanted.empty() && wanted != name(isa)) continue;
-    if (make_cpu_backend({.threads = 1, .isa = isa})) best = isa;
-  }
-  if (best) return *best;
-  return invalid("isa", "{} is not there: this processor or this build lacks it", wanted);
-}
-
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 // What is measured, and against what.
@@ -105,10 +94,9 @@ Result<Machine> machine_of(const OpsCommand& command) {
     TRY(DeviceLimits limits, DeviceLimits::make(*backend));
     return Machine{std::move(backend), std::make_unique<DeviceLimits>(std::move(limits)), kDeviceShapes};
   }
-  TRY(const CpuIsa isa, chosen_isa(command.isa));
+  TRY(const CpuIsa isa, usable_isa(command.isa));
   TRY(Backend cpu, make_cpu_backend({.threads = command.threads, .isa = isa}));
-  const int threads = command.threads == 0 ? usable_processors() : command.threads;
-  TRY(HostLimits limits, HostLimits::make(threads, isa));
+  TRY(HostLimits limits, HostLimits::make(command.threads, isa));
   return Machine{std::make_unique<Backend>(std::move(cpu)), std::make_unique<HostLimits>(std::move(limits)),
                  kHostShapes};
 }

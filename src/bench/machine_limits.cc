@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <ctime>
+#include <optional>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -107,10 +109,20 @@ double calculate(CpuIsa isa, Arithmetic arithmetic) {
 
 }  // namespace
 
+Result<CpuIsa> usable_isa(std::string_view wanted) {
+  std::optional<CpuIsa> best;
+  for (const CpuIsa isa : kCpuIsas) {
+    if (!wanted.empty() && wanted != name(isa)) continue;
+    if (make_cpu_backend({.threads = 1, .isa = isa})) best = isa;
+  }
+  if (best) return *best;
+  return invalid("isa", "{} is not there: this processor or this build lacks it", wanted);
+}
+
 Result<HostLimits> HostLimits::make(int threads, CpuIsa isa) {
   TRY(Buffer memory, allocate_host(kMemoryBytes));
   std::memset(memory.data(), 1, kMemoryBytes);
-  HostLimits limits(threads, isa, std::move(memory));
+  HostLimits limits(threads == 0 ? usable_processors() : threads, isa, std::move(memory));
   for (int i = 0; i < kWarmUps; ++i) limits.peak(Arithmetic::f32);
   return limits;
 }

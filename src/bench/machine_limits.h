@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <string_view>
 
 #include "base/thread_pool.h"
 #include "kernels/backends.h"
@@ -14,6 +16,10 @@ namespace octavo {
 // The arithmetic that bounds an operator: fused multiply-adds of f32, dot products of pairs of bf16 or of
 // quads of bytes. Where the instruction set lacks the latter two, they are done in f32.
 enum class Arithmetic : std::uint8_t { f32, bf16, int8 };
+
+// The instruction set of this name, or, without one, the best that there is.
+// Errors: this processor or this build lacks it.
+Result<CpuIsa> usable_isa(std::string_view wanted = {});
 
 class MachineLimits {
  public:
@@ -26,7 +32,8 @@ class MachineLimits {
 // This machine's processors: reading, and multiplying and adding, on all threads.
 class HostLimits final : public MachineLimits {
  public:
-  // One thread is timed by the processor time that it gets, several by the clock.
+  // On as many threads as this process may use when 0. One thread is timed by the processor time that it
+  // gets, several by the clock.
   static Result<HostLimits> make(int threads, CpuIsa isa);
 
   double seconds_of(const std::function<void()>& work) override;

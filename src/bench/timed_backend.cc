@@ -1,6 +1,7 @@
 #include "bench/timed_backend.h"
 
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/clock.h"
@@ -21,6 +22,8 @@ void timed(Stream& stream, const Args& args) {
   (timing.ops->*kOp)(stream, args);
   timing.times->nanoseconds[kName] += now_ns() - begin;
   ++timing.times->calls[kName];
+  if constexpr (std::is_same_v<Args, MatmulArgs>)
+    timing.times->weight_bytes += static_cast<std::int64_t>(args.w.bytes());
 }
 
 template <std::size_t kName, auto kOp, class Args>

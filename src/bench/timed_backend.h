@@ -17,6 +17,7 @@ inline constexpr std::array<std::string_view, 10> kOpNames = {
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
   std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
+  std::atomic<std::int64_t> weight_bytes{0};  // of the matrices multiplied with
 };
 
 // One at a time: operators are plain functions, which find `times` in one place.

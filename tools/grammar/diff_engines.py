@@ -4,7 +4,7 @@
 
 Random grammars (random_grammars.py); along random walks every mask is compared with the masks of the others. Of the
 tokens that only one side allows one is taken, the text that it begins is finished, and a judge that shares no code with
-any engine (Python's re, a recogniser for EBNF, jsonschema) says whether the whole is valid; where no end was found, it says of
+any engine (RE2, a recogniser for EBNF, jsonschema) says whether the whole is valid; where no end was found, it says of
 regexes and EBNF whether a valid text begins so. So each difference falls into a class. What must not be: that we allow
 what leads to an invalid text, or refuse a valid one (of JSON another text of the same value may be refused: a spelling,
 an order of members, a name given twice).
