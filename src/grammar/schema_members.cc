@@ -20,31 +20,40 @@ struct NameTree {
   };
   std::vector<Node> nodes;  // the first is the root
 
+  bool complete = true;  // false: too many beginnings of names
+
   explicit NameTree(const std::vector<std::string>& names) {
     std::vector<std::uint32_t> order(names.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::sort(order, {}, [&](std::uint32_t i) -> const std::string& { return names[i]; });
+    // These names, sorted, go through the node; the first `depth` bytes of them are read there.
+    struct Open {
+      std::uint32_t node;
+      std::span<const std::uint32_t> sorted;
+      std::size_t depth;
+    };
     nodes.emplace_back();
-    if (!order.empty()) add(names, order, 0, 0);
-  }
-
- private:
-  // Adds what is below a node: these names, sorted, of which the first `depth` bytes are read.
-  void add(const std::vector<std::string>& names, std::span<const std::uint32_t> sorted, std::size_t depth,
-           std::uint32_t node) {
-    nodes[node].names.assign(sorted.begin(), sorted.end());
-    std::ranges::sort(nodes[node].names);
-    while (!sorted.empty() && depth < names[sorted[0]].size()) {
-      const auto last = std::ranges::find_if(
-          sorted, [&](std::uint32_t i) { return names[i][depth] != names[sorted[0]][depth]; });
-      const auto group = sorted.first(static_cast<std::size_t>(last - sorted.begin()));
-      const std::string &first = names[group.front()], &end = names[group.back()];
-      const auto common = static_cast<std::size_t>(std::ranges::mismatch(first, end).in1 - first.begin());
-      const auto child = static_cast<std::uint32_t>(nodes.size());
-      nodes.emplace_back().text = first.substr(depth, common - depth);
-      nodes[node].children.push_back(child);
-      add(names, group, common, child);
-      sorted = sorted.subspan(group.size());
+    std::vector<Open> work{{0, order, 0}};
+    for (std::size_t beginnings = 0; !work.empty() && complete;) {
+      auto [node, sorted, depth] = work.back();
+      work.pop_back();
+      beginnings += sorted.size();
+      complete = beginnings <= 4 * kGraphNodesMax;
+      nodes[node].names.assign(sorted.begin(), sorted.end());
+      std::ranges::sort(nodes[node].names);
+      while (!sorted.empty() && depth < names[sorted[0]].size()) {
+        const auto last = std::ranges::find_if(
+            sorted, [&](std::uint32_t i) { return names[i][depth] != names[sorted[0]][depth]; });
+        const auto group = sorted.first(static_cast<std::size_t>(last - sorted.begin()));
+        const std::string_view first = std::string_view(names[group.front()]).substr(depth),
+                               end = std::string_view(names[group.back()]).substr(depth);
+        const auto common = static_cast<std::size_t>(std::ranges::mismatch(first, end).in1 - first.begin());
+        const auto child = static_cast<std::uint32_t>(nodes.size());
+        nodes.emplace_back().text = first.substr(0, common);
+        nodes[node].children.push_back(child);
+        work.push_back({child, group, depth + common});
+        sorted = sorted.subspan(group.size());
+      }
     }
   }
 };
@@ -113,7 +122,7 @@ Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectSh
   node(kBetween, 0, 0);
   std::vector<std::pair<std::uint32_t, ExprId>> ends;
   for (std::uint32_t from = 0; from < order.size(); ++from) {
-    if (order.size() > kGraphNodesMax)
+    if (order.size() > kGraphNodesMax || !tree.complete)
       return reader_.refuse(facts.about, "properties", "more than {} states of one object", kGraphNodesMax);
     const auto [name, i, count] = order[from];
     if (name == kBetween) {
@@ -146,7 +155,7 @@ Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectSh
   graph.nodes = end + 1;
   graph.accepting = {end};
   for (const auto& [from, rest] : ends) graph.arcs.push_back({from, end, rest});
-  TRY_VOID(reader_.work(5 * graph.arcs.size(), facts.about, "properties"));
+  TRY_VOID(reader_.work(15 * graph.arcs.size(), facts.about, "properties"));
   return g_.graph(std::move(graph));
 }
 

@@ -1,5 +1,6 @@
 // Objects of a JSON Schema.
 #include <algorithm>
+#include <utility>
 
 #include "grammar/json_string.h"
 #include "grammar/limits.h"
@@ -90,9 +91,9 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   if (patterns.size() > static_cast<std::size_t>(kPatternGroupsMax))
     return reader_.refuse(patterns[0].schema, "patternProperties", "more than {} patterns",
                           kPatternGroupsMax);
-  TRY(const std::optional<Automaton> keys, other_keys(facts));
-
   std::vector<ExprId> branches;
+  std::optional<Automaton> keys;
+  bool keys_known = false;
   const bool closed = options_.strict && lists && !says_additional;
   for (std::uint32_t set = closed ? 1 : 0; set < 1u << patterns.size(); ++set) {
     Goals goals;
@@ -107,6 +108,9 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
         add_goal(goals, *additional);
     }
     if (SchemaReader::is_false(goals)) continue;
+    if (!std::exchange(keys_known, true)) {
+      TRY(keys, other_keys(facts));
+    }
     std::optional<Automaton> names = keys;
     for (std::size_t i = 0; names && i < patterns.size(); ++i)
       names = combine(*names, *patterns[i].names, set >> i & 1 ? Combine::intersection : Combine::difference,
@@ -143,6 +147,10 @@ Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   Grammar grammar;
   std::optional<Automaton> keys =
       regular_automaton(grammar, grammar.repeat(content_character(grammar), 0, kUnbounded), kDfaStatesMax);
+  const std::size_t bytes = trie_bytes(taken);
+  TRY_VOID(reader_.work(bytes, facts.about, "properties"));
+  if (bytes > kListBytesMax)
+    return reader_.refuse(facts.about, "properties", "the names differ in more than {} bytes", kListBytesMax);
   if (!taken.empty())
     keys = combine(*keys, automaton_of(std::move(taken)), Combine::difference, kDfaStatesMax);
   for (const Json* names : facts.property_names) {

@@ -84,8 +84,15 @@ Result<const Automaton*> SchemaReader::contents(const Facts& facts) {
     TRY(const Automaton* automaton, format(name, facts));
     TRY_VOID(narrow(*automaton, Combine::intersection, facts.about, "format"));
   }
-  if (!excluded.empty())
-    TRY_VOID(narrow(automaton_of(std::move(excluded)), Combine::difference, facts.excluded[0], ""));
+  if (!excluded.empty()) {
+    const Json* first = facts.excluded[0];
+    TRY_VOID(work(trie_bytes(excluded), first, ""));
+    const Automaton words = automaton_of(std::move(excluded));
+    if (words.states.size() > kDfaStatesMax)
+      return refuse(first, "", "the texts excluded here have an automaton of more than {} states",
+                    kDfaStatesMax);
+    TRY_VOID(narrow(words, Combine::difference, first, ""));
+  }
   return contents_.emplace(std::move(key), std::make_unique<const Automaton>(*std::move(all)))
       .first->second.get();
 }
