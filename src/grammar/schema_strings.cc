@@ -73,7 +73,7 @@ Result<const Automaton*> SchemaReader::contents(const Facts& facts) {
       return refuse(schema, keyword,
                     "with all else that is said of the string its automaton has more than {} states",
                     kDfaStatesMax);
-    return work(25 * all->states.size(), schema, keyword);
+    return work(60 * all->states.size(), schema, keyword);
   };
   for (const Facts::Pattern& p : facts.patterns) {
     TRY(const Automaton* automaton, pattern(text_of(p), p.schema, "pattern"));
