@@ -403,6 +403,41 @@ TEST_P(EngineModes, AGrammarMayBeginBehindAToken) {
   rig.expect_empty();
 }
 
+// Before that token the grammar neither bans the end of the text nor asks for it.
+TEST_P(EngineModes, TheTextMayEndBeforeItsGrammarBegins) {
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
+  const auto grammar = compiled("[a-f0-9]{3,30}z");
+  for (unsigned i = 0; i < 8; ++i) {
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
+    const std::vector<TokenId> free = expected(request.prompt, 90);
+    const auto first = [&](TokenId token) { return std::ranges::find(free, token) - free.begin(); };
+    request.eos_ids = {free[i * 2]};
+    request.grammar = grammar;
+    request.grammar_after = free[40];
+    const std::ptrdiff_t end = first(free[i * 2]), mark = first(free[40]);
+    if (mark <= end) continue;
+    rig.learn(request.prompt, free);
+    for (const bool ignore_eos : {false, true}) {
+      request.sampling.ignore_eos = ignore_eos;
+      auto sink = std::make_shared<Recorder>();
+      ASSERT_TRUE(rig.engine->submit(Request(request), sink).has_value());
+      sink->wait_ended(1);
+      const Recorder::Record record = sink->record();
+      const std::ptrdiff_t count = ignore_eos ? mark + 1 : end + 1;
+      ASSERT_GE(std::ssize(record.tokens), count);
+      EXPECT_TRUE(std::ranges::equal(std::span(record.tokens).first(static_cast<std::size_t>(count)),
+                                     std::span(free).first(static_cast<std::size_t>(count))));
+      if (ignore_eos) {
+        EXPECT_GT(std::ssize(record.tokens), count);  // the grammar's text follows
+      } else {
+        EXPECT_EQ(std::ssize(record.tokens), count);
+        EXPECT_EQ(record.ends[0].finished, FinishReason::stop);
+      }
+    }
+  }
+  rig.expect_empty();
+}
+
 TEST_P(EngineModes, ForcedTextIsAppendedAtOnce) {
   Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   const auto letters = [](std::string_view text) {

@@ -203,7 +203,8 @@ Automaton quotient(const Automaton& in, const std::vector<StateId>& block, std::
   return out;
 }
 
-// States in an order where every edge leads backwards, or empty when there is a cycle.
+}  // namespace
+
 std::vector<StateId> reverse_topological(const Automaton& a) {
   const std::size_t n = a.states.size();
   std::vector<std::uint8_t> mark(n, 0);
@@ -231,6 +232,8 @@ std::vector<StateId> reverse_topological(const Automaton& a) {
   }
   return order;
 }
+
+namespace {
 
 // What tells a state apart, given the classes of its targets.
 std::vector<StateId> signature(const State& state, const std::vector<StateId>& block) {

@@ -64,6 +64,9 @@ Automaton minimize(Automaton automaton);
 // Drops states that cannot be reached or from which no accepting state can be reached. The start state stays.
 Automaton trim(const Automaton& automaton);
 
+// States in an order where every edge leads backwards, or empty when there is a cycle.
+std::vector<StateId> reverse_topological(const Automaton& automaton);
+
 // --- regular languages: deterministic, bytes only ---
 
 enum class Combine : std::uint8_t { intersection, difference };

@@ -3,8 +3,10 @@
 #include <pthread.h>
 
 #include <functional>
+#include <regex>
 
 #include "grammar/grammar_cache.h"
+#include "grammar/json_schema.h"
 #include "grammar/testing.h"
 
 namespace octavo::grammar {
@@ -115,8 +117,10 @@ TEST(BadInput, Repetitions) {
         compile(GrammarKind::json_schema, R"({"type":"string","minLength":1000000,"maxLength":2000000000})");
     ASSERT_TRUE(huge);
     EXPECT_LT((*huge)->state_count(), 100u);
-    EXPECT_FALSE(
+    EXPECT_TRUE(
         compile(GrammarKind::json_schema, R"({"type":"string","pattern":"^a*$","maxLength":100000000})"));
+    EXPECT_FALSE(
+        compile(GrammarKind::json_schema, R"({"type":"string","pattern":"a","maxLength":100000000})"));
     EXPECT_TRUE(compile(GrammarKind::json_schema,
                         R"({"type":"array","items":{},"minItems":100000,"maxItems":999999999})"));
     EXPECT_FALSE(compile(GrammarKind::json_schema, R"({"type":"integer","minimum":1e999999})"));
@@ -172,6 +176,94 @@ TEST(BadInput, ManyHardParts) {
     refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "steps to build");
     refused(GrammarKind::regex, repeated("a", 300'000), "the limit is 262144");
   });
+}
+
+// What runs out of a budget says where.
+TEST(BadInput, BudgetsNameThePlace) {
+  const auto refused = [](GrammarKind kind, std::string text, std::string_view place) {
+    const auto grammar = compile(kind, std::move(text));
+    ASSERT_FALSE(grammar) << place;
+    EXPECT_NE(grammar.error().message.find(place), std::string::npos) << grammar.error().message;
+  };
+  const auto object = [](int count, const std::function<std::string(int)>& value,
+                         std::string_view more = "") {
+    std::string text = R"({"type":"object","properties":{)";
+    for (int i = 0; i < count; ++i) text += fmt::format(R"({}"n{}":{})", i ? "," : "", i, value(i));
+    return text + "}" + std::string(more) + "}";
+  };
+  const auto json = GrammarKind::json_schema;
+  const auto pattern = [](int i) { return fmt::format(R"({{"type":"string","pattern":"x{}.{{7}}y"}})", i); };
+  const auto schema = json_schema_grammar(object(500, pattern));
+  ASSERT_FALSE(schema);
+  EXPECT_TRUE(std::regex_search(schema.error().message,
+                                std::regex("'pattern' at #/properties/n[0-9]+/pattern: .* 1200000 steps")))
+      << schema.error().message;
+  refused(
+      json,
+      R"({"$defs":{"a/b":{"type":"string","pattern":"a","maxLength":100000}},"items":{"$ref":"#/$defs/a~1b"}})",
+      "'maxLength' at #/$defs/a~1b/maxLength");
+  refused(json,
+          object(400,
+                 [](int i) {
+                   return fmt::format(R"({{"type":"number","maximum":{}{}}})", i + 1, repeated("7", 99));
+                 }),
+          "at #/properties/n");
+  refused(json,
+          object(600, [](int) { return "{}"; }, R"(,"minProperties":300)"), "'properties' at #/properties");
+  // Reading long names is quick; their automaton is large.
+  std::string long_names;
+  for (int i = 0; i < 100; ++i)
+    long_names += fmt::format(R"({}"{}{}":{{}})", i ? "," : "", i, repeated("x", 5000));
+  refused(json, fmt::format(R"({{"properties":{{"deep":{{"properties":{{{}}}}}}}}})", long_names),
+          "they run out at #/properties/deep");
+  refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "at the regex");
+  refused(GrammarKind::regex, repeated("\\p{L}", 1000), "ranges of characters at offset");
+  std::string rules = "root ::= wide\nwide ::= \"a\"";
+  for (int i = 0; i < 5000; ++i) rules += " | [a-z]{40}";
+  refused(GrammarKind::ebnf, rules, "at rule ");
+}
+
+// What users send: many properties that are alike, or that each have a pattern and a length.
+TEST(BadInput, HonestSchemasFitTheBudgets) {
+  const auto fits = [](const std::string& schema) {
+    const auto grammar = compile(GrammarKind::json_schema, schema);
+    EXPECT_TRUE(grammar) << schema.substr(0, 200) << ": " << grammar.error().message;
+  };
+  const auto object = [](int count, const std::function<std::string(int)>& value,
+                         std::string_view more = "") {
+    std::string text = R"({"type":"object","properties":{)";
+    for (int i = 0; i < count; ++i) text += fmt::format(R"({}"field_{}":{})", i ? "," : "", i, value(i));
+    return text + "}" + std::string(more) + "}";
+  };
+  const auto same = [](std::string text) { return [text](int) { return text; }; };
+  constexpr std::string_view kPatterns[] = {R"(^[A-Z]{2}\\d{6}$)", R"(^\\S.*\\S$)", R"(^[\\w .,'-]+$)",
+                                            R"(^\\p{L}[\\p{L} '-]*$)", R"(^(https?)://[^\\s/$.?#].[^\\s]*$)"};
+  fits(object(100, same(R"({"type":"string","pattern":"^[A-Za-z]\\w*$","maxLength":100})")));
+  fits(object(100, [&](int i) {
+    return fmt::format(R"({{"type":"string","pattern":"{}","maxLength":100,"title":"{}"}})", kPatterns[i % 5],
+                       i);
+  }));
+  fits(object(100, [](int i) {
+    return fmt::format(R"({{"type":"string","pattern":"^x{}[a-z]*$","maxLength":{}}})", i, 100 + i);
+  }));
+  fits(object(10, same(R"({"type":"string","pattern":"^[^\\n]*$","maxLength":100000})")));
+  fits(object(100, same(R"({"type":"string","format":"email","maxLength":254})")));
+  fits(object(50, same(R"({"type":"string","format":"uri","maxLength":2048})")));
+  for (const std::string_view bounds :
+       {R"(,"minProperties":1)", R"(,"minProperties":30)", R"(,"maxProperties":10)"})
+    fits(object(20, same(object(60, same(R"({"type":"string"})"), bounds))));
+  fits(object(20, [&](int i) {
+    return object(
+        60, [i](int j) { return fmt::format(R"({{"const":"{}{}"}})", i, j); }, R"(,"minProperties":5)");
+  }));
+  fits(object(2000, same(R"({"type":"string"})")));
+  fits(object(
+      20, same(object(50, same(R"({"type":"string"})"),
+                      R"(,"patternProperties":{"^x-":{},"^data-[a-z]+$":{},"_id$":{"type":"integer"}})"))));
+  std::string words;
+  for (int i = 0; i < 1000; ++i) words += fmt::format(R"({}"word{}")", i ? "," : "", i * 7919 % 100003);
+  fits(object(20, same(fmt::format(R"({{"type":"string","not":{{"enum":[{}]}}}})", words))));
+  fits(object(100, same(fmt::format(R"({{"allOf":[{{"enum":[{}]}},{{"pattern":"1"}}]}})", words))));
 }
 
 // An ambiguous grammar over a long text: bounded, and never more permissive.

@@ -15,7 +15,7 @@ inline Result<Grammar> choice_grammar(std::vector<std::string> texts) {
   if (trie_bytes(texts) > kListBytesMax)
     return invalid("choice", "the texts differ in more than {} bytes", kListBytesMax);
   Grammar grammar;
-  grammar.root = grammar.rule("root", grammar.leaf(automaton_of(std::move(texts))));
+  grammar.root = grammar.rule("the choices", grammar.leaf(automaton_of(std::move(texts))));
   return grammar;
 }
 

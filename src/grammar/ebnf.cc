@@ -63,7 +63,7 @@ class Parser : NotationReader {
   Named& named(std::string_view rule, std::size_t position) {
     const auto it = rules_.find(rule);
     if (it != rules_.end()) return it->second;
-    return rules_.emplace(rule, Named{g_.rule(std::string(rule)), false, position}).first->second;
+    return rules_.emplace(rule, Named{g_.rule(fmt::format("rule {}", rule)), false, position}).first->second;
   }
 
   Result<void> definition() {

@@ -90,8 +90,13 @@ Result<void> FactsBuilder::take(Branch& branch, const Goal& goal) {
   return {};
 }
 
+void FactsBuilder::speaks(Facts& facts, const Json& schema) {
+  if (!facts.about || facts.about->find("$ref")) facts.about = &schema;
+}
+
 Result<void> FactsBuilder::holds(Branch& branch, const Json& schema) {
-  TRY_VOID(reader_.work(1 + schema.members.size()));
+  TRY_VOID(reader_.work(1 + schema.members.size(), &schema, ""));
+  speaks(branch.facts, schema);
   TRY_VOID(reader_.check(&schema));
   if (schema.is(Json::Kind::boolean)) {
     branch.dead = !schema.boolean;
@@ -134,7 +139,8 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
     if (keyword == "const") allowed.push_back(&value);
     for (const Json& item : value.items)
       if (keyword == "enum") allowed.push_back(&item);
-    TRY_VOID(reader_.work(allowed.size() / 8 * (1 + (facts.values ? facts.values->size() : 0))));
+    TRY_VOID(
+        reader_.work(allowed.size() / 8 * (1 + (facts.values ? facts.values->size() : 0)), &schema, keyword));
     if (facts.values)
       std::erase_if(*facts.values, [&](const Json* v) {
         return std::ranges::none_of(allowed, [&](const Json* a) { return equal(*a, *v); });

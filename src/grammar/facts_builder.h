@@ -27,6 +27,8 @@ class FactsBuilder {
   // Follows the references that lead from the only goal to what it stands for.
   Result<void> find_whole(const Goals& goals);
   Result<void> finish_unevaluated(Branch& branch);
+  // Notes who says something, for error messages.
+  static void speaks(Facts& facts, const Json& schema);
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
   Result<void> keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);

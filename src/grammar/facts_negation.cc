@@ -5,6 +5,7 @@ namespace octavo::grammar {
 
 Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   TRY_VOID(reader_.check(&schema));
+  speaks(branch.facts, schema);
   if (schema.is(Json::Kind::boolean)) {
     branch.dead = schema.boolean;
     return {};

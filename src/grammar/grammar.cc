@@ -87,10 +87,23 @@ ExprId Grammar::code_points(std::uint32_t low, std::uint32_t high) {
   return choice(std::move(runs));
 }
 
+namespace {
+
+// The name of the rule that an expression was written for: bodies come behind their parts.
+std::string rule_at(const Grammar& grammar, ExprId id) {
+  const Rule* found = nullptr;
+  for (const Rule& rule : grammar.rules)
+    if (rule.body >= id && (!found || rule.body < found->body)) found = &rule;
+  return found ? found->name : "";
+}
+
+}  // namespace
+
 Result<Grammar> within_limits(Grammar grammar) {
   if (grammar.exprs.size() > kExprsMax)
-    return failure(ErrorCode::invalid_argument, "the grammar has {} expressions, the limit is {}",
-                   grammar.exprs.size(), kExprsMax);
+    return failure(ErrorCode::invalid_argument,
+                   "the grammar has {} expressions, the limit is {}: it is reached at {:.200}",
+                   grammar.exprs.size(), kExprsMax, rule_at(grammar, kExprsMax));
   if (grammar.rules.size() > kRulesMax)
     return failure(ErrorCode::invalid_argument, "the grammar has {} rules, the limit is {}",
                    grammar.rules.size(), kRulesMax);

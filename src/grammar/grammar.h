@@ -101,7 +101,7 @@ struct Expr {
 
 // A rule stands for its body, repeated min to max times.
 struct Rule {
-  std::string name;
+  std::string name;  // its place in the source, for messages; empty: that of its callers
   ExprId body = 0;
   std::uint32_t min = 1, max = 1;
   bool counted() const { return min != 1 || max != 1; }

@@ -81,7 +81,8 @@ class Parser : NotationReader {
   Named& named(std::string_view name, std::size_t position) {
     const auto it = names_.find(name);
     if (it != names_.end()) return it->second;
-    return names_.emplace(name, Named{g_.rule(std::string(name)), false, position, {}}).first->second;
+    return names_.emplace(name, Named{g_.rule(fmt::format("rule {}", name)), false, position, {}})
+        .first->second;
   }
   Result<Named*> define(std::string_view name, std::size_t position) {
     Named& entry = named(name, position);

@@ -9,6 +9,8 @@ namespace octavo::grammar {
 inline constexpr std::size_t kJsonBytesMax = 2u << 20;      // one JSON Schema
 inline constexpr std::size_t kNotationBytesMax = 1u << 20;  // one EBNF or Lark text
 inline constexpr std::size_t kRegexBytesMax = 256u << 10;   // one regex
+inline constexpr std::size_t kCategoryRangesMax = 200'000;  // of characters, in the \p{..} of one regex
+inline constexpr std::size_t kClassRangesMax = 20'000;      // and in its different classes
 inline constexpr int kNestingMax = 100;                     // groups inside one another in a regex or EBNF
 inline constexpr int kJsonDepthMax = 200;                   // levels of a JSON text
 inline constexpr int kExprDepthMax = 400;                   // levels of an expression tree
@@ -20,7 +22,7 @@ inline constexpr std::uint32_t kRepeatMax = 1'000'000'000;  // bounds of {m,n}
 inline constexpr std::size_t kUnrollStatesMax = 48;
 
 inline constexpr std::size_t kNfaStatesMax = 400'000;    // states of one grammar before determinization
-inline constexpr std::size_t kDfaStatesMax = 20'000;     // states of one regular language inside a schema
+inline constexpr std::size_t kDfaStatesMax = 40'000;     // states of one regular language inside a schema
 inline constexpr std::size_t kPatternStatesMax = 5'000;  // those of one pattern alone
 // Determinization gives up (and the parser follows sets of states) when it makes more than
 // kDfaGrowthMax * states + kDfaSlackStates states.
@@ -50,6 +52,6 @@ inline constexpr int kPatternGroupsMax = 5;    // patternProperties that constra
 inline constexpr std::size_t kDifferentItemsMax = 8;   // values of the items under uniqueItems
 inline constexpr std::uint32_t kMultipleOfMax = 2000;  // integer part of a multipleOf automaton
 inline constexpr std::size_t kNumberDigitsMax = 400;   // digits of a numeric bound
-inline constexpr std::size_t kGraphNodesMax = 20'000;  // nodes of the automaton of one object or array
+inline constexpr std::size_t kGraphNodesMax = 50'000;  // nodes of the automaton of one object or array
 
 }  // namespace octavo::grammar

@@ -1,6 +1,7 @@
 #include "grammar/regex.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -74,12 +75,28 @@ class Writer {
 
   Result<ExprId> write_atom(std::uint32_t id) {
     const RegexNode& node = tree_.nodes[id];
-    if (node.kind == RegexNode::Kind::set) return code_point_expr(grammar_, node.set);
+    if (node.kind == RegexNode::Kind::set) return write_set(node);
     if (node.kind == RegexNode::Kind::repeat) {
       TRY(const ExprId body, write(node.children[0], false, false));
       return grammar_.repeat(body, node.min, node.max);
     }
     return write(id, false, false);
+  }
+
+  // Each set once; one of many ranges as an automaton, which takes fewer states.
+  Result<ExprId> write_set(const RegexNode& node) {
+    const auto [known, fresh] = sets_.try_emplace(node.set.normalized().ranges);
+    if (!fresh) return known->second;
+    constexpr std::size_t kFewRanges = 32;
+    const std::size_t count = known->first.size();
+    ranges_ += count;
+    if (ranges_ > kClassRangesMax)
+      return invalid(field_, "regex: different classes of more than {} ranges of characters at offset {}",
+                     kClassRangesMax, node.position);
+    if (count <= kFewRanges) return known->second = code_point_expr(grammar_, node.set);
+    Grammar apart;
+    auto automaton = regular_automaton(apart, code_point_expr(apart, node.set), kDfaStatesMax);
+    return known->second = grammar_.leaf(*std::move(automaton));
   }
 
   std::unexpected<Error> misplaced(std::uint32_t id) const {
@@ -103,6 +120,8 @@ class Writer {
   const std::string_view field_;
   std::vector<bool> anchors_;
   std::optional<ExprId> anything_;
+  std::map<std::vector<CodePointRange>, ExprId> sets_;
+  std::size_t ranges_ = 0;  // of all sets
 };
 
 }  // namespace
@@ -116,7 +135,7 @@ Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch 
 Result<Grammar> regex_grammar(std::string_view pattern) {
   Grammar grammar;
   TRY(const ExprId body, add_regex(grammar, pattern, RegexMatch::full, "regex"));
-  grammar.root = grammar.rule("root", body);
+  grammar.root = grammar.rule("the regex", body);
   return within_limits(std::move(grammar));
 }
 

@@ -326,6 +326,9 @@ class Parser {
         const auto set = general_category(name);
         if (!set) return error("\\{}{{{}}}: only general categories are supported", c, name);
         at_ = end + 1;
+        ranges_ += set->ranges.size();
+        if (ranges_ > kCategoryRangesMax)
+          return error("categories of more than {} ranges of characters", kCategoryRangesMax);
         return c == 'p' ? *set : set->complement();
       }
       default:
@@ -378,6 +381,7 @@ class Parser {
   std::size_t at_ = 0;
   bool unbounded_ = false;  // the last {m,n} had no n
   RegexTree tree_;
+  std::size_t ranges_ = 0;  // of all general categories
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Objects of a JSON Schema.
 #include <algorithm>
-#include <bit>
+#include <utility>
 
-#include "grammar/json_text.h"
+#include "grammar/json_string.h"
 #include "grammar/limits.h"
 #include "grammar/schema_writer.h"
 
@@ -11,10 +11,6 @@ namespace octavo::grammar {
 namespace {
 
 constexpr std::size_t kAnyOrderMax = 6;
-
-bool contains(const std::vector<std::string_view>& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
 
 std::vector<std::string_view> listed_names(const Facts& facts) {
   std::vector<std::string_view> names;
@@ -40,6 +36,11 @@ Result<ExprId> SchemaWriter::object(const Facts& facts) {
   TRY(const bool possible, add_properties(facts, shape));
   if (!possible) return g_.nothing();
   TRY(shape.others, other_members(facts));
+  // Bounds that hold anyway need not be counted.
+  const auto required =
+      static_cast<std::uint32_t>(std::ranges::count(shape.properties, true, &Property::required));
+  if (shape.members_min <= required) shape.members_min = 0;
+  if (!shape.others && shape.members_max >= shape.properties.size()) shape.members_max = kUnbounded;
   TRY(const ExprId members, options_.any_order&& shape.properties.size() <= kAnyOrderMax
                                 ? members_in_any_order(facts, shape)
                                 : members_in_order(facts, shape));
@@ -48,10 +49,12 @@ Result<ExprId> SchemaWriter::object(const Facts& facts) {
 
 // False when a required property cannot be.
 Result<bool> SchemaWriter::add_properties(const Facts& facts, ObjectShape& shape) {
+  const std::set<std::string_view> all_required(facts.required.begin(), facts.required.end()),
+      forbidden(facts.forbidden.begin(), facts.forbidden.end());
   for (const std::string_view name : listed_names(facts)) {
-    const bool required = contains(facts.required, name);
+    const bool required = all_required.contains(name);
     TRY(Goals goals, reader_.property_goals(facts, name));
-    bool possible = !SchemaReader::is_false(goals) && !contains(facts.forbidden, name);
+    bool possible = !SchemaReader::is_false(goals) && !forbidden.contains(name);
     Json key;
     key.kind = Json::Kind::string;
     key.text = name;
@@ -88,9 +91,9 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   if (patterns.size() > static_cast<std::size_t>(kPatternGroupsMax))
     return reader_.refuse(patterns[0].schema, "patternProperties", "more than {} patterns",
                           kPatternGroupsMax);
-  TRY(const std::optional<Automaton> keys, other_keys(facts));
-
   std::vector<ExprId> branches;
+  std::optional<Automaton> keys;
+  bool keys_known = false;
   const bool closed = options_.strict && lists && !says_additional;
   for (std::uint32_t set = closed ? 1 : 0; set < 1u << patterns.size(); ++set) {
     Goals goals;
@@ -105,11 +108,15 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
         add_goal(goals, *additional);
     }
     if (SchemaReader::is_false(goals)) continue;
+    if (!std::exchange(keys_known, true)) {
+      TRY(keys, other_keys(facts));
+    }
     std::optional<Automaton> names = keys;
     for (std::size_t i = 0; names && i < patterns.size(); ++i)
       names = combine(*names, *patterns[i].names, set >> i & 1 ? Combine::intersection : Combine::difference,
                       kDfaStatesMax);
-    TRY_VOID(reader_.work(2000 + (names ? 100 * names->states.size() : 0)));
+    TRY_VOID(reader_.work(2000 + (names ? 100 * names->states.size() : 0), facts.about,
+                          patterns.empty() ? "additionalProperties" : "patternProperties"));
     std::optional<ExprId> key;
     if (!keys && patterns.empty()) {
       key = g_.call(any_string());
@@ -117,9 +124,9 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
       if (names && is_empty(*names)) continue;
       auto text = names ? spelled(*names) : std::nullopt;
       if (!text)
-        return reader_.refuse(facts.objects.empty() ? nullptr : facts.objects[0], "additionalProperties",
+        return reader_.refuse(facts.about, "additionalProperties",
                               "the automaton of the other names has more than {} states", kDfaStatesMax);
-      key = g_.call(g_.rule("key", quoted(g_.leaf(*std::move(text)))));
+      key = g_.call(g_.rule("", quoted(g_.leaf(*std::move(text)))));
     }
     TRY(const RuleId value, rule_for(std::move(goals)));
     branches.push_back(g_.sequence({*key, space(), g_.literal(":"), space(), g_.call(value)}));
@@ -140,6 +147,10 @@ Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   Grammar grammar;
   std::optional<Automaton> keys =
       regular_automaton(grammar, grammar.repeat(content_character(grammar), 0, kUnbounded), kDfaStatesMax);
+  const std::size_t bytes = trie_bytes(taken);
+  TRY_VOID(reader_.work(bytes, facts.about, "properties"));
+  if (bytes > kListBytesMax)
+    return reader_.refuse(facts.about, "properties", "the names differ in more than {} bytes", kListBytesMax);
   if (!taken.empty())
     keys = combine(*keys, automaton_of(std::move(taken)), Combine::difference, kDfaStatesMax);
   for (const Json* names : facts.property_names) {
@@ -147,8 +158,8 @@ Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
     if (keys) keys = combine(*keys, allowed, Combine::intersection, kDfaStatesMax);
   }
   if (!keys)
-    return reader_.refuse(facts.objects.empty() ? facts.property_names[0] : facts.objects[0], "",
-                          "the automaton of the other names has more than {} states", kDfaStatesMax);
+    return reader_.refuse(facts.about, "", "the automaton of the other names has more than {} states",
+                          kDfaStatesMax);
   return keys;
 }
 
@@ -170,7 +181,7 @@ Result<Automaton> SchemaWriter::key_contents(const Json* names) {
       branches.push_back(grammar.leaf(automaton_of(std::move(texts))));
       continue;
     }
-    TRY(auto contents, reader_.contents(facts));
+    TRY(auto contents, reader_.contents_of_length(facts));
     branches.push_back(contents
                            ? grammar.leaf(*std::move(contents))
                            : grammar.repeat(content_character(grammar), facts.length_min, facts.length_max));
@@ -180,85 +191,6 @@ Result<Automaton> SchemaWriter::key_contents(const Json* names) {
     return reader_.refuse(names, "", "the automaton of these names has more than {} states",
                           kPatternStatesMax);
   return *std::move(all);
-}
-
-ExprId SchemaWriter::member(std::string_view name, RuleId value) {
-  return g_.sequence({g_.literal(fmt::format("\"{}\"", json_escape(name))), space(), g_.literal(":"), space(),
-                      g_.call(value)});
-}
-
-std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {
-  // Names that are not listed might repeat, so that only the first surely adds one to the count.
-  const std::uint32_t least = count >= shape.members_min ? 0 : 1;
-  const bool bounded = shape.members_max != kUnbounded;
-  if (count + least < shape.members_min || (bounded && count + least > shape.members_max))
-    return std::nullopt;
-  const std::uint32_t most = bounded ? shape.members_max - count : kUnbounded;
-  const ExprId none = count == 0 ? g_.empty() : space();
-  if (!shape.others || most == 0) return least == 0 ? std::optional(none) : std::nullopt;
-  const ExprId more = g_.sequence({comma(), *shape.others});
-  if (count > 0) return g_.sequence({g_.repeat(more, least, most), space()});
-  const ExprId some = g_.sequence({*shape.others, g_.repeat(more, 0, bounded ? most - 1 : most), space()});
-  return least > 0 ? some : g_.choice({g_.empty(), some});
-}
-
-Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectShape& shape) {
-  // Node (i, count): properties before i are decided, `count` are written; counts beyond what matters are
-  // one.
-  const auto n = static_cast<std::uint32_t>(shape.properties.size());
-  const bool bounded = shape.members_max != kUnbounded;
-  const std::uint32_t top =
-      std::min(n, std::max<std::uint32_t>(1, bounded ? shape.members_max : shape.members_min));
-  const std::size_t width = top + std::size_t{1};
-  if ((n + 1) * width * 2 > kGraphNodesMax)
-    return reader_.refuse(facts.objects.empty() ? nullptr : facts.objects[0], "properties",
-                          "more than {} states of one object", kGraphNodesMax);
-  Graph graph;
-  const auto node = [&](std::uint32_t i, std::uint32_t count) {
-    return static_cast<std::uint32_t>(i * width + count);
-  };
-  const auto key = [&](std::uint32_t i, std::uint32_t count) {
-    return static_cast<std::uint32_t>((n + 1) * width) + node(i, count);
-  };
-  graph.nodes = key(n, 0) + 1;
-  const std::uint32_t end = graph.nodes - 1;
-  graph.accepting = {end};
-  for (std::uint32_t i = 0; i < n; ++i) {
-    const Property& property = shape.properties[i];
-    for (std::uint32_t count = 0; count <= top; ++count) {
-      if (!property.required) graph.arcs.push_back({node(i, count), node(i + 1, count), std::nullopt});
-      const std::uint32_t next = std::min(count + 1, top);
-      if (count == top && bounded && top == shape.members_max) continue;
-      graph.arcs.push_back({node(i, count), key(i, next), count == 0 ? g_.empty() : comma()});
-    }
-    for (std::uint32_t count = 1; count <= top; ++count)
-      graph.arcs.push_back({key(i, count), node(i + 1, count), member(property.name, property.value)});
-  }
-  for (std::uint32_t count = 0; count <= top; ++count)
-    if (const auto rest = rest_of_members(shape, count)) graph.arcs.push_back({node(n, count), end, *rest});
-  return g_.graph(std::move(graph));
-}
-
-Result<ExprId> SchemaWriter::members_in_any_order(const Facts&, const ObjectShape& shape) {
-  // Node: the set of properties written.
-  const std::uint32_t sets = 1u << shape.properties.size();
-  Graph graph;
-  graph.nodes = sets + 1;
-  graph.accepting = {sets};
-  for (std::uint32_t set = 0; set < sets; ++set) {
-    bool complete = true;
-    const auto count = static_cast<std::uint32_t>(std::popcount(set));
-    for (std::size_t i = 0; i < shape.properties.size(); ++i) {
-      const Property& property = shape.properties[i];
-      if (set >> i & 1) continue;
-      complete = complete && !property.required;
-      const ExprId text = member(property.name, property.value);
-      graph.arcs.push_back({set, set | 1u << i, count == 0 ? text : g_.sequence({comma(), text})});
-    }
-    if (!complete) continue;
-    if (const auto rest = rest_of_members(shape, count)) graph.arcs.push_back({set, sets, *rest});
-  }
-  return g_.graph(std::move(graph));
 }
 
 }  // namespace octavo::grammar

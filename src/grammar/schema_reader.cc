@@ -4,9 +4,8 @@
 #include <functional>
 
 #include "grammar/facts_builder.h"
+#include "grammar/json_pointer.h"
 #include "grammar/limits.h"
-#include "grammar/regex.h"
-#include "grammar/string_format.h"
 
 namespace octavo::grammar {
 
@@ -38,54 +37,6 @@ constexpr Applicator kApplicators[] = {{"allOf", Holds::schemas, true},
                                        {"unevaluatedProperties", Holds::schema, false},
                                        {"unevaluatedItems", Holds::schema, false}};
 
-std::string escaped_pointer(std::string_view token) {
-  std::string out;
-  for (const char c : token) {
-    if (c == '~')
-      out += "~0";
-    else if (c == '/')
-      out += "~1";
-    else
-      out += c;
-  }
-  return out;
-}
-
-bool find_path(const Json& node, const Json* wanted, std::string& path) {
-  if (&node == wanted) return true;
-  const std::size_t size = path.size();
-  for (std::size_t i = 0; i < node.items.size(); ++i) {
-    path += fmt::format("/{}", i);
-    if (find_path(node.items[i], wanted, path)) return true;
-    path.resize(size);
-  }
-  for (const auto& [key, child] : node.members) {
-    path += fmt::format("/{}", escaped_pointer(key));
-    if (find_path(child, wanted, path)) return true;
-    path.resize(size);
-  }
-  return false;
-}
-
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    const auto hex = [&](std::size_t at) {
-      return at < text.size() ? std::string_view("0123456789abcdef").find(static_cast<char>(text[at] | 0x20))
-                              : std::string_view::npos;
-    };
-    const auto high = hex(i + 1), low = hex(i + 2);
-    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return out;
-}
-
 }  // namespace
 
 void add_goal(Goals& goals, const Json& schema) {
@@ -109,9 +60,8 @@ void SchemaReader::index_anchors(const Json& node) {
 }
 
 std::string SchemaReader::path(const Json* schema, std::string_view keyword) const {
-  std::string pointer = "#";
-  find_path(document_, schema, pointer);
-  return fmt::format("{}/{}", pointer, escaped_pointer(keyword));
+  const std::string pointer = pointer_to(document_, *schema);
+  return keyword.empty() ? pointer : fmt::format("{}/{}", pointer, escaped_pointer(keyword));
 }
 
 bool SchemaReader::is_false(const Goals& goals) {
@@ -138,26 +88,8 @@ Result<const Json*> SchemaReader::resolve(const Json* schema, std::string_view k
     if (anchor == anchors_.end()) return refuse(schema, keyword, "'{}' is defined nowhere", ref->text);
     return anchor->second;
   }
-  const Json* node = &document_;
-  while (!pointer.empty()) {
-    pointer.remove_prefix(1);
-    const auto end = std::min(pointer.find('/'), pointer.size());
-    std::string token;
-    for (std::size_t i = 0; i < end; ++i) {
-      if (pointer[i] == '~' && i + 1 < end && (pointer[i + 1] == '0' || pointer[i + 1] == '1')) {
-        token += pointer[++i] == '0' ? '~' : '/';
-      } else {
-        token += pointer[i];
-      }
-    }
-    pointer.remove_prefix(end);
-    const Json* next = node->find(token);
-    if (node->is(Json::Kind::array) && !token.empty() && token.size() < 7 &&
-        token.find_first_not_of("0123456789") == std::string::npos && std::stoul(token) < node->items.size())
-      next = &node->items[std::stoul(token)];
-    if (!next) return refuse(schema, keyword, "'{}' points nowhere", ref->text);
-    node = next;
-  }
+  const Json* node = at_pointer(document_, pointer);
+  if (!node) return refuse(schema, keyword, "'{}' points nowhere", ref->text);
   return node;
 }
 
@@ -247,7 +179,7 @@ Result<std::vector<Facts>> SchemaReader::read(const Goals& goals) {
   if (depth_ > 8)
     return invalid(field_, "JSON Schema: 'oneOf' at {}: branches that nest too deeply to be told apart",
                    path(goals[0].schema, ""));
-  TRY_VOID(work(1 + goals.size()));
+  TRY_VOID(work(1 + goals.size(), goals.empty() ? &document_ : goals[0].schema, ""));
   ++depth_;
   auto facts = FactsBuilder(*this).build(goals);
   --depth_;
@@ -287,8 +219,8 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
   for (const Json* schema : facts.objects) {
     bool named = false;
     if (const Json* properties = schema->find("properties")) {
-      TRY_VOID(work(1 + properties->members.size() / 32));
-      if (const Json* property = properties->find(name)) {
+      TRY_VOID(work(1, schema, "properties"));
+      if (const Json* property = member(*properties, name)) {
         add_goal(goals, *property);
         named = true;
       }
@@ -303,83 +235,77 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
     if (const Json* additional = schema->find("additionalProperties"); additional && !named)
       add_goal(goals, *additional);
   }
-  TRY_VOID(work((facts.properties.size() + facts.required.size() + facts.forbidden.size()) / 32));
+  if (!facts.properties.empty())
+    TRY_VOID(work(facts.properties.size() / 32, facts.properties[0].second.schema, ""));
   for (const auto& [key, goal] : facts.properties)
     if (key == name) goals.push_back(goal);
   return goals;
 }
 
-// --- strings ---
+const Json* SchemaReader::member(const Json& object, std::string_view name) {
+  constexpr std::size_t kFew = 16;  // sooner looked through than looked up
+  if (object.members.size() <= kFew) return object.find(name);
+  auto& by_name = members_[&object];
+  if (by_name.empty())
+    for (const auto& [key, value] : object.members) by_name.emplace(key, &value);
+  const auto it = by_name.find(name);
+  return it == by_name.end() ? nullptr : it->second;
+}
 
-Result<void> SchemaReader::work(std::size_t steps) {
+// --- equal subschemas ---
+
+namespace {
+
+// Says nothing of values; unlike the keywords that only another one reads.
+bool is_annotation(std::string_view keyword) {
+  constexpr std::string_view kAnnotations[] = {"title",    "description", "default",  "examples",
+                                               "$comment", "deprecated",  "readOnly", "writeOnly"};
+  return std::ranges::find(kAnnotations, keyword) != std::end(kAnnotations);
+}
+
+}  // namespace
+
+const Json* SchemaReader::first_like(const Json* schema) {
+  if (!schema->is(Json::Kind::object)) return schema;
+  if (const auto known = like_.find(schema); known != like_.end()) return known->second;
+  std::string text;  // with the first ones in the place of subschemas
+  const auto name = [&](const Json& sub) {
+    if (sub.is(Json::Kind::object))
+      text += fmt::format("@{}", first_like(&sub)->offset);
+    else
+      text += to_text(sub);
+  };
+  for (const auto& [keyword, value] : schema->members) {
+    if (is_annotation(keyword)) continue;
+    text += fmt::format("{} {}:", keyword.size(), keyword);
+    const auto applicator = std::ranges::find(kApplicators, keyword, &Applicator::keyword);
+    if (applicator == std::end(kApplicators)) {
+      text += to_text(value);
+    } else if (applicator->holds == Holds::map && value.is(Json::Kind::object)) {
+      for (const auto& [key, sub] : value.members) {
+        text += fmt::format("{} {}:", key.size(), key);
+        name(sub);
+      }
+    } else if (value.is(Json::Kind::array)) {
+      text += '[';
+      for (const Json& sub : value.items) name(sub);
+    } else {
+      name(value);
+    }
+    text += '\n';
+  }
+  const Json* first = first_of_.try_emplace(std::move(text), schema).first->second;
+  return like_[schema] = first;
+}
+
+Result<void> SchemaReader::work(std::size_t steps, const Json* schema, std::string_view keyword) {
   steps_ += steps;
   if (steps_ > kSchemaWorkMax)
-    return invalid(
-        field_,
-        "JSON Schema: reading it takes more than {} steps: too many properties, values or combinations",
-        kSchemaWorkMax);
+    return refuse(schema, keyword,
+                  "reading the schema up to here takes more than {} steps: too many properties, values or "
+                  "combinations",
+                  kSchemaWorkMax);
   return {};
-}
-
-Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json* schema,
-                                               std::string_view keyword) {
-  auto it = patterns_.find(text);
-  if (it == patterns_.end()) {
-    Grammar grammar;
-    const auto expr = add_regex(grammar, text, RegexMatch::search, field_);
-    if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
-    std::size_t cost = 0;
-    auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
-    if (!automaton)
-      return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
-                    kPatternStatesMax);
-    TRY_VOID(work(cost / 6 + 100 * automaton->states.size()));
-    it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(automaton))).first;
-  }
-  return it->second.get();
-}
-
-Result<const Automaton*> SchemaReader::format(std::string_view name, const Facts& facts) {
-  const Json* blame = facts.patterns.empty() ? &document_ : facts.patterns[0].schema;
-  return pattern(fmt::format("^(?:{})$", *format_pattern(name)), blame, "format");
-}
-
-Result<std::optional<Automaton>> SchemaReader::contents(const Facts& facts) {
-  std::vector<std::string> excluded;
-  for (const Json* value : facts.excluded)
-    if (value->is(Json::Kind::string)) excluded.push_back(value->text);
-  if (facts.patterns.empty() && facts.formats.empty() && excluded.empty()) return std::optional<Automaton>{};
-  std::optional<Automaton> all;
-  std::size_t cost = 0;
-  {
-    Grammar grammar;
-    const ExprId character = content_character(grammar);
-    const bool bounded = facts.length_min > 0 || facts.length_max != UINT32_MAX;
-    all = regular_automaton(grammar,
-                            grammar.repeat(character, bounded ? facts.length_min : 0, facts.length_max),
-                            kPatternStatesMax, &cost);
-  }
-  const Json* blame = facts.patterns.empty() ? &document_ : facts.patterns[0].schema;
-  const auto too_large = [&] {
-    return refuse(blame, facts.patterns.empty() ? "format" : "pattern",
-                  "with its length limits and other patterns the automaton has more than {} states",
-                  kDfaStatesMax);
-  };
-  const auto narrow = [&](const Automaton& other, Combine how) {
-    if (all) all = combine(*all, other, how, kDfaStatesMax);
-  };
-  for (const Facts::Pattern& p : facts.patterns) {
-    TRY(const Automaton* automaton, pattern(p.schema->find("pattern")->text, p.schema, "pattern"));
-    narrow(*automaton, p.negated ? Combine::difference : Combine::intersection);
-  }
-  for (const std::string_view name : facts.formats) {
-    TRY(const Automaton* automaton, format(name, facts));
-    narrow(*automaton, Combine::intersection);
-  }
-  if (!excluded.empty()) narrow(automaton_of(std::move(excluded)), Combine::difference);
-  if (!all) return too_large();
-  TRY_VOID(work(cost / 3 + 50 * all->states.size()));
-  return all;
 }
 
 }  // namespace octavo::grammar

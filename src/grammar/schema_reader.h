@@ -10,12 +10,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
 #include "grammar/automaton.h"
-#include "grammar/json_text.h"
+#include "grammar/json_number.h"
 #include "grammar/json_value.h"
+#include "grammar/text_length.h"
 
 namespace octavo::grammar {
 
@@ -49,7 +51,8 @@ enum TypeBit : unsigned {
 };
 
 struct Facts {
-  unsigned types = kAnyType;  // integers and other numbers are told apart
+  const Json* about = nullptr;  // the first schema that says something itself, for error messages
+  unsigned types = kAnyType;    // integers and other numbers are told apart
 
   std::optional<std::vector<const Json*>> values;  // enum and const: one of these
   std::vector<const Json*> excluded;               // none of these
@@ -99,31 +102,40 @@ class SchemaReader {
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
   // The contents of a `format`.
   Result<const Automaton*> format(std::string_view name, const Facts& facts);
-  // The contents that satisfy all that is said of strings; nullopt: nothing but lengths is said.
-  Result<std::optional<Automaton>> contents(const Facts& facts);
+  // The contents that satisfy all that is said of strings but for their length; nullptr: nothing is said.
+  Result<const Automaton*> contents(const Facts& facts);
+  // Those of the lengths that are asked for; nullopt: nothing but lengths is said.
+  Result<std::optional<Automaton>> contents_of_length(const Facts& facts);
+  // The only pattern (or that of the only format), where nothing else but lengths is said.
+  std::optional<std::string> only_pattern(const Facts& facts) const;
 
   // Whether a value satisfies the facts.
   Result<bool> satisfies(const Json& value, const Facts& facts);
   Result<bool> satisfies(const Json& value, const Goals& goals);
 
-  // Counts steps (of about a tenth of a microsecond) against the budget of the whole schema, kSchemaWorkMax.
-  Result<void> work(std::size_t steps);
+  // The first schema of the document that says the same as this one, in the same words but for annotations.
+  const Json* first_like(const Json* schema);
+
+  // Counts steps (of about a tenth of a microsecond) against the budget of the whole schema, kSchemaWorkMax;
+  // the error names the keyword at which it ran out.
+  Result<void> work(std::size_t steps, const Json* schema, std::string_view keyword);
 
   // The error of a keyword that is not enforced, and of one that says something meaningless.
   template <class... Args>
   std::unexpected<Error> refuse(const Json* schema, std::string_view keyword,
                                 fmt::format_string<Args...> text, Args&&... args) const {
-    return invalid(field_, "JSON Schema: '{}' at {}: {}", keyword, path(schema, keyword),
+    const std::string what = keyword.empty() ? "" : fmt::format("'{}' ", keyword);
+    return invalid(field_, "JSON Schema: {}at {}: {}", what, path(schema, keyword),
                    fmt::format(text, std::forward<Args>(args)...));
   }
 
   static bool is_false(const Goals& goals);
+  // The JSON pointer of a keyword of a schema of this document.
+  std::string path(const Json* schema, std::string_view keyword) const;
 
  private:
   friend class FactsBuilder;
 
-  // The JSON pointer of a keyword of a schema of this document.
-  std::string path(const Json* schema, std::string_view keyword) const;
   Result<const Json*> resolve(const Json* schema, std::string_view keyword);
   // Refuses unknown keywords and references that lead back to themselves without descending into the value.
   Result<void> check(const Json* schema);
@@ -131,6 +143,7 @@ class SchemaReader {
   Result<bool> disjoint(const Facts& a, const Facts& b, int depth);
   Result<bool> disjoint(const Goals& a, const Goals& b, int depth);
   void index_anchors(const Json& node);
+  const Json* member(const Json& object, std::string_view name);
 
   const Json& document_;
   const std::string field_;
@@ -138,11 +151,15 @@ class SchemaReader {
   std::map<std::string, const Json*, std::less<>> anchors_;
   std::set<const Json*> checked_, loop_free_;
   std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
+  std::unordered_map<std::string, std::unique_ptr<const Automaton>> contents_;
   // Schemas that stand for unevaluatedProperties and unevaluatedItems, by their text: a recursive one is one.
   std::map<std::string, Json> made_;
   bool narrowed_ = false;  // some facts leave out values: nothing can be concluded from what they exclude
-  std::size_t steps_ = 0;  // taken so far
-  int depth_ = 0;          // of read() within read()
+  std::unordered_map<const Json*, std::unordered_map<std::string_view, const Json*>> members_;
+  std::unordered_map<const Json*, const Json*> like_;      // first_like, as far as it is known
+  std::unordered_map<std::string, const Json*> first_of_;  // by what it says
+  std::size_t steps_ = 0;                                  // taken so far
+  int depth_ = 0;                                          // of read() within read()
 };
 
 // A further schema that must hold; `true` says nothing.

@@ -69,7 +69,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Goals& goals) {
 
 Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
   const auto same = [&](const Json* other) { return equal(*other, value); };
-  TRY_VOID(work(1 + ((facts.values ? facts.values->size() : 0) + facts.excluded.size()) / 8));
+  TRY_VOID(work(1 + ((facts.values ? facts.values->size() : 0) + facts.excluded.size()) / 8, &value, ""));
   if ((facts.types & type_of(value)) == 0) return false;
   if (facts.values && std::ranges::none_of(*facts.values, same)) return false;
   if (std::ranges::any_of(facts.excluded, same)) return false;

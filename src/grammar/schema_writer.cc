@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <bit>
 
-#include "grammar/json_text.h"
+#include "grammar/json_number.h"
+#include "grammar/json_string.h"
 #include "grammar/limits.h"
+#include "grammar/regex.h"
+#include "grammar/text_length.h"
 
 namespace octavo::grammar {
 
@@ -15,12 +18,15 @@ Result<RuleId> SchemaWriter::write(const Goals& goals) {
     queue_.pop_front();
     const std::size_t written = g_.exprs.size();
     TRY(g_.rules[rule].body, values(*wanted));
-    TRY_VOID(reader_.work(3 * (g_.exprs.size() - written)));
+    TRY_VOID(reader_.work(3 * (g_.exprs.size() - written), wanted->front().schema, ""));
   }
   return root;
 }
 
 Result<RuleId> SchemaWriter::rule_for(Goals goals) {
+  for (Goal& goal : goals)
+    if (goal.kind == Goal::Kind::holds || goal.kind == Goal::Kind::fails)
+      goal.schema = reader_.first_like(goal.schema);
   std::ranges::sort(goals);
   goals.erase(std::ranges::unique(goals).begin(), goals.end());
   const auto it = rules_.find(goals);
@@ -28,7 +34,7 @@ Result<RuleId> SchemaWriter::rule_for(Goals goals) {
   if (rules_.size() >= static_cast<std::size_t>(kSubschemasMax))
     return reader_.refuse(goals[0].schema, "", "more than {} different combinations of subschemas",
                           kSubschemasMax);
-  const RuleId rule = goals.empty() ? any_value() : g_.rule("schema");
+  const RuleId rule = goals.empty() ? any_value() : g_.rule(reader_.path(goals[0].schema, ""));
   const auto entry = rules_.emplace(std::move(goals), rule).first;
   if (!entry->first.empty()) queue_.emplace_back(rule, &entry->first);
   return rule;
@@ -90,7 +96,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
     if (fits) texts.push_back(to_text(*value));
   }
   const std::size_t bytes = trie_bytes(texts);
-  TRY_VOID(reader_.work(bytes));
+  TRY_VOID(reader_.work(bytes, facts.about, ""));
   if (bytes > kListBytesMax)
     return reader_.refuse((*facts.values)[0], "", "the values listed here differ in more than {} bytes",
                           kListBytesMax);
@@ -106,12 +112,13 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   for (const auto* bound : {&limits.min, &limits.max}) {
     if (!*bound) continue;
     const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
-    TRY_VOID(reader_.work(100 + 20 * digits.size() * (digits.find_last_not_of('0') + 1)));
+    TRY_VOID(reader_.work(100 + 20 * digits.size() * (digits.find_last_not_of('0') + 1), facts.about, ""));
   }
   for (const Decimal& multiple : limits.multiples) {
     const auto divisor = Decimal::parse(multiple.integer + multiple.fraction);
-    TRY_VOID(reader_.work(100 * std::min(kMultipleOfMax, divisor ? divisor->count().value_or(kMultipleOfMax)
-                                                                 : kMultipleOfMax)));
+    TRY_VOID(reader_.work(
+        100 * std::min(kMultipleOfMax, divisor ? divisor->count().value_or(kMultipleOfMax) : kMultipleOfMax),
+        facts.multiple_of, "multipleOf"));
   }
   const auto text = number_text(g_, limits);
   if (!text && text.error() == NumberProblem::multiple_of)
@@ -140,18 +147,38 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
 
 Result<ExprId> SchemaWriter::string(const Facts& facts) {
   if (facts.length_min > facts.length_max) return g_.nothing();
-  TRY(auto contents, reader_.contents(facts));
-  if (contents) {
-    auto text = spelled(*contents);
-    if (!text) {
-      const Json* schema = facts.patterns.empty() ? facts.excluded.empty() ? nullptr : facts.excluded[0]
-                                                  : facts.patterns[0].schema;
-      return reader_.refuse(schema, "pattern", "the automaton has more than {} states", kDfaStatesMax);
-    }
-    return quoted(g_.leaf(*std::move(text)));
+  const LengthRange wanted{facts.length_min, facts.length_max};
+  TRY(const Automaton* contents, reader_.contents(facts));
+  if (!contents) {
+    if (wanted.min == 0 && wanted.max == kUnbounded) return g_.call(any_string());
+    return quoted(g_.repeat(string_character(g_), wanted.min, wanted.max));
   }
-  if (facts.length_min == 0 && facts.length_max == UINT32_MAX) return g_.call(any_string());
-  return quoted(g_.repeat(string_character(g_), facts.length_min, facts.length_max));
+  const auto [known, fresh] = strings_.try_emplace({contents, wanted.min, wanted.max});
+  if (fresh) {
+    TRY(const ExprId text, string_text(facts, *contents));
+    known->second = g_.rule("", text);
+  }
+  return g_.call(known->second);
+}
+
+Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
+  const LengthRange wanted{facts.length_min, facts.length_max};
+  // One repetition that takes up what room there is need not be written out.
+  if (const auto pattern = reader_.only_pattern(facts); pattern && !wanted.contains(lengths_of(contents))) {
+    Grammar unspelled;
+    TRY_VOID(reader_.work(2000, facts.about, ""));
+    TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
+    const auto cut = of_length(unspelled, whole, wanted);
+    const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
+    if (text) return quoted(*text);
+  }
+  TRY(const std::optional<Automaton> cut, reader_.contents_of_length(facts));
+  auto text = spelled(*cut);
+  if (!text)
+    return reader_.refuse(facts.about, "", "the automaton of the string has more than {} states",
+                          kDfaStatesMax);
+  TRY_VOID(reader_.work(10 * text->states.size(), facts.about, ""));
+  return g_.leaf(between_quotes(*text));
 }
 
 // --- arrays ---
@@ -306,8 +333,8 @@ ExprId SchemaWriter::space() {
   if (!space_) {
     ByteSet set;
     for (const char c : {' ', '\t', '\n', '\r'}) set.add(static_cast<unsigned char>(c));
-    const RuleId one = g_.rule("space character", g_.bytes(set));
-    space_ = g_.rule("space", g_.call(one));
+    const RuleId one = g_.rule("", g_.bytes(set));
+    space_ = g_.rule("", g_.call(one));
     g_.rules[*space_].min = 0;
     g_.rules[*space_].max = options_.whitespace_max;
   }
@@ -315,14 +342,14 @@ ExprId SchemaWriter::space() {
 }
 
 RuleId SchemaWriter::any_string() {
-  if (!string_) string_ = g_.rule("string", quoted(g_.repeat(string_character(g_), 0, kUnbounded)));
+  if (!string_) string_ = g_.rule("", quoted(g_.repeat(string_character(g_), 0, kUnbounded)));
   return *string_;
 }
 
 RuleId SchemaWriter::any_value() {
   if (value_) return *value_;
-  value_ = g_.rule("value");
-  const RuleId array = g_.rule("array");
+  value_ = g_.rule("");
+  const RuleId array = g_.rule("");
   g_.rules[array].body = array_of(g_.call(*value_), 0, kUnbounded);
   const ExprId number = *number_text(g_, {});
   g_.rules[*value_].body = g_.choice({g_.literal("null"), g_.literal("true"), g_.literal("false"), number,
@@ -332,7 +359,7 @@ RuleId SchemaWriter::any_value() {
 
 RuleId SchemaWriter::any_object() {
   if (object_) return *object_;
-  object_ = g_.rule("object");
+  object_ = g_.rule("");
   const RuleId value = any_value();
   const ExprId member =
       g_.sequence({g_.call(any_string()), space(), g_.literal(":"), space(), g_.call(value)});

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -43,6 +44,7 @@ class SchemaWriter {
   Result<ExprId> listed(const Facts& facts);
   Result<ExprId> number(const Facts& facts, const std::vector<const Json*>& excluded);
   Result<ExprId> string(const Facts& facts);
+  Result<ExprId> string_text(const Facts& facts, const Automaton& contents);
 
   Result<ExprId> array(const Facts& facts);
   Result<ExprId> array_containing(const Facts& facts);
@@ -58,7 +60,9 @@ class SchemaWriter {
   Result<ExprId> members_in_any_order(const Facts& facts, const ObjectShape& shape);
   // What may follow `count` listed members up to the closing brace.
   std::optional<ExprId> rest_of_members(const ObjectShape& shape, std::uint32_t count);
-  ExprId member(std::string_view name, RuleId value);
+  static std::string written_name(std::string_view name);
+  // What stands between a member's name and the next one.
+  ExprId value_of(RuleId value);
 
   ExprId space();
   ExprId comma() { return g_.sequence({space(), g_.literal(","), space()}); }
@@ -71,6 +75,8 @@ class SchemaWriter {
   SchemaReader& reader_;
   const JsonOptions& options_;
   std::map<Goals, RuleId> rules_;
+  // By what is said of the contents and by the lengths.
+  std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
   std::deque<std::pair<RuleId, const Goals*>> queue_;
   std::optional<RuleId> space_, string_, value_, object_;
 };

@@ -228,7 +228,7 @@ class Writer {
       branches.push_back(whole(t));
     }
     const ExprId text = free_text("");
-    const ExprId one = g_.sequence({g_.call(g_.rule("tag", g_.choice(std::move(branches))))});
+    const ExprId one = g_.sequence({g_.call(g_.rule("", g_.choice(std::move(branches))))});
     const std::uint32_t least = flag(f, "at_least_one") ? 1 : 0;
     if (flag(f, "stop_after_first")) return g_.sequence({text, g_.repeat(one, least, 1)});
     return g_.sequence({text, g_.repeat(g_.sequence({one, text}), least, kUnbounded)});
@@ -300,8 +300,8 @@ class Writer {
 
   // Bytes without `end` in them; any bytes when it is empty. What may still grow into `end` is text as well.
   ExprId free_text(const std::string& end) {
-    if (end.empty()) return g_.call(g_.rule("text", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
-    return g_.call(g_.rule("text", g_.graph(text_graph(WordFinder({end})))));
+    if (end.empty()) return g_.call(g_.rule("", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
+    return g_.call(g_.rule("", g_.graph(text_graph(WordFinder({end})))));
   }
 
   // All text states, with an arc per set of bytes; states that have found a word have no arcs yet.
@@ -355,7 +355,7 @@ class Writer {
       if (branches.empty())
         return invalid(kField, "structural tag: no tag begins with the trigger '{}' at {}", trigger,
                        path.empty() ? "/" : path);
-      graph.arcs.push_back({n, after, g_.call(g_.rule("tag", g_.choice(std::move(branches))))});
+      graph.arcs.push_back({n, after, g_.call(g_.rule("", g_.choice(std::move(branches))))});
     }
     for (const Tag& t : tags)
       if (t.begin_token || std::ranges::none_of(triggers, [&](const std::string& trigger) {
@@ -378,7 +378,7 @@ Result<Grammar> structural_tag_grammar(std::string_view spec, const JsonOptions&
   Writer writer(grammar, options);
   const Json* format = document.find("format");
   TRY(const ExprId body, format ? writer.format(*format, "/format", "", 0) : writer.legacy(document));
-  grammar.root = grammar.rule("root", body);
+  grammar.root = grammar.rule("the structural tag", body);
   return within_limits(std::move(grammar));
 }
 

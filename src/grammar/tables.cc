@@ -42,14 +42,16 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
     NfaBuilder builder{grammar, {}, kNfaStatesMax - nfa_states, &atoms};
     const StateId start = builder.nfa.add(), accept = builder.nfa.add();
     if (!builder.build(rule.body, start, accept))
-      return failure(ErrorCode::invalid_argument, "the grammar needs more than {} automaton states",
-                     kNfaStatesMax);
+      return failure(ErrorCode::invalid_argument,
+                     "the grammar needs more than {} automaton states: they run out at {:.200}",
+                     kNfaStatesMax, rule.name);
     nfa_states += builder.nfa.nodes.size();
     const auto automaton = determinize(builder.nfa, start, accept,
                                        kDfaGrowthMax * builder.nfa.nodes.size() + kDfaSlackStates, work);
     if (!automaton)
       return failure(ErrorCode::invalid_argument,
-                     "the automata of the grammar take more than {} steps to build", kDeterminizeWorkMax);
+                     "the automata of the grammar take more than {} steps to build: they run out at {:.200}",
+                     kDeterminizeWorkMax, rule.name);
     append(*automaton);
   }
   return flat;

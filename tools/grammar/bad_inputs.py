@@ -84,6 +84,13 @@ def cases(rng):
         (300, lambda i: {"patternProperties": {f"^a{i}": {}, "b$": {}, "c.*d": {}}}), (500, lambda i: {"type": "array", "contains": {"const": i}, "minItems": 100, "maxItems": 190}),
         (500, lambda i: {"type": "array", "items": {"enum": [i, 1, 2, 3, 4, 5, 6, "a"]}, "uniqueItems": True}), (200, lambda i: {"properties": {n: {} for n in names(60)}, "minProperties": 30}),
         (4, lambda i: {"enum": random_words(30_000, rng)}), (30, lambda i: {"oneOf": [{"properties": {"kind": {"const": n}}, "required": ["kind"]} for n in names(200)]})]]
+    yield "classes of many characters", [("regex", t) for t in ["[\\p{L}a]" * 2000, "\\p{L}" * 40_000, "\\p{L}" * 250, "".join(f"[\\p{{L}}{c}]" for c in "0123456789!#%&,:;<=>@_`~ ") * 12,
+                                                               "[" + "\\P{Lu}" * 30_000 + "]"]] + [schema({"properties": {f"n{i}": {"type": "string", "pattern": "^[\\p{L}" + str(i) + "]*$", "maxLength": 90} for i in range(400)}})]
+    yield "names of properties", [schema(s) for s in [
+        {"properties": {"a" * i: {} for i in range(1, 1900)}}, {"properties": {"a" * i: {} for i in range(1, 1900)}, "required": ["a" * i for i in range(1, 1900)]}, {"properties": {n: {} for n in names(4000)}, "required": names(4000)},
+        {"properties": {"k" * 900_000: {"properties": {n: {"type": "string", "maxLength": i} for i, n in enumerate(names(20_000))}}}}, {"type": "object", "properties": {n: {} for n in names(50)}, "dependentRequired": {n: [n + "0"] for n in names(5)}},
+        {"type": "object", "properties": {n: {} for n in names(50)}, "dependentRequired": {n: ["n40"] for n in names(8)}}, {"properties": {w: {} for w in random_words(5000, rng)}, "minProperties": 2, "maxProperties": 5},
+        {"properties": {f"p{i}": {"type": "object", "properties": {w: {} for w in random_words(60, rng)}, "minProperties": 20 + i} for i in range(30)}}]]
     yield "left recursion, ambiguity", [("ebnf", t) for t in ['root ::= root root root | "a" | ""', "root ::= root", 'root ::= a\na ::= b\nb ::= a "x"', 'root ::= root root | root "a" root | "b"',
                                                                  "\n".join(["root ::= " + " ".join(["r"] * 200), 'r ::= r r | "a" | ""'])]]
     yield "undefined, useless, empty", [("ebnf", t) for t in ["root ::= x", 'root ::= "a"\nroot ::= "b"', 'root ::= "a"\nx ::= x', "", "root ::=", "\n".join(f'r{i} ::= "a"' for i in range(60_000))]] + [

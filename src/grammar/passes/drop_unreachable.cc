@@ -21,6 +21,8 @@ Grammar drop_unreachable(Grammar grammar) {
         if (number[call->rule] == UINT32_MAX) {
           number[call->rule] = static_cast<RuleId>(order.size());
           order.push_back(call->rule);
+          std::string& name = grammar.rules[call->rule].name;
+          if (name.empty()) name = grammar.rules[order[i]].name;
         }
         call->rule = number[call->rule];
       }

@@ -40,9 +40,26 @@ bool calls_any(const Grammar& grammar, ExprId id) {
   return found;
 }
 
+// Calls of a rule that does nothing but call another one become calls of that one.
+void skip_forwarding_rules(Grammar& grammar) {
+  const auto next = [&](RuleId rule) -> const Call* {
+    const Rule& r = grammar.rules[rule];
+    return r.counted() ? nullptr : std::get_if<Call>(&grammar.exprs[r.body].node);
+  };
+  for (Expr& expr : grammar.exprs) {
+    auto* call = std::get_if<Call>(&expr.node);
+    if (!call) continue;
+    RuleId target = call->rule;
+    constexpr int kStepsMax = 8;  // rules may call themselves and nothing else
+    for (int step = 0; step < kStepsMax && next(target); ++step) target = next(target)->rule;
+    call->rule = target;
+  }
+}
+
 }  // namespace
 
 Grammar inline_rules(Grammar grammar) {
+  skip_forwarding_rules(grammar);
   // Only rules that call nothing are inlined, so one round ends; each round makes new ones.
   for (int round = 0; round < 4; ++round) {
     const std::vector<std::size_t> sizes = expression_sizes(grammar);

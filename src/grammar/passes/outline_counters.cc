@@ -18,8 +18,8 @@ Grammar outline_counters(Grammar grammar) {
       size = std::max<std::size_t>(1, sizes[repeat->body]) * copies;
       if (size > kUnrollStatesMax && copies > 2) {
         const Repeat counted = *repeat;
-        const RuleId body = grammar.rule("repeated", counted.body);
-        const RuleId rule = grammar.rule("count", grammar.call(body));
+        const RuleId body = grammar.rule("", counted.body);
+        const RuleId rule = grammar.rule("", grammar.call(body));
         grammar.rules[rule].min = counted.min;
         grammar.rules[rule].max = counted.max;
         grammar.exprs[id] = {Call{rule}};

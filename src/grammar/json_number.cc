@@ -1,117 +1,10 @@
-#include "grammar/json_text.h"
+#include "grammar/json_number.h"
 
 #include <algorithm>
-#include <array>
 
 #include "grammar/limits.h"
-#include "grammar/unicode.h"
 
 namespace octavo::grammar {
-
-namespace {
-
-ExprId hex_digit(Grammar& g) {
-  ByteSet set = ByteSet::range('0', '9');
-  for (unsigned c = 'a'; c <= 'f'; ++c) {
-    set.add(c);
-    set.add(c - 0x20);
-  }
-  return g.bytes(set);
-}
-
-ExprId byte_of(Grammar& g, std::string_view bytes) {
-  ByteSet set;
-  for (const char c : bytes) set.add(static_cast<unsigned char>(c));
-  return g.bytes(set);
-}
-
-CodePointSet plain_characters() {
-  CodePointSet set;
-  set.add(0x20, 0x21);
-  set.add(0x23, 0x5B);
-  set.add(0x5D, kCodePointMax);
-  return set;
-}
-
-}  // namespace
-
-ExprId string_character(Grammar& g) {
-  const ExprId hex = hex_digit(g), d = byte_of(g, "dD");
-  // \uXXXX below and above the surrogates, and pairs of surrogates.
-  const ExprId not_d = g.choice({g.byte_range('0', '9'), byte_of(g, "abcefABCEF")});
-  const ExprId low = g.byte_range('0', '7'), high = byte_of(g, "89abAB"), last = byte_of(g, "cdefCDEF");
-  const ExprId unicode = g.choice(
-      {g.sequence({g.literal("u"), not_d, hex, hex, hex}), g.sequence({g.literal("u"), d, low, hex, hex}),
-       g.sequence({g.literal("u"), d, high, hex, hex, g.literal("\\u"), d, last, hex, hex})});
-  const ExprId escape = g.sequence({g.literal("\\"), g.choice({byte_of(g, "\"\\/bfnrt"), unicode})});
-  return g.choice({code_point_expr(g, plain_characters()), escape});
-}
-
-ExprId content_character(Grammar& g) {
-  CodePointSet all;
-  all.add(0, kCodePointMax);
-  return code_point_expr(g, all);
-}
-
-std::optional<Automaton> spelled(const Automaton& contents) {
-  Automaton out;
-  out.states.resize(contents.states.size());
-  const auto byte = [](unsigned b) { return static_cast<std::uint8_t>(b); };
-  const auto add = [&] {
-    out.states.emplace_back();
-    return static_cast<StateId>(out.states.size() - 1);
-  };
-  const auto link = [&](StateId from, unsigned low, unsigned high, StateId to) {
-    out.states[from].edges.push_back({Symbol::bytes, byte(low), byte(high), 0, to});
-  };
-  for (StateId s = 0; s < contents.states.size(); ++s) {
-    if (out.states.size() > kDfaStatesMax) return std::nullopt;
-    out.states[s].accepting = contents.states[s].accepting;
-    std::array<StateId, 0x20> control;
-    control.fill(kNoState);
-    StateId quote = kNoState, backslash = kNoState;
-    for (const Edge& edge : contents.states[s].edges) {
-      for (unsigned b = edge.low; b <= std::min<unsigned>(edge.high, 0x1F); ++b) control[b] = edge.target;
-      if (edge.low <= '"' && '"' <= edge.high) quote = edge.target;
-      if (edge.low <= '\\' && '\\' <= edge.high) backslash = edge.target;
-      constexpr std::array<std::array<unsigned, 2>, 3> kPlain = {{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xFF}}};
-      for (const auto& [low, high] : kPlain)
-        if (const unsigned a = std::max<unsigned>(low, edge.low), b = std::min<unsigned>(high, edge.high);
-            a <= b)
-          link(s, a, b, edge.target);
-    }
-    const bool any_control = std::ranges::any_of(control, [](StateId t) { return t != kNoState; });
-    if (quote == kNoState && backslash == kNoState && !any_control) continue;
-    const StateId escape = add();
-    link(s, '\\', '\\', escape);
-    if (quote != kNoState) link(escape, '"', '"', quote);
-    if (backslash != kNoState) link(escape, '\\', '\\', backslash);
-    constexpr std::string_view kNames = "bfnrt", kValues = "\b\f\n\r\t";
-    for (std::size_t i = 0; i < kNames.size(); ++i)
-      if (const StateId to = control[static_cast<std::size_t>(kValues[i])]; to != kNoState)
-        link(escape, static_cast<unsigned>(kNames[i]), static_cast<unsigned>(kNames[i]), to);
-    if (!any_control) continue;
-    const StateId u = add(), zero = add(), zeros = add();
-    link(escape, 'u', 'u', u);
-    link(u, '0', '0', zero);
-    link(zero, '0', '0', zeros);
-    for (unsigned high = 0; high < 2; ++high) {
-      const StateId digit = add();
-      link(zeros, '0' + high, '0' + high, digit);
-      for (unsigned low = 0; low < 16; ++low) {
-        const StateId to = control[high * 16 + low];
-        if (to == kNoState) continue;
-        if (low < 10) link(digit, '0' + low, '0' + low, to);
-        if (low >= 10) link(digit, 'A' + low - 10, 'A' + low - 10, to);
-        if (low >= 10) link(digit, 'a' + low - 10, 'a' + low - 10, to);
-      }
-    }
-  }
-  for (State& state : out.states) std::ranges::sort(state.edges);
-  return minimize(trim(out));
-}
-
-// --- numbers ---
 
 namespace {
 
@@ -294,8 +187,9 @@ std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits&
   if (!limits.min && !limits.max && limits.multiples.empty() && limits.integers) {
     const ExprId sign = g.optional(g.literal("-"));
     if (!limits.fractions) return g.sequence({sign, texts.any_integer()});
-    const ExprId exponent =
-        g.sequence({byte_of(g, "eE"), g.optional(byte_of(g, "+-")), texts.digit(), texts.digits()});
+    const ExprId e = g.choice({g.literal("e"), g.literal("E")}),
+                 e_sign = g.optional(g.choice({g.literal("+"), g.literal("-")}));
+    const ExprId exponent = g.sequence({e, e_sign, texts.digit(), texts.digits()});
     return g.sequence({sign, texts.any(), g.optional(exponent)});
   }
   using Bound = NumberLimits::Bound;

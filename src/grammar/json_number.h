@@ -1,7 +1,8 @@
-// The texts of JSON strings and numbers as regular languages.
+// The texts of JSON numbers as regular languages.
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <vector>
 
@@ -9,16 +10,6 @@
 #include "grammar/grammar.h"
 
 namespace octavo::grammar {
-
-// One character of a string in any of its spellings: itself, \n, \u000a, a surrogate pair.
-ExprId string_character(Grammar& grammar);
-// One character of a string's content: any code point, not escaped.
-ExprId content_character(Grammar& grammar);
-
-// Turns a language of contents into the language of their spellings between the quotes: characters that need
-// no escape stand for themselves, the others may be written in every way JSON has. nullopt beyond the state
-// limit.
-std::optional<Automaton> spelled(const Automaton& contents);
 
 struct NumberLimits {
   struct Bound {

@@ -1,0 +1,24 @@
+// Places in a JSON text (RFC 6901), as fragments of a URI: #/properties/a.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "grammar/json_value.h"
+
+namespace octavo::grammar {
+
+// A key as a step of a pointer.
+std::string escaped_pointer(std::string_view key);
+
+// The pointer to a value of the document, found by its offset; long ones are cut.
+std::string pointer_to(const Json& document, const Json& value);
+
+// What a pointer without its '#' leads to; nullptr: nothing.
+const Json* at_pointer(const Json& document, std::string_view pointer);
+
+// nullopt: malformed.
+std::optional<std::string> percent_decoded(std::string_view text);
+
+}  // namespace octavo::grammar

@@ -1,0 +1,116 @@
+// What a JSON Schema says of strings, as automata of their contents.
+#include <algorithm>
+
+#include "grammar/json_string.h"
+#include "grammar/limits.h"
+#include "grammar/regex.h"
+#include "grammar/schema_reader.h"
+#include "grammar/string_format.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+std::string whole(std::string_view pattern) { return fmt::format("^(?:{})$", pattern); }
+
+std::string text_of(const Facts::Pattern& p) { return p.schema->find("pattern")->text; }
+
+}  // namespace
+
+Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json* schema,
+                                               std::string_view keyword) {
+  auto it = patterns_.find(text);
+  if (it == patterns_.end()) {
+    Grammar grammar;
+    const auto expr = add_regex(grammar, text, RegexMatch::search, field_);
+    if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
+    std::size_t cost = 0;
+    auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
+    if (!automaton)
+      return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
+                    kPatternStatesMax);
+    TRY_VOID(work(cost / 6 + 100 * automaton->states.size(), schema, keyword));
+    it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(automaton))).first;
+  }
+  return it->second.get();
+}
+
+Result<const Automaton*> SchemaReader::format(std::string_view name, const Facts& facts) {
+  return pattern(whole(*format_pattern(name)), facts.about, "format");
+}
+
+std::optional<std::string> SchemaReader::only_pattern(const Facts& facts) const {
+  const bool excludes =
+      std::ranges::any_of(facts.excluded, [](const Json* value) { return value->is(Json::Kind::string); });
+  if (excludes || facts.patterns.size() + facts.formats.size() != 1) return std::nullopt;
+  if (facts.patterns.empty()) return whole(*format_pattern(facts.formats[0]));
+  if (facts.patterns[0].negated) return std::nullopt;
+  return text_of(facts.patterns[0]);
+}
+
+Result<const Automaton*> SchemaReader::contents(const Facts& facts) {
+  std::vector<std::string> excluded;
+  for (const Json* value : facts.excluded)
+    if (value->is(Json::Kind::string)) excluded.push_back(value->text);
+  if (facts.patterns.empty() && facts.formats.empty() && excluded.empty()) return nullptr;
+  std::string key;
+  for (const Facts::Pattern& p : facts.patterns)
+    key += fmt::format("{}{} {}", p.negated ? '-' : '+', text_of(p).size(), text_of(p));
+  for (const std::string_view name : facts.formats) key += fmt::format("f{} {}", name.size(), name);
+  for (const std::string& text : excluded) key += fmt::format("x{} {}", text.size(), text);
+  if (const auto known = contents_.find(key); known != contents_.end()) return known->second.get();
+
+  std::optional<Automaton> all;
+  {
+    Grammar grammar;
+    all = regular_automaton(grammar, grammar.repeat(content_character(grammar), 0, kUnbounded),
+                            kPatternStatesMax);
+  }
+  const auto narrow = [&](const Automaton& other, Combine how, const Json* schema,
+                          std::string_view keyword) -> Result<void> {
+    all = combine(*all, other, how, kDfaStatesMax);
+    if (!all)
+      return refuse(schema, keyword,
+                    "with all else that is said of the string its automaton has more than {} states",
+                    kDfaStatesMax);
+    return work(60 * all->states.size(), schema, keyword);
+  };
+  for (const Facts::Pattern& p : facts.patterns) {
+    TRY(const Automaton* automaton, pattern(text_of(p), p.schema, "pattern"));
+    TRY_VOID(
+        narrow(*automaton, p.negated ? Combine::difference : Combine::intersection, p.schema, "pattern"));
+  }
+  for (const std::string_view name : facts.formats) {
+    TRY(const Automaton* automaton, format(name, facts));
+    TRY_VOID(narrow(*automaton, Combine::intersection, facts.about, "format"));
+  }
+  if (!excluded.empty()) {
+    const Json* first = facts.excluded[0];
+    TRY_VOID(work(trie_bytes(excluded), first, ""));
+    const Automaton words = automaton_of(std::move(excluded));
+    if (words.states.size() > kDfaStatesMax)
+      return refuse(first, "", "the texts excluded here have an automaton of more than {} states",
+                    kDfaStatesMax);
+    TRY_VOID(narrow(words, Combine::difference, first, ""));
+  }
+  return contents_.emplace(std::move(key), std::make_unique<const Automaton>(*std::move(all)))
+      .first->second.get();
+}
+
+Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& facts) {
+  TRY(const Automaton* all, contents(facts));
+  if (!all) return std::optional<Automaton>{};
+  const LengthRange wanted{facts.length_min, facts.length_max};
+  if (wanted.contains(lengths_of(*all))) return std::optional(*all);
+  auto cut = of_length(*all, wanted, kDfaStatesMax);
+  std::string_view keyword = wanted.max == kUnbounded ? "minLength" : "maxLength";
+  if (!facts.about->find(keyword)) keyword = "";  // it is in another one that applies
+  if (!cut)
+    return refuse(facts.about, keyword,
+                  "beside what else is said of the string its automaton has more than {} states",
+                  kDfaStatesMax);
+  TRY_VOID(work(10 * cut->states.size(), facts.about, keyword));
+  return cut;
+}
+
+}  // namespace octavo::grammar
