@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <functional>
-#include <regex>
 
 #include "grammar/grammar_cache.h"
 #include "grammar/json_schema.h"
@@ -195,9 +194,8 @@ TEST(BadInput, BudgetsNameThePlace) {
   const auto pattern = [](int i) { return fmt::format(R"({{"type":"string","pattern":"x{}.{{7}}y"}})", i); };
   const auto schema = json_schema_grammar(object(500, pattern));
   ASSERT_FALSE(schema);
-  EXPECT_TRUE(std::regex_search(schema.error().message,
-                                std::regex("'pattern' at #/properties/n[0-9]+/pattern: .* 1200000 steps")))
-      << schema.error().message;
+  for (const std::string_view part : {"'pattern' at #/properties/n", "/pattern: ", " 1200000 steps"})
+    EXPECT_NE(schema.error().message.find(part), std::string::npos) << schema.error().message;
   refused(
       json,
       R"({"$defs":{"a/b":{"type":"string","pattern":"a","maxLength":100000}},"items":{"$ref":"#/$defs/a~1b"}})",
