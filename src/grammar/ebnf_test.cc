@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "grammar/testing.h"
+#include "grammar/test_compile.h"
 
 namespace octavo::grammar {
 namespace {
@@ -12,12 +12,7 @@ using testing::byte_vocabulary;
 
 std::shared_ptr<const CompiledGrammar> compile(
     std::string_view text, std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {
-  auto grammar = ebnf_grammar(text);
-  EXPECT_TRUE(grammar) << text << ": " << grammar.error().message;
-  if (!grammar) return nullptr;
-  auto compiled = CompiledGrammar::compile(*std::move(grammar), std::move(vocabulary));
-  EXPECT_TRUE(compiled) << text << ": " << compiled.error().message;
-  return compiled ? *compiled : nullptr;
+  return testing::compiled(ebnf_grammar(text), text, std::move(vocabulary));
 }
 
 TEST(Ebnf, Notation) {

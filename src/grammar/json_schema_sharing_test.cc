@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "grammar/json_schema.h"
-#include "grammar/testing.h"
+#include "grammar/test_compile.h"
 
 namespace octavo::grammar {
 namespace {
@@ -13,12 +13,7 @@ using testing::accepts;
 using testing::byte_vocabulary;
 
 std::shared_ptr<const CompiledGrammar> compile(std::string_view schema) {
-  auto grammar = json_schema_grammar(schema);
-  EXPECT_TRUE(grammar) << schema << ": " << grammar.error().message;
-  if (!grammar) return nullptr;
-  auto compiled = CompiledGrammar::compile(*std::move(grammar), byte_vocabulary());
-  EXPECT_TRUE(compiled) << schema << ": " << compiled.error().message;
-  return compiled ? *compiled : nullptr;
+  return testing::compiled(json_schema_grammar(schema), schema);
 }
 
 // Every ordered choice of members, against what the keywords say.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "grammar/testing.h"
+#include "grammar/test_compile.h"
 
 namespace octavo::grammar {
 namespace {
@@ -11,12 +11,7 @@ using testing::accepts;
 using testing::byte_vocabulary;
 
 std::shared_ptr<const CompiledGrammar> compile(std::string_view schema, const JsonOptions& options = {}) {
-  auto grammar = json_schema_grammar(schema, options);
-  EXPECT_TRUE(grammar) << schema << ": " << grammar.error().message;
-  if (!grammar) return nullptr;
-  auto compiled = CompiledGrammar::compile(*std::move(grammar), byte_vocabulary());
-  EXPECT_TRUE(compiled) << schema << ": " << compiled.error().message;
-  return compiled ? *compiled : nullptr;
+  return testing::compiled(json_schema_grammar(schema, options), schema);
 }
 
 struct Case {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "grammar/grammar_cache.h"
-#include "grammar/testing.h"
+#include "grammar/test_compile.h"
 
 namespace octavo::grammar {
 namespace {
@@ -11,12 +11,8 @@ namespace {
 using testing::accepts;
 
 std::shared_ptr<const CompiledGrammar> compile(std::string_view text) {
-  auto grammar = make_grammar({GrammarKind::ebnf, std::string(text), {}});
-  EXPECT_TRUE(grammar) << text << ": " << grammar.error().message;
-  if (!grammar) return nullptr;
-  auto compiled = CompiledGrammar::compile(*std::move(grammar), testing::byte_vocabulary({}, {"<|x|>"}));
-  EXPECT_TRUE(compiled) << text << ": " << compiled.error().message;
-  return compiled ? *compiled : nullptr;
+  return testing::compiled(make_grammar({GrammarKind::ebnf, std::string(text), {}}), text,
+                           testing::byte_vocabulary({}, {"<|x|>"}));
 }
 
 struct Case {

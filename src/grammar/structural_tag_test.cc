@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "grammar/testing.h"
+#include "grammar/test_compile.h"
 
 namespace octavo::grammar {
 namespace {
@@ -10,12 +10,7 @@ namespace {
 using testing::accepts;
 
 std::shared_ptr<const CompiledGrammar> compile(std::string_view spec) {
-  auto grammar = structural_tag_grammar(spec);
-  EXPECT_TRUE(grammar) << spec << ": " << grammar.error().message;
-  if (!grammar) return nullptr;
-  auto compiled = CompiledGrammar::compile(*std::move(grammar), testing::byte_vocabulary());
-  EXPECT_TRUE(compiled) << compiled.error().message;
-  return compiled ? *compiled : nullptr;
+  return testing::compiled(structural_tag_grammar(spec), spec);
 }
 
 TEST(StructuralTag, Legacy) {

@@ -117,10 +117,6 @@ std::vector<std::optional<LengthRange>> lengths_of(const Grammar& grammar) {
   return all;
 }
 
-}  // namespace
-
-namespace {
-
 class LengthCut {
  public:
   explicit LengthCut(Grammar& grammar) : grammar_(grammar), lengths_(lengths_of(grammar)) {}

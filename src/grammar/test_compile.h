@@ -1,0 +1,25 @@
+// From a text to a compiled grammar, for the tests of the front ends.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "grammar/testing.h"
+
+namespace octavo::grammar::testing {
+
+// nullptr, and a failed test, where the text is no grammar or cannot be compiled.
+inline std::shared_ptr<const CompiledGrammar> compiled(
+    Result<Grammar> grammar, std::string_view text,
+    std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {
+  EXPECT_TRUE(grammar) << text << ": " << grammar.error().message;
+  if (!grammar) return nullptr;
+  auto compiled = CompiledGrammar::compile(*std::move(grammar), std::move(vocabulary));
+  EXPECT_TRUE(compiled) << text << ": " << compiled.error().message;
+  return compiled ? *compiled : nullptr;
+}
+
+}  // namespace octavo::grammar::testing
