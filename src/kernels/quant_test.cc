@@ -19,16 +19,19 @@ std::vector<float> numbers_of(const TestPart& part) {
   return all;
 }
 
-// Columns of one group that x gives one scale.
-constexpr std::int64_t kGroup = 32;
+// Columns to which x gives one scale.
+std::int64_t x_group(const TestPart& w) {
+  const bool wide = w.groups == 1 || (w.groups > 1 && w.cols / w.groups % 128 == 0);
+  return wide ? 128 : 32;
+}
 
 // x whose codes are exact: integers up to 127, one of which is there in every group, times a power of two.
-TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols) {
+TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::int64_t group) {
   TestTensor x(DType::f32, {m, cols});
   for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t first = 0; first < cols; first += kGroup) {
+    for (std::int64_t first = 0; first < cols; first += group) {
       const float scale = random.pick({0.25f, 0.5f, 1.0f}) / 64;
-      const std::int64_t last = std::min(first + kGroup, cols);
+      const std::int64_t last = std::min(first + group, cols);
       for (std::int64_t k = first; k < last; ++k)
         x.set(i * cols + k, scale * static_cast<float>(random.integer(-127, 127)));
       x.set(i * cols + random.integer(static_cast<int>(first), static_cast<int>(last) - 1), 127 * scale);
@@ -38,11 +41,11 @@ TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols) {
 
 // What int8 codes for x may change at most: half a step of each x times its weight.
 double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int64_t i, std::int64_t r,
-                      std::int64_t cols) {
+                      std::int64_t cols, std::int64_t group) {
   double bound = 0;
-  for (std::int64_t first = 0; first < cols; first += kGroup) {
+  for (std::int64_t first = 0; first < cols; first += group) {
     double largest = 0, weights = 0;
-    for (std::int64_t k = first; k < std::min(first + kGroup, cols); ++k) {
+    for (std::int64_t k = first; k < std::min(first + group, cols); ++k) {
       largest = std::max(largest, std::abs(double{x[i * cols + k]}));
       weights += std::abs(double{w[static_cast<std::size_t>(r * cols + k)]});
     }
@@ -63,7 +66,7 @@ TEST_P(CpuQuant, IntegerSumsAreExact) {
       const std::vector<MatrixPart> parts{part.part()};
       const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, DType::f32}).value();
       const WeightPtr expected_w = reference.ops.prepare(*reference.device, {parts, DType::f32}).value();
-      const TestTensor x = exact_x(random, m, part.cols);
+      const TestTensor x = exact_x(random, m, part.cols, x_group(part));
       TestTensor y(DType::f32, {m, part.rows}), expected = y;
       cpu->ops.matmul(*cpu->stream, {.x = x.view(), .w = *w, .y = y.view()});
       reference.ops.matmul(*reference.stream, {.x = x.view(), .w = *expected_w, .y = expected.view()});
@@ -91,7 +94,7 @@ TEST_P(CpuQuant, ActivationsLoseAtMostHalfAStep) {
       for (std::int64_t i = 0; i < m; ++i)
         for (std::int64_t r = 0; r < part.rows; ++r)
           ASSERT_NEAR(y[i * part.rows + r], expected[i * part.rows + r],
-                      1.01 * rounding_bound(x, numbers, i, r, part.cols) + kF32Error)
+                      1.01 * rounding_bound(x, numbers, i, r, part.cols, x_group(part)) + kF32Error)
               << name(encoding) << " row " << i << ", output " << r;
     }
 }
@@ -113,7 +116,7 @@ TEST_P(CpuQuant, PartsMayDiffer) {
     const WeightPtr w = cpu->ops.prepare(*cpu->device, {parts, DType::f32}).value();
     const WeightPtr expected_w = reference.ops.prepare(*reference.device, {parts, DType::f32}).value();
     ASSERT_EQ(w->rows(), rows);
-    const TestTensor x = exact_x(random, 9, 512);
+    const TestTensor x = exact_x(random, 9, 512, 32);
     const TestTensor bias = random.tensor(DType::f32, {rows});
     TestTensor y(DType::f32, {9, rows}), expected = y;
     cpu->ops.matmul(*cpu->stream, {x.view(), *w, bias.view(), y.view()});

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the demo model in every quantised format that loads, for measuring and testing them.
 
-    write_formats.py OUT [--model models/demo]
+    write_formats.py OUT [--model models/demo] [--only w8a8,gptq-4bit]
 
 Safetensors folders in the formats of packers.py, rounded to nearest; GGUF files as llama.cpp quantises them. Needs torch,
 transformers, safetensors, gguf and llama-cpp-python.
@@ -22,10 +22,12 @@ GROUP = 128
 GGUF_FORMATS = ["BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_1", "Q5_0", "Q4_K_M", "Q4_1", "Q4_0", "IQ4_NL", "Q3_K_M", "Q2_K"]
 
 
-def write_checkpoints(model: Path, folder: Path) -> dict[str, Path]:
-    """A folder for each format of packers.py, by its name."""
+def write_checkpoints(model: Path, folder: Path, only: list[str] | None = None) -> dict[str, Path]:
+    """A folder for each format of packers.py, or for those named, by its name."""
     written = {}
     for name, (quantization, packer) in formats(GROUP).items():
+        if only and name not in only:
+            continue
         out = written[name] = folder / name
         shutil.copytree(model, out)
         tensors = load_file(out / "model.safetensors")
@@ -57,11 +59,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--model", type=Path, default=ROOT / "models/demo")
+    parser.add_argument("--only", type=lambda names: names.split(","), help="these formats of packers.py, no GGUF")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True)
-    for written in (write_checkpoints, write_gguf):
-        for path in written(arguments.model, arguments.out).values():
-            print(path)
+    written = write_checkpoints(arguments.model, arguments.out, arguments.only)
+    if not arguments.only:
+        written |= write_gguf(arguments.model, arguments.out)
+    for path in written.values():
+        print(path)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ using TileFunction = void (*)(const TileArgs&);
 struct QuantTileArgs {
   const std::byte* x;         // QuantX of the first row and group
   std::int64_t x_row_stride;  // bytes
+  std::int64_t x_shared;      // groups that share a scale of x, from the first on
   const std::byte* w;         // the first block
   std::int64_t blocks;
   std::int64_t block_bytes;
@@ -142,7 +143,7 @@ struct IsaKernels {
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
   void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 32
-  void (*quantise)(const void* x, Format format, QuantX* out, std::int64_t n);
+  void (*quantise)(const void* x, Format format, QuantX* out, std::int64_t n, std::int64_t shared);
   // out += x * scales
   void (*add_scaled)(const float* x, const float* scales, float* out, std::int64_t n);
   void (*add_norm)(const AddNormRow& row);

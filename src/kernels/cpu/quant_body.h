@@ -1,8 +1,8 @@
 // The integer product micro-kernel, for any instruction set S and quantised format.
 //
-// For each group of 32 columns (or each half, where the weights' scales change) codes meet in exact integer
-// sums, and these join the f32 sums in the order of the columns: the result is the same for any batch and
-// instruction set.
+// For each group of 32 columns (or each half, where the weights' scales change, or several groups, where no
+// scale does) codes meet in exact integer sums, and these join the f32 sums in the order of the columns: the
+// result is the same for any batch and instruction set.
 #pragma once
 
 #include <utility>
@@ -42,6 +42,9 @@ struct Quant {
       quant_header_bytes(kWidth, (kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
                                                     : kHasMin                        ? 2
                                                                                      : 0));
+  template <int kRows>
+  static constexpr int kPointers =
+      (kRows + 2) / 3;  // to rows of x; the two behind each are found by the stride
   static constexpr int kGroupBytes = kSubBytes + kPlane * (kFormat.low_bits + kFormat.high_bits);
 
   static void header(const std::byte* p, GroupScales<S>& h) {
@@ -103,21 +106,38 @@ struct Quant {
     }
   }
 
-  // Part kSub of the group's columns.
+  // Part kSub of the columns of `groups` groups, which share their scales.
   template <int kRows, int kSub, int... kSteps>
   [[gnu::always_inline]] static void part(const GroupScales<S>& header, const std::byte* group,
-                                          const std::byte* const* x, std::int64_t row_stride,
-                                          F<S> (&c)[kRows][2], std::integer_sequence<int, kSteps...>) {
+                                          std::int64_t groups, const std::byte* const* x,
+                                          std::int64_t row_stride, F<S> (&c)[kRows][2],
+                                          std::integer_sequence<int, kSteps...>) {
     constexpr int kSum = kFormat.subs == 1 ? 2 : kSub;
     const auto at = [&](int r) { return reinterpret_cast<const QuantX*>(x[r / 3] + (r % 3) * row_stride); };
     Ints<S> sums[kRows][2];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r)
       sums[r][0] = sums[r][1] = S::set_int(kFormat.zero == 0 ? 0 : -kFormat.zero * at(r)->sums[kSum]);
-    (step<kRows, kSub* static_cast<int>(sizeof...(kSteps)) + kSteps>(group + kSubBytes, x, row_stride, sums),
-     ...);
+    const std::byte* quads[kPointers<kRows>];
+#pragma GCC unroll 4
+    for (int i = 0; i < kPointers<kRows>; ++i) quads[i] = x[i];
+    for (std::int64_t g = 0;;) {
+      if constexpr (kSub == 0) {
+        // All lines of a group are asked for before the first is needed.
+#pragma GCC unroll 32
+        for (int line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(group + line);
+      }
+      (step<kRows, kSub* static_cast<int>(sizeof...(kSteps)) + kSteps>(group + kSubBytes, quads, row_stride,
+                                                                       sums),
+       ...);
+      if (++g == groups) break;
+      group += kGroupBytes;
+#pragma GCC unroll 4
+      for (int i = 0; i < kPointers<kRows>; ++i) quads[i] += sizeof(QuantX);
+    }
     GroupScales<S> own;
-    if constexpr (kTwoLevels) scales(header, group, kSub, own);
+    if constexpr (kTwoLevels)
+      scales(header, group, kSub, own);  // these share nothing: `group` is the only one
     const GroupScales<S>& w = kTwoLevels ? own : header;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
@@ -138,27 +158,25 @@ struct Quant {
       c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
       c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
     }
-    constexpr int kPointers = (kRows + 2) / 3;
-    const std::byte* x[kPointers];
+    const std::byte* x[kPointers<kRows>];
 #pragma GCC unroll 4
-    for (int i = 0; i < kPointers; ++i) x[i] = args.x + 3 * i * args.x_row_stride;
+    for (int i = 0; i < kPointers<kRows>; ++i) x[i] = args.x + 3 * i * args.x_row_stride;
     const std::byte* block = args.w;
     for (std::int64_t b = 0; b < args.blocks; ++b, block += args.block_bytes) {
       GroupScales<S> h;
       header(block, h);
       const std::byte* group = block + kHeaderBytes + args.first_group * kGroupBytes;
-      for (std::int64_t g = 0; g < args.groups; ++g, group += kGroupBytes) {
-        // All lines of a group are asked for before the first is needed.
-#pragma GCC unroll 32
-        for (int line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(group + line);
+      std::int64_t together = 1;
+      for (std::int64_t g = 0; g < args.groups; g += together, group += together * kGroupBytes) {
+        if constexpr (kWide) together = args.groups - g < args.x_shared ? args.groups - g : args.x_shared;
         if constexpr (kFormat.subs == 1) {
-          part<kRows, 0>(h, group, x, args.x_row_stride, c, std::make_integer_sequence<int, 8>{});
+          part<kRows, 0>(h, group, together, x, args.x_row_stride, c, std::make_integer_sequence<int, 8>{});
         } else {
-          part<kRows, 0>(h, group, x, args.x_row_stride, c, std::make_integer_sequence<int, 4>{});
-          part<kRows, 1>(h, group, x, args.x_row_stride, c, std::make_integer_sequence<int, 4>{});
+          part<kRows, 0>(h, group, 1, x, args.x_row_stride, c, std::make_integer_sequence<int, 4>{});
+          part<kRows, 1>(h, group, 1, x, args.x_row_stride, c, std::make_integer_sequence<int, 4>{});
         }
 #pragma GCC unroll 4
-        for (int i = 0; i < kPointers; ++i) x[i] += sizeof(QuantX);
+        for (int i = 0; i < kPointers<kRows>; ++i) x[i] += together * sizeof(QuantX);
       }
     }
 #pragma GCC unroll 16

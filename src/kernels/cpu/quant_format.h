@@ -67,7 +67,9 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
     {8, 0, 1, QuantScales::f32_zero, 0, false, 0},
 };
 
-constexpr int kQuantGroup = 32;  // columns that share a scale of x
+constexpr int kQuantGroup = 32;  // columns of a group
+// So many groups of x share a scale where no scale of the weights changes within them, else one.
+constexpr int kQuantShared = 4;
 
 // `item_bytes` for each row.
 constexpr int quant_header_bytes(int width, int item_bytes) {
@@ -75,11 +77,12 @@ constexpr int quant_header_bytes(int width, int item_bytes) {
   return (width * item_bytes + vector - 1) / vector * vector;
 }
 
-// Thirty-two columns of a row of x: code * scale. A cache line.
+// Thirty-two columns of a row of x: code * scale. A cache line. Of groups that share a scale the first one
+// has all but the codes.
 struct alignas(64) QuantX {
   std::int8_t codes[kQuantGroup];
   float scale;
-  std::int32_t sums[3];  // of the codes: of the first half, of the second, of all
+  std::int32_t sums[3];  // of the codes that share the scale: of the first half, of the second, of all
   float minus_sums[3];   // -scale * sums
 };
 

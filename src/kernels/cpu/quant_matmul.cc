@@ -1,6 +1,7 @@
 // y = x W^T + bias with W quantised: x is quantised too, once, and the sums are those of integers.
 //
-// A row of x becomes codes of 8 bits, a scale for each 32 columns. Blocking (matmul.h) changes nothing but
+// A row of x becomes codes of 8 bits, with a scale for each 32 columns, or for each 128 where the weights'
+// scales are as wide. Blocking (matmul.h) changes nothing but
 // speed.
 #include <algorithm>
 
@@ -16,7 +17,9 @@ constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay w
 // Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
 // cache.
 std::int64_t x_stride(std::int64_t cols) {
-  return ((cols + kQuantGroup - 1) / kQuantGroup + 1) * static_cast<std::int64_t>(sizeof(QuantX));
+  constexpr std::int64_t kTogether = kQuantGroup * kQuantShared;
+  const std::int64_t groups = (cols + kTogether - 1) / kTogether * kQuantShared;
+  return (groups + 1) * static_cast<std::int64_t>(sizeof(QuantX));
 }
 
 struct QuantisedRows {
@@ -25,6 +28,7 @@ struct QuantisedRows {
   std::int64_t first;  // row of the product
   std::int64_t rows;
   std::int64_t tile_rows;
+  std::int64_t shared;  // groups that share a scale
 };
 
 void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
@@ -47,6 +51,7 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
               .x = x.data + row * x.stride +
                    (block * block_groups + group) * static_cast<std::int64_t>(sizeof(QuantX)),
               .x_row_stride = x.stride,
+              .x_shared = x.shared,
               .w = band.panel(panel) + block * layout.block_bytes(),
               .blocks = std::min(blocks_at_once, layout.blocks() - block),
               .block_bytes = layout.block_bytes(),
@@ -71,6 +76,11 @@ std::size_t quant_scratch_bytes(std::int64_t cols) {
   return static_cast<std::size_t>(kMatmulRows * x_stride(cols));
 }
 
+std::int64_t QuantWeight::groups_sharing_x() const {
+  return std::ranges::all_of(bands_, [](const QuantBand& band) { return band.layout.wide(); }) ? kQuantShared
+                                                                                               : 1;
+}
+
 void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
   ThreadPool& pool = stream.pool();
   const IsaKernels& kernels = stream.kernels();
@@ -83,13 +93,15 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
                     .stride = x_stride(cols()),
                     .first = first,
                     .rows = std::min(kMatmulRows, m - first),
-                    .tile_rows = 0};
+                    .tile_rows = 0,
+                    .shared = groups_sharing_x()};
     x.tile_rows = even_tile_rows(x.rows, kQuantRows);
     pool.for_ranges(x.rows, std::max<std::int64_t>(1, kWorthSharing / 16 / cols()),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t row = begin; row < end; ++row)
                         kernels.quantise(from + (first + row) * from_stride, format_of(args.x.dtype),
-                                         reinterpret_cast<QuantX*>(scratch + row * x.stride), cols());
+                                         reinterpret_cast<QuantX*>(scratch + row * x.stride), cols(),
+                                         x.shared);
                     });
     for (const QuantBand& band : bands_)
       for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,

@@ -20,6 +20,8 @@ struct QuantLayout {
   const QuantFormat& format() const { return kQuantFormats[static_cast<int>(kind)]; }
   bool two_levels() const;
   bool has_min() const;  // or a zero
+  // No scale changes within kQuantShared groups.
+  bool wide() const { return scale_bytes() == 4 && (blocks() == 1 || block_groups % kQuantShared == 0); }
   std::int64_t scale_bytes() const;
   std::int64_t min_bytes() const;
   std::int64_t sub_bytes() const;  // of a row: the scales and mins of a group
@@ -57,6 +59,8 @@ class QuantWeight final : public CpuWeight {
             float* out) const override;
 
  private:
+  std::int64_t groups_sharing_x() const;
+
   std::vector<QuantBand> bands_;
 };
 
