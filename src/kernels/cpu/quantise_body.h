@@ -41,17 +41,34 @@ void quantise_groups(const F<S> (&x)[kShared * kQuantGroup / S::kLanes], QuantX*
   }
 }
 
+// Where a line was last read by processors that do not share a cache with this one, every single write to it
+// waits for all of them; writes that follow each other directly wait together. So groups are written by the
+// burst.
 template <class S, int kShared>
 void quantise_row(const void* x, Format format, QuantX* out, std::int64_t n) {
   constexpr int kColumns = kShared * kQuantGroup;
-  for (std::int64_t i = 0; i < n; i += kColumns, out += kShared) {
+  constexpr int kBurst = 64;
+  QuantX burst[kBurst];
+  int filled = 0;
+  for (std::int64_t i = 0; i < n; i += kColumns) {
     F<S> numbers[kColumns / S::kLanes];
 #pragma GCC unroll 16
     for (int v = 0; v < kColumns / S::kLanes; ++v) {
       const std::int64_t at = i + v * S::kLanes;
       numbers[v] = at < n ? load<S>(x, format, at, n) : S::zero();
     }
-    quantise_groups<S, kShared>(numbers, out);
+    quantise_groups<S, kShared>(numbers, burst + filled);
+    filled += kShared;
+    if (filled < kBurst && i + kColumns < n) continue;
+    for (int k = 0; k < filled; ++k, ++out) {
+      const auto* from = reinterpret_cast<const std::byte*>(burst + k);
+      auto* to = reinterpret_cast<std::byte*>(out);
+      constexpr int kVector = 4 * S::kLanes;  // bytes
+#pragma GCC unroll 4
+      for (int at = 0; at < static_cast<int>(sizeof(QuantX)); at += kVector)
+        S::store_f32(to + at, S::load_f32(from + at));
+    }
+    filled = 0;
   }
 }
 
