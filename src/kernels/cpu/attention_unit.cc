@@ -193,6 +193,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
       .c_stride = kScoreStride,
       .accumulate = false,
       .ahead = ahead != nullptr ? &ahead : nullptr,
+      .ahead_step_stride = kGroupTokens * layout.unit * layout.element_bytes,
       .ahead_vector_stride = ahead_vector_stride,
   });
 }
@@ -245,6 +246,7 @@ void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_
         .c_stride = c_stride(),
         .accumulate = begin > groups.begin,
         .ahead = fetch ? ahead : nullptr,
+        .ahead_step_stride = layout.padded_dim * layout.unit * layout.element_bytes,
         .ahead_vector_stride = vector_stride,
     });
   }

@@ -45,9 +45,10 @@ struct TileArgs {
   float* c;
   std::int64_t c_stride;  // floats
   bool accumulate;        // go on from what c holds
-  // Beside w: what is wanted soon and fetched meanwhile, step by step as w is read; nullptr: nothing.
+  // For each segment, what is wanted soon and fetched meanwhile, two lines a step; nullptr: nothing.
   const std::byte* const* ahead = nullptr;
-  std::int64_t ahead_vector_stride = 0;
+  std::int64_t ahead_step_stride = 0;
+  std::int64_t ahead_vector_stride = 0;  // from the first to the second line
 };
 using TileFunction = void (*)(const TileArgs&);
 
@@ -65,6 +66,9 @@ struct QuantTileArgs {
   float* c;
   std::int64_t c_stride;  // floats
   bool accumulate;        // go on from what c holds
+  // What is wanted soon and fetched meanwhile, so many bytes a group.
+  const std::byte* ahead = nullptr;
+  std::int64_t ahead_bytes = 0;
 };
 using QuantTileFunction = void (*)(const QuantTileArgs&);
 constexpr int kQuantRows = 6;  // most rows of x that one call takes

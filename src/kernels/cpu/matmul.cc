@@ -143,9 +143,14 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   const std::int64_t stretch = stretch_steps(product.w, tiles);
 
   for (std::int64_t step = 0; step < layout.steps(); step += stretch) {
+    const std::int64_t steps = std::min(stretch, layout.steps() - step);
+    const std::int64_t begin = step * layout.step_bytes(), bytes = steps * layout.step_bytes();
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
-      const std::byte* w = product.w.data() + panel * layout.panel_bytes() + step * layout.step_bytes();
+      const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
+      const std::byte* next =
+          product.w.data() + next_stretch(unit, panel, begin, begin + bytes, layout.panel_bytes());
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
+        const std::byte* ahead = next + tile * (bytes / tiles);
         const std::int64_t rows = x.rows_of(first_tile + tile);
         const std::int64_t unit_stride = x.row_stride == 0 ? rows * 4 : 4;
         multiply_tile(
@@ -157,12 +162,14 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
                 .w = &w,
                 .segments = 1,
                 .w_offset = 0,
-                .steps = std::min(stretch, layout.steps() - step),
+                .steps = steps,
                 .step_stride = layout.step_bytes(),
                 .vector_stride = product.w.vector_stride(),
                 .c = c + tile * x.tile_rows * columns + (panel - unit.panel_begin) * layout.width,
                 .c_stride = columns,
                 .accumulate = step > 0,
+                .ahead = tiles > 1 ? &ahead : nullptr,
+                .ahead_step_stride = layout.step_bytes() / tiles,
             });
       }
     }

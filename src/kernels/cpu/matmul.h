@@ -2,8 +2,10 @@
 //
 // The blocks are those of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008):
 // a unit of work is a few panels of W times some tiles of x, a stretch of k at a time, such that the stretch
-// of x stays in the second-level cache while a panel's stretch passes through the first. Where x is a single
-// tile there is nothing to keep, and a unit reads its panels from front to back, as memory is read fastest.
+// of x stays in the second-level cache while a panel's stretch passes through the first. Only the first tile
+// finds a stretch of W in memory; so that memory works while the others multiply, they fetch the next
+// stretch. Where x is a single tile there is nothing to keep, and a unit reads its panels from front to back,
+// as memory is read fastest.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +29,10 @@ constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
   return static_cast<std::size_t>(kMatmulRows * (cols + 1)) * sizeof(float);
 }
 
-// Rows of x of a tile, at most `most`, so that all tiles are about as high.
+// Rows of x of a tile, at most `most`, so that all tiles are about as high. Half as many are worth two tiles:
+// multiplying takes them longer than it takes memory to bring W.
 constexpr std::int64_t even_tile_rows(std::int64_t rows, std::int64_t most) {
-  const std::int64_t tiles = (rows + most - 1) / most;
+  const std::int64_t tiles = std::max<std::int64_t>((rows + most - 1) / most, rows > most / 2 ? 2 : 1);
   return (rows + tiles - 1) / tiles;
 }
 
@@ -42,6 +45,14 @@ struct MatmulUnit {
   std::int64_t rows() const { return row_end - row_begin; }
   std::int64_t panels() const { return panel_end - panel_begin; }
 };
+
+// Where W goes on, in bytes, for a unit that has come to bytes [begin, end) of a panel; at last, what the
+// thread will probably take next.
+constexpr std::int64_t next_stretch(const MatmulUnit& unit, std::int64_t panel, std::int64_t begin,
+                                    std::int64_t end, std::int64_t panel_bytes) {
+  if (panel + 1 < unit.panel_end) return (panel + 1) * panel_bytes + begin;
+  return end < panel_bytes ? unit.panel_begin * panel_bytes + end : unit.panel_end * panel_bytes;
+}
 
 // Calls body(unit) for all units of a product, on all threads where `shared`.
 template <class Body>

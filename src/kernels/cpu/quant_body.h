@@ -25,6 +25,11 @@ struct GroupScales {
   F<S> min[2];
 };
 
+struct Ahead {
+  const std::byte* at;
+  std::int64_t bytes;  // a group
+};
+
 template <class S, int kKind>
 struct Quant {
   static constexpr QuantFormat kFormat = kQuantFormats[kKind];
@@ -110,7 +115,7 @@ struct Quant {
   template <int kRows, int kSub, int... kSteps>
   [[gnu::always_inline]] static void part(const GroupScales<S>& header, const std::byte* group,
                                           std::int64_t groups, const std::byte* const* x,
-                                          std::int64_t row_stride, F<S> (&c)[kRows][2],
+                                          std::int64_t row_stride, F<S> (&c)[kRows][2], Ahead& ahead,
                                           std::integer_sequence<int, kSteps...>) {
     constexpr int kSum = kFormat.subs == 1 ? 2 : kSub;
     const auto at = [&](int r) { return reinterpret_cast<const QuantX*>(x[r / 3] + (r % 3) * row_stride); };
@@ -126,6 +131,8 @@ struct Quant {
         // All lines of a group are asked for before the first is needed.
 #pragma GCC unroll 32
         for (int line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(group + line);
+        for (std::int64_t line = 0; line < ahead.bytes; line += 64) __builtin_prefetch(ahead.at + line, 0, 2);
+        ahead.at += ahead.bytes;
       }
       (step<kRows, kSub* static_cast<int>(sizeof...(kSteps)) + kSteps>(group + kSubBytes, quads, row_stride,
                                                                        sums),
@@ -161,6 +168,7 @@ struct Quant {
     const std::byte* x[kPointers<kRows>];
 #pragma GCC unroll 4
     for (int i = 0; i < kPointers<kRows>; ++i) x[i] = args.x + 3 * i * args.x_row_stride;
+    Ahead ahead{args.ahead, args.ahead_bytes};
     const std::byte* block = args.w;
     for (std::int64_t b = 0; b < args.blocks; ++b, block += args.block_bytes) {
       GroupScales<S> h;
@@ -170,10 +178,11 @@ struct Quant {
       for (std::int64_t g = 0; g < args.groups; g += together, group += together * kGroupBytes) {
         if constexpr (kWide) together = args.groups - g < args.x_shared ? args.groups - g : args.x_shared;
         if constexpr (kFormat.subs == 1) {
-          part<kRows, 0>(h, group, together, x, args.x_row_stride, c, std::make_integer_sequence<int, 8>{});
+          part<kRows, 0>(h, group, together, x, args.x_row_stride, c, ahead,
+                         std::make_integer_sequence<int, 8>{});
         } else {
-          part<kRows, 0>(h, group, 1, x, args.x_row_stride, c, std::make_integer_sequence<int, 4>{});
-          part<kRows, 1>(h, group, 1, x, args.x_row_stride, c, std::make_integer_sequence<int, 4>{});
+          part<kRows, 0>(h, group, 1, x, args.x_row_stride, c, ahead, std::make_integer_sequence<int, 4>{});
+          part<kRows, 1>(h, group, 1, x, args.x_row_stride, c, ahead, std::make_integer_sequence<int, 4>{});
         }
 #pragma GCC unroll 4
         for (int i = 0; i < kPointers<kRows>; ++i) x[i] += together * sizeof(QuantX);

@@ -12,6 +12,7 @@ namespace octavo::cpu {
 namespace {
 
 constexpr std::int64_t kStretchGroups = 64;      // of one row: what passes through the first-level cache
+constexpr std::int64_t kGroupsAhead = 8;         // fetched by a single tile of some rows and few bits
 constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
 
 // Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
@@ -31,35 +32,56 @@ struct QuantisedRows {
   std::int64_t shared;  // groups that share a scale
 };
 
+// Bytes of W that a tile fetches for later ones.
+struct Ahead {
+  const std::byte* at;
+  std::int64_t bytes;
+};
+
 void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
                    const QuantisedRows& x, const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
   const QuantLayout& layout = band.layout;
   const std::int64_t columns = unit.panels() * layout.width;
-  const QuantTileFunction* tiles = kernels.quant_tiles[static_cast<int>(layout.kind)];
+  const QuantTileFunction* tiles_of_rows = kernels.quant_tiles[static_cast<int>(layout.kind)];
   const std::int64_t block_groups = layout.block_groups;
+  const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
   // A stretch is whole blocks, or a piece of one.
-  const std::int64_t stretch = unit.rows() <= x.tile_rows ? layout.groups() : kStretchGroups;
+  const std::int64_t stretch = tiles == 1 ? layout.groups() : kStretchGroups;
   const std::int64_t blocks_at_once = std::max<std::int64_t>(1, stretch / block_groups);
   const std::int64_t groups_at_once = std::min(stretch, block_groups);
   for (std::int64_t block = 0; block < layout.blocks(); block += blocks_at_once) {
+    const std::int64_t blocks = std::min(blocks_at_once, layout.blocks() - block);
     for (std::int64_t group = 0; group < block_groups; group += groups_at_once) {
+      const std::int64_t groups = std::min(groups_at_once, block_groups - group);
+      const std::int64_t begin = layout.offset(block, group);
+      const std::int64_t end = group + groups < block_groups ? layout.offset(block, group + groups)
+                                                             : layout.offset(block + blocks, 0);
       for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
-        for (std::int64_t row = unit.row_begin; row < unit.row_end; row += x.tile_rows) {
+        Ahead ahead{};
+        if (tiles > 1)
+          ahead = {band.panel(0) + next_stretch(unit, panel, begin, end, layout.panel_bytes()),
+                   (end - begin) / tiles};
+        else if (unit.rows() > 1 && layout.code_bits() < 8)
+          ahead = {band.panel(panel) + kGroupsAhead * layout.group_bytes(), end - begin};
+        for (std::int64_t row = unit.row_begin; row < unit.row_end;
+             row += x.tile_rows, ahead.at += ahead.bytes) {
           const std::int64_t rows = std::min(x.tile_rows, unit.row_end - row);
-          tiles[rows - 1]({
+          tiles_of_rows[rows - 1]({
               .x = x.data + row * x.stride +
                    (block * block_groups + group) * static_cast<std::int64_t>(sizeof(QuantX)),
               .x_row_stride = x.stride,
               .x_shared = x.shared,
               .w = band.panel(panel) + block * layout.block_bytes(),
-              .blocks = std::min(blocks_at_once, layout.blocks() - block),
+              .blocks = blocks,
               .block_bytes = layout.block_bytes(),
               .first_group = group,
-              .groups = std::min(groups_at_once, block_groups - group),
+              .groups = groups,
               .c = c + (row - unit.row_begin) * columns + (panel - unit.panel_begin) * layout.width,
               .c_stride = columns,
               .accumulate = block + group > 0,
+              .ahead = ahead.at,
+              .ahead_bytes = ahead.bytes / (blocks * groups),
           });
         }
       }

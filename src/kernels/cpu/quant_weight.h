@@ -31,10 +31,13 @@ struct QuantLayout {
   std::int64_t header_bytes() const {
     return quant_header_bytes(static_cast<int>(width), static_cast<int>(scale_bytes() + min_bytes()));
   }
-  std::int64_t group_bytes() const {
-    return width * (sub_bytes() + 4 * (format().low_bits + format().high_bits));
-  }
+  std::int64_t group_bytes() const { return width * (sub_bytes() + 4 * code_bits()); }
+  int code_bits() const { return format().low_bits + format().high_bits; }
   std::int64_t block_bytes() const { return header_bytes() + block_groups * group_bytes(); }
+  // Where a group begins in its panel; a block's first one with the header.
+  std::int64_t offset(std::int64_t block, std::int64_t group) const {
+    return block * block_bytes() + (group > 0 ? header_bytes() + group * group_bytes() : 0);
+  }
   std::int64_t panel_bytes() const { return blocks() * block_bytes(); }
   std::int64_t bytes() const { return panels() * panel_bytes(); }
 };

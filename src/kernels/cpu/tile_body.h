@@ -104,7 +104,7 @@ void run_tile(const TileArgs& args) {
       if constexpr (kAhead) {
         __builtin_prefetch(ahead, 0, 2);
         __builtin_prefetch(ahead + args.ahead_vector_stride, 0, 2);
-        ahead += args.step_stride;
+        ahead += args.ahead_step_stride;
       }
       Step::run(w, args.vector_stride, x, args.x_row_stride, args.x_unit_stride, c);
       w += args.step_stride;
