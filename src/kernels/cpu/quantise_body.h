@@ -41,13 +41,10 @@ void quantise_groups(const F<S> (&x)[kShared * kQuantGroup / S::kLanes], QuantX*
   }
 }
 
-// Where a line was last read by processors that do not share a cache with this one, every single write to it
-// waits for all of them; writes that follow each other directly wait together. So groups are written by the
-// burst.
 template <class S, int kShared>
 void quantise_row(const void* x, Format format, QuantX* out, std::int64_t n) {
   constexpr int kColumns = kShared * kQuantGroup;
-  constexpr int kBurst = 64;
+  constexpr int kBurst = kBurstBytes / sizeof(QuantX);
   QuantX burst[kBurst];
   int filled = 0;
   for (std::int64_t i = 0; i < n; i += kColumns) {
@@ -60,14 +57,8 @@ void quantise_row(const void* x, Format format, QuantX* out, std::int64_t n) {
     quantise_groups<S, kShared>(numbers, burst + filled);
     filled += kShared;
     if (filled < kBurst && i + kColumns < n) continue;
-    for (int k = 0; k < filled; ++k, ++out) {
-      const auto* from = reinterpret_cast<const std::byte*>(burst + k);
-      auto* to = reinterpret_cast<std::byte*>(out);
-      constexpr int kVector = 4 * S::kLanes;  // bytes
-#pragma GCC unroll 4
-      for (int at = 0; at < static_cast<int>(sizeof(QuantX)); at += kVector)
-        S::store_f32(to + at, S::load_f32(from + at));
-    }
+    write_burst<S>(burst, out, filled * static_cast<std::int64_t>(sizeof(QuantX)));
+    out += filled;
     filled = 0;
   }
 }

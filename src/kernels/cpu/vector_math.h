@@ -143,5 +143,18 @@ F<S> soft_capped(F<S> x, float cap) {
   return S::mul(S::set(cap), tanh<S>(S::div(x, S::set(cap))));
 }
 
+// Where a line was last read by processors that do not share a cache with this one, a single write to it
+// waits for all of them; writes that follow each other directly wait together. So what one thread computes
+// for all to read is put together elsewhere and written by the burst.
+constexpr std::int64_t kBurstBytes = 4096;
+template <class S>
+void write_burst(const void* from, void* to, std::int64_t bytes) {
+  constexpr std::int64_t kVector = sizeof(F<S>);
+  std::int64_t at = 0;
+  for (; at + kVector <= bytes; at += kVector)
+    S::store_f32(static_cast<std::byte*>(to) + at, S::load_f32(static_cast<const std::byte*>(from) + at));
+  for (; at < bytes; ++at) static_cast<std::byte*>(to)[at] = static_cast<const std::byte*>(from)[at];
+}
+
 }  // namespace
 }  // namespace octavo::cpu
