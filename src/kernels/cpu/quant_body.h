@@ -157,14 +157,9 @@ struct Quant {
     }
   }
 
-  template <int kRows>
-  static void tile(const QuantTileArgs& args) {
-    F<S> c[kRows][2];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
-      c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
-    }
+  // kShared: groups that share a scale of x, where the weights' scales allow.
+  template <int kRows, int kShared>
+  [[gnu::always_inline]] static void multiply(const QuantTileArgs& args, F<S> (&c)[kRows][2]) {
     const std::byte* x[kPointers<kRows>];
 #pragma GCC unroll 4
     for (int i = 0; i < kPointers<kRows>; ++i) x[i] = args.x + 3 * i * args.x_row_stride;
@@ -176,7 +171,7 @@ struct Quant {
       const std::byte* group = block + kHeaderBytes + args.first_group * kGroupBytes;
       std::int64_t together = 1;
       for (std::int64_t g = 0; g < args.groups; g += together, group += together * kGroupBytes) {
-        if constexpr (kWide) together = args.groups - g < args.x_shared ? args.groups - g : args.x_shared;
+        if constexpr (kShared > 1) together = args.groups - g < kShared ? args.groups - g : kShared;
         if constexpr (kFormat.subs == 1) {
           part<kRows, 0>(h, group, together, x, args.x_row_stride, c, ahead,
                          std::make_integer_sequence<int, 8>{});
@@ -185,8 +180,24 @@ struct Quant {
           part<kRows, 1>(h, group, 1, x, args.x_row_stride, c, ahead, std::make_integer_sequence<int, 4>{});
         }
 #pragma GCC unroll 4
-        for (int i = 0; i < kPointers<kRows>; ++i) x[i] += together * sizeof(QuantX);
+        for (int i = 0; i < kPointers<kRows>; ++i)
+          x[i] += together * static_cast<std::int64_t>(sizeof(QuantX));
       }
+    }
+  }
+
+  template <int kRows>
+  static void tile(const QuantTileArgs& args) {
+    F<S> c[kRows][2];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
+      c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
+    }
+    if constexpr (kWide) {
+      args.x_shared == 1 ? multiply<kRows, 1>(args, c) : multiply<kRows, kQuantShared>(args, c);
+    } else {
+      multiply<kRows, 1>(args, c);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {

@@ -124,17 +124,25 @@ void head(const HeadRow& row) {
 }
 
 template <class S>
+[[gnu::noinline]] void activate_part(const void* x, const void* up, Format format, Activation kind, void* y,
+                                     std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    F<S> value = activation<S>(kind, load<S>(x, format, i, n));
+    if (up != nullptr) value = S::mul(value, load<S>(up, format, i, n));
+    store<S>(y, format, i, n, value);
+  }
+}
+
+template <class S>
 void activate(const void* x, const void* up, Format format, Activation kind, void* y, std::int64_t n) {
   alignas(64) std::byte burst[kBurstBytes];
-  const std::int64_t most = kBurstBytes / bytes_of(format);
-  for (std::int64_t begin = 0; begin < n; begin += most) {
-    const std::int64_t count = n - begin < most ? n - begin : most;
-    for (std::int64_t i = 0; i < count; i += S::kLanes) {
-      F<S> value = activation<S>(kind, load<S>(x, format, begin + i, n));
-      if (up != nullptr) value = S::mul(value, load<S>(up, format, begin + i, n));
-      store<S>(burst, format, i, count, value);
-    }
-    write_burst<S>(burst, static_cast<std::byte*>(y) + begin * bytes_of(format), count * bytes_of(format));
+  const std::int64_t bytes = n * bytes_of(format);
+  for (std::int64_t at = 0; at < bytes; at += kBurstBytes) {
+    const std::int64_t count = bytes - at < kBurstBytes ? bytes - at : kBurstBytes;
+    activate_part<S>(static_cast<const std::byte*>(x) + at,
+                     up == nullptr ? nullptr : static_cast<const std::byte*>(up) + at, format, kind, burst,
+                     count / bytes_of(format));
+    write_burst<S>(burst, static_cast<std::byte*>(y) + at, count);
   }
 }
 
