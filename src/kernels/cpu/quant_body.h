@@ -47,9 +47,9 @@ struct Quant {
       quant_header_bytes(kWidth, (kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
                                                     : kHasMin                        ? 2
                                                                                      : 0));
+  // To rows of x; the two behind each are found by the stride.
   template <int kRows>
-  static constexpr int kPointers =
-      (kRows + 2) / 3;  // to rows of x; the two behind each are found by the stride
+  static constexpr int kPointers = (kRows + 2) / 3;
   static constexpr int kGroupBytes = kSubBytes + kPlane * (kFormat.low_bits + kFormat.high_bits);
 
   static void header(const std::byte* p, GroupScales<S>& h) {
@@ -143,8 +143,7 @@ struct Quant {
       for (int i = 0; i < kPointers<kRows>; ++i) quads[i] += sizeof(QuantX);
     }
     GroupScales<S> own;
-    if constexpr (kTwoLevels)
-      scales(header, group, kSub, own);  // these share nothing: `group` is the only one
+    if constexpr (kTwoLevels) scales(header, group, kSub, own);  // `group` is the only one here
     const GroupScales<S>& w = kTwoLevels ? own : header;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {

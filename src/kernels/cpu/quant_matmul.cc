@@ -1,8 +1,7 @@
 // y = x W^T + bias with W quantised: x is quantised too, once, and the sums are those of integers.
 //
 // A row of x becomes codes of 8 bits, with a scale for each 32 columns, or for each 128 where the weights'
-// scales are as wide. Blocking (matmul.h) changes nothing but
-// speed.
+// scales are as wide. Blocking (matmul.h) changes nothing but speed.
 #include <algorithm>
 
 #include "kernels/cpu/matmul.h"
