@@ -29,8 +29,8 @@ constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
   return static_cast<std::size_t>(kMatmulRows * (cols + 1)) * sizeof(float);
 }
 
-// Rows of x of a tile, at most `most`, so that all tiles are about as high. Half as many are worth two tiles:
-// multiplying takes them longer than it takes memory to bring W.
+// Rows of x of a tile, at most `most`, so that all tiles are about as high. More than half as
+// many are two tiles: multiplying takes them longer than it takes memory to bring W.
 constexpr std::int64_t even_tile_rows(std::int64_t rows, std::int64_t most) {
   const std::int64_t tiles = std::max<std::int64_t>((rows + most - 1) / most, rows > most / 2 ? 2 : 1);
   return (rows + tiles - 1) / tiles;

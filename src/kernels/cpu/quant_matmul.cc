@@ -31,12 +31,6 @@ struct QuantisedRows {
   std::int64_t shared;  // groups that share a scale
 };
 
-// Bytes of W that a tile fetches for later ones.
-struct Ahead {
-  const std::byte* at;
-  std::int64_t bytes;
-};
-
 void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
                    const QuantisedRows& x, const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
@@ -57,14 +51,17 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
       const std::int64_t end = group + groups < block_groups ? layout.offset(block, group + groups)
                                                              : layout.offset(block + blocks, 0);
       for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
-        Ahead ahead{};
-        if (tiles > 1)
-          ahead = {band.panel(0) + next_stretch(unit, panel, begin, end, layout.panel_bytes()),
-                   (end - begin) / tiles};
-        else if (unit.rows() > 1 && layout.code_bits() < 8)
-          ahead = {band.panel(panel) + kGroupsAhead * layout.group_bytes(), end - begin};
+        const std::byte* ahead = nullptr;  // bytes of W that a tile fetches for later ones
+        std::int64_t ahead_bytes = 0;
+        if (tiles > 1) {
+          ahead = band.panel(0) + next_stretch(unit, panel, begin, end, layout.panel_bytes());
+          ahead_bytes = (end - begin) / tiles;
+        } else if (unit.rows() > 1 && layout.code_bits() < 8) {
+          ahead = band.panel(panel) + kGroupsAhead * layout.group_bytes();
+          ahead_bytes = end - begin;
+        }
         for (std::int64_t row = unit.row_begin; row < unit.row_end;
-             row += x.tile_rows, ahead.at += ahead.bytes) {
+             row += x.tile_rows, ahead += ahead_bytes) {
           const std::int64_t rows = std::min(x.tile_rows, unit.row_end - row);
           tiles_of_rows[rows - 1]({
               .x = x.data + row * x.stride +
@@ -79,8 +76,8 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
               .c = c + (row - unit.row_begin) * columns + (panel - unit.panel_begin) * layout.width,
               .c_stride = columns,
               .accumulate = block + group > 0,
-              .ahead = ahead.at,
-              .ahead_bytes = ahead.bytes / (blocks * groups),
+              .ahead = ahead,
+              .ahead_bytes = ahead_bytes / (blocks * groups),
           });
         }
       }

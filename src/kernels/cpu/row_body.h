@@ -123,6 +123,7 @@ void head(const HeadRow& row) {
   rotate_halves<S>(row.out, row.cos, row.sin, row.rotary / 2);
 }
 
+// A function of its own, so that compilers make a loop for each format and kind.
 template <class S>
 [[gnu::noinline]] void activate_part(const void* x, const void* up, Format format, Activation kind, void* y,
                                      std::int64_t n) {
