@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "base/scratch_directory.h"
 #include "weights/test_gguf.h"
 
 namespace octavo {
@@ -15,11 +13,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Result<Tokenizer> load(const GgufBuilder& file) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "load_tokenizer.gguf";
-  std::ofstream(path, std::ios::binary) << file.build();
-  auto tokenizer = load_tokenizer(path);
-  std::filesystem::remove(path);
-  return tokenizer;
+  const ScratchDirectory directory;
+  directory.write("model.gguf", file.build());
+  return load_tokenizer(directory / "model.gguf");
 }
 
 GgufBuilder byte_pairs() {
@@ -51,12 +47,11 @@ TEST(LoadTokenizer, OfAGgufFile) {
 TEST(LoadTokenizer, ErrorsNameTheFileAndTheKey) {
   GgufBuilder file;
   file.text("tokenizer.ggml.model", "no_vocab");
-  EXPECT_THAT(load(file).error().message,
-              HasSubstr("load_tokenizer.gguf: tokenizer.ggml.model is \"no_vocab\""));
+  EXPECT_THAT(load(file).error().message, HasSubstr("model.gguf: tokenizer.ggml.model is \"no_vocab\""));
   GgufBuilder numbers;
   numbers.u32("tokenizer.ggml.tokens", 5);
   EXPECT_THAT(load(numbers).error().message,
-              HasSubstr("load_tokenizer.gguf: tokenizer.ggml.tokens must be a list of texts"));
+              HasSubstr("model.gguf: tokenizer.ggml.tokens must be a list of texts"));
 }
 
 }  // namespace

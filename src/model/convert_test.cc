@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "base/scratch_directory.h"
 #include "kernels/backends.h"
 #include "model/golden.h"
 
@@ -17,13 +17,6 @@ using testing::HasSubstr;
 
 class Convert : public testing::Test {
  protected:
-  Convert()
-      : out_(fs::path(testing::TempDir()) /
-             (std::string("convert_") + testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::remove_all(out_);
-  }
-  ~Convert() override { fs::remove_all(out_); }
-
   std::string error(const std::string& from, const ConvertOptions& options) {
     const auto done = convert(from, out_, options);
     return done ? "converted" : done.error().message;
@@ -53,7 +46,8 @@ class Convert : public testing::Test {
     EXPECT_EQ(made_while_loading, logits(out_, *backend, Encoding::plain));
   }
 
-  fs::path out_;
+  ScratchDirectory directory_;
+  const fs::path out_ = directory_ / "out";
 };
 
 TEST_F(Convert, LoadsAgainWithTheSameBits) {
@@ -81,8 +75,7 @@ TEST_F(Convert, RefusesWhatItCannotDo) {
   EXPECT_THAT(error("tests/data/models/llama-f16", {}), HasSubstr("multiple of 32 columns"));
   EXPECT_THAT(error("tests/data/quantized/awq-4bit", {}), HasSubstr("is quantised already"));
   EXPECT_THAT(error("tests/data/models", {}), HasSubstr("config.json"));
-  fs::create_directories(out_);
-  std::ofstream(out_ / "file") << "x";
+  directory_.write("out/file", "x");
   EXPECT_THAT(error("tests/data/models/llama", {}), HasSubstr("is not empty"));
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/scratch_directory.h"
 #include "kernels/backends.h"
 #include "model/generation_config.h"
 #include "model/inspect.h"
@@ -25,11 +26,6 @@ constexpr std::uint32_t kF32 = 0;
 
 class GgufSpec : public testing::Test {
  protected:
-  GgufSpec()
-      : path_(fs::path(testing::TempDir()) /
-              (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".gguf")) {}
-  ~GgufSpec() override { fs::remove(path_); }
-
   // A llama's metadata, but for the keys that the test leaves out.
   static GgufBuilder llama(std::string_view without = "") {
     GgufBuilder file;
@@ -45,7 +41,7 @@ class GgufSpec : public testing::Test {
     return file;
   }
   Result<ModelSpec> spec(const GgufBuilder& file) {
-    std::ofstream(path_, std::ios::binary) << file.build();
+    directory_.write("model.gguf", file.build());
     return load_spec(path_);
   }
   std::string error(const GgufBuilder& file) {
@@ -53,7 +49,8 @@ class GgufSpec : public testing::Test {
     return made ? "accepted" : made.error().message;
   }
 
-  fs::path path_;
+  ScratchDirectory directory_;
+  const fs::path path_ = directory_ / "model.gguf";
 };
 
 TEST_F(GgufSpec, Llama) {
@@ -123,7 +120,7 @@ TEST_F(GgufSpec, GenerationDefaultsAndEndTokens) {
   file.u32("tokenizer.ggml.eos_token_id", 4).u32("tokenizer.ggml.eot_token_id", 1);
   file.f32("general.sampling.temp", 0.5F)
       .value("general.sampling.top_k", GgufType::i32, GgufBuilder::raw(20));
-  std::ofstream(path_, std::ios::binary) << file.build();
+  directory_.write("model.gguf", file.build());
   const auto config = load_generation_config(path_);
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_THAT(config->eos_ids, ElementsAre(1, 4));  // "<|end|>" is an ordinary token here
@@ -152,7 +149,7 @@ TEST_F(GgufSpec, InfiniteScaleIsFound) {
   const StoredTensor& down = *gguf->find("blk.1.ffn_down.weight");
   const auto place = static_cast<std::size_t>(down.bytes.data() - gguf->files[0].bytes().data());
   bytes[place + 34 + 1] = '\x7c';  // the second block's scale
-  std::ofstream(path_, std::ios::binary) << bytes;
+  directory_.write("model.gguf", bytes);
   Backend backend = make_reference_backend();
   const auto model = Model::load(path_, backend);
   ASSERT_FALSE(model.has_value());

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/scratch_directory.h"
 #include "kernels/backends.h"
 #include "model/golden.h"
 #include "model/inspect.h"
@@ -25,27 +26,21 @@ std::string read_file(const fs::path& path) {
 // A copy of a golden checkpoint to damage.
 class ModelLoad : public testing::Test {
  protected:
-  ModelLoad()
-      : directory_(fs::path(testing::TempDir()) /
-                   (std::string("model_") + testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::remove_all(directory_);
-    fs::copy("tests/data/models/llama-f32", directory_);
-  }
-  ~ModelLoad() override { fs::remove_all(directory_); }
+  ModelLoad() { fs::copy("tests/data/models/llama-f32", directory_.path()); }
 
   void replace(const std::string& file, std::string_view from, std::string_view to) {
     std::string text = read_file(directory_ / file);
     const std::size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos);
     text.replace(at, from.size(), to);
-    std::ofstream(directory_ / file, std::ios::binary) << text;
+    directory_.write(file, text);
   }
   std::string error(const LoadOptions& options = {}) {
-    const auto model = Model::load(directory_, backend_, options);
+    const auto model = Model::load(directory_.path(), backend_, options);
     return model ? "loaded" : model.error().message;
   }
 
-  fs::path directory_;
+  ScratchDirectory directory_;
   Backend backend_ = make_reference_backend();
 };
 
@@ -82,11 +77,11 @@ TEST_F(ModelLoad, NotANumber) {
   std::string bytes = read_file(directory_ / "model.safetensors");
   const std::uint32_t nan = 0x7fc00000;
   std::memcpy(bytes.data() + bytes.size() - 4, &nan, 4);
-  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  directory_.write("model.safetensors", bytes);
   EXPECT_THAT(error(), HasSubstr("tensor model.norm.weight holds NaN or infinity"));
   std::memset(bytes.data() + bytes.size() - 4, 0, 4);
   std::memcpy(bytes.data() + bytes.size() - 4000, &nan, 4);
-  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  directory_.write("model.safetensors", bytes);
   EXPECT_THAT(error(), HasSubstr("holds NaN or infinity"));
 }
 
@@ -111,9 +106,9 @@ TEST_F(ModelLoad, MisalignedData) {
   bytes.insert(8 + length, " ");
   ++length;
   std::memcpy(bytes.data(), &length, 8);
-  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  directory_.write("model.safetensors", bytes);
   const golden::Golden golden = golden::read("llama-f32");
-  const auto model = Model::load(directory_, backend_);
+  const auto model = Model::load(directory_.path(), backend_);
   ASSERT_TRUE(model.has_value()) << model.error().message;
   const auto logits = golden::run(**model, backend_, golden.ids, {40}, {.dtype = DType::f32});
   EXPECT_LE(golden::max_difference(*logits, golden.logits), 1e-4F);
@@ -122,7 +117,7 @@ TEST_F(ModelLoad, MisalignedData) {
 TEST_F(ModelLoad, ConvertsToTheFormatAskedFor) {
   Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();  // the reference keeps all in f32
   const auto bytes_as = [&](ModelDType dtype) {
-    const auto model = Model::load(directory_, cpu, {.dtype = dtype});
+    const auto model = Model::load(directory_.path(), cpu, {.dtype = dtype});
     EXPECT_EQ((*model)->activation, dtype == ModelDType::bfloat16 ? DType::bf16 : DType::f32);
     return (*model)->embedding->bytes();
   };
@@ -138,14 +133,14 @@ TEST_F(ModelLoad, BeyondTheFormatAskedFor) {
   std::memcpy(&header, bytes.data(), 8);
   const float large = 1e6F;  // finite in f32 and bf16, infinite in f16
   std::memcpy(bytes.data() + 8 + header, &large, 4);
-  std::ofstream(directory_ / "model.safetensors", std::ios::binary) << bytes;
+  directory_.write("model.safetensors", bytes);
   EXPECT_EQ(error(), "loaded");
   EXPECT_EQ(error({.dtype = ModelDType::bfloat16}), "loaded");
   EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("holds NaN or infinity in f16"));
 }
 
 TEST_F(ModelLoad, InspectTellsWhatThereIs) {
-  const auto text = inspect(directory_, backend_.ops);
+  const auto text = inspect(directory_.path(), backend_.ops);
   ASSERT_TRUE(text.has_value()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("LlamaForCausalLM"));
   EXPECT_THAT(*text, HasSubstr("2 x 3 query and 1 key heads of 16"));

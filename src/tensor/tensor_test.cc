@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <fstream>
 #include <limits>
 #include <thread>
 #include <vector>
 
+#include "base/scratch_directory.h"
 #include "tensor/buffer.h"
 #include "tensor/mapped_file.h"
 #include "tensor/view.h"
@@ -91,16 +90,17 @@ TEST(Buffer, PackedBuffersAreZeroedAlignedAndApart) {
 }
 
 TEST(MappedFile, ReadsAndReportsMissingFiles) {
-  const std::string path = testing::TempDir() + "/octavo_mapped_file";
-  std::ofstream(path) << "hello";
+  const ScratchDirectory directory;
+  const auto path = directory / "file";
+  directory.write("file", "hello");
   const MappedFile file = MappedFile::open(path).value();
   EXPECT_EQ(file.bytes().size(), 5u);
   EXPECT_EQ(static_cast<char>(file.bytes()[1]), 'e');
   file.release(file.bytes());
   EXPECT_EQ(static_cast<char>(file.bytes()[4]), 'o');
-  std::remove(path.c_str());
+  std::filesystem::remove(path);
   EXPECT_EQ(MappedFile::open(path).error().code, ErrorCode::not_found);
-  EXPECT_EQ(MappedFile::open(testing::TempDir()).error().code, ErrorCode::io);
+  EXPECT_EQ(MappedFile::open(directory.path()).error().code, ErrorCode::io);
 }
 
 TEST(Float8, EveryNumberSurvivesAndRoundsToNearest) {

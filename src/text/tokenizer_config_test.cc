@@ -2,28 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include "base/scratch_directory.h"
 
 namespace octavo {
 namespace {
 
 class TokenizerConfigTest : public testing::Test {
  protected:
-  const std::filesystem::path directory = std::filesystem::path(testing::TempDir()) /
-                                          "octavo_tokenizer_config" /
-                                          testing::UnitTest::GetInstance()->current_test_info()->name();
+  void write(std::string_view name, std::string_view text) { directory.write(name, text); }
 
-  void SetUp() override {
-    std::filesystem::remove_all(directory);
-    std::filesystem::create_directories(directory / "additional_chat_templates");
-  }
-  void TearDown() override { std::filesystem::remove_all(directory); }
-
-  void write(const std::string& name, std::string_view text) { std::ofstream(directory / name) << text; }
+  ScratchDirectory directory;
 };
 
 TEST_F(TokenizerConfigTest, AllFilesAreOptional) {
-  const auto config = read_tokenizer_config(directory);
+  const auto config = read_tokenizer_config(directory.path());
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(config->json, "");
   EXPECT_EQ(config->chat_template(false), "");
@@ -34,7 +26,7 @@ TEST_F(TokenizerConfigTest, ReadsTokensInBothForms) {
   write("tokenizer_config.json", R"({"bos_token": {"content": "<s>", "special": true}, "eos_token": "</s>",
       "pad_token": null, "add_bos_token": true, "chat_template": "hello"})");
   write("special_tokens_map.json", R"({"eos_token": "ignored", "unk_token": "<unk>"})");
-  const auto config = read_tokenizer_config(directory);
+  const auto config = read_tokenizer_config(directory.path());
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_EQ(config->special_token("bos_token"), "<s>");
   EXPECT_EQ(config->special_token("eos_token"), "</s>");
@@ -47,7 +39,7 @@ TEST_F(TokenizerConfigTest, ReadsTokensInBothForms) {
 TEST_F(TokenizerConfigTest, ChoosesAmongNamedTemplates) {
   write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "d"},
       {"name": "tool_use", "template": "t"}, {"name": "rag", "template": "r"}]})");
-  const auto config = read_tokenizer_config(directory);
+  const auto config = read_tokenizer_config(directory.path());
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(config->chat_template(false), "d");
   EXPECT_EQ(config->chat_template(true), "t");
@@ -57,7 +49,7 @@ TEST_F(TokenizerConfigTest, TemplateFilesWin) {
   write("tokenizer_config.json", R"({"chat_template": "in the JSON"})");
   write("chat_template.jinja", "in the file");
   write("additional_chat_templates/tool_use.jinja", "with tools");
-  const auto config = read_tokenizer_config(directory);
+  const auto config = read_tokenizer_config(directory.path());
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(config->chat_template(false), "in the file");
   EXPECT_EQ(config->chat_template(true), "with tools");
@@ -67,7 +59,7 @@ TEST_F(TokenizerConfigTest, RefusesFilesThatAreWrong) {
   for (const char* json : {"", "[]", "{", R"({"chat_template": 5})", R"({"chat_template": [{"name": "x"}]})",
                            R"({"chat_template": ["x"]})"}) {
     write("tokenizer_config.json", json);
-    const auto config = read_tokenizer_config(directory);
+    const auto config = read_tokenizer_config(directory.path());
     ASSERT_FALSE(config.has_value()) << json;
     EXPECT_EQ(config.error().code, ErrorCode::corrupt) << json;
     EXPECT_NE(config.error().message.find("tokenizer_config.json"), std::string::npos);
@@ -79,7 +71,7 @@ TEST_F(TokenizerConfigTest, ReadsNoFileLargerThanItsLimit) {
   EXPECT_EQ(read_text_file(directory / "file", 5).value(), "12345");
   EXPECT_EQ(read_text_file(directory / "file", 4).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(read_text_file(directory / "nothing", 4).error().code, ErrorCode::not_found);
-  EXPECT_FALSE(read_text_file(directory, 4).has_value());
+  EXPECT_FALSE(read_text_file(directory.path(), 4).has_value());
 }
 
 }  // namespace

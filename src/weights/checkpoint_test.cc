@@ -3,31 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "base/scratch_directory.h"
 #include "weights/slots.h"
 
 namespace octavo {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// A directory of its own for each test, gone afterwards.
 class CheckpointTest : public testing::Test {
  protected:
-  CheckpointTest()
-      : directory_(fs::path(testing::TempDir()) /
-                   testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::create_directories(directory_);
-  }
-  ~CheckpointTest() override { fs::remove_all(directory_); }
-
-  void write(const std::string& name, std::string_view text) {
-    std::ofstream(directory_ / name, std::ios::binary)
-        .write(text.data(), static_cast<std::streamsize>(text.size()));
-  }
+  void write(std::string_view name, std::string_view text) { directory_.write(name, text); }
   // A safetensors file of f32 vectors.
   void write_tensors(const std::string& name,
                      const std::vector<std::pair<std::string, std::vector<float>>>& tensors) {
@@ -46,16 +32,16 @@ class CheckpointTest : public testing::Test {
     write(name, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
   }
   std::string error() const {
-    const auto checkpoint = Checkpoint::open(directory_);
+    const auto checkpoint = Checkpoint::open(directory_.path());
     return checkpoint ? "accepted" : checkpoint.error().message;
   }
 
-  fs::path directory_;
+  ScratchDirectory directory_;
 };
 
 TEST_F(CheckpointTest, OneFile) {
   write_tensors("model.safetensors", {{"b", {1, 2}}, {"a", {3}}});
-  const auto checkpoint = Checkpoint::open(directory_);
+  const auto checkpoint = Checkpoint::open(directory_.path());
   ASSERT_TRUE(checkpoint.has_value());
   EXPECT_EQ(checkpoint->tensors().size(), 2u);
   EXPECT_EQ(checkpoint->bytes(), 12u);
@@ -72,7 +58,7 @@ TEST_F(CheckpointTest, Shards) {
   write_tensors("y.safetensors", {{"a", {3}}});
   write("model.safetensors.index.json",
         R"({"metadata":{},"weight_map":{"a":"y.safetensors","b":"x.safetensors"}})");
-  const auto checkpoint = Checkpoint::open(directory_);
+  const auto checkpoint = Checkpoint::open(directory_.path());
   ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
   EXPECT_EQ(view_of(*checkpoint->find("a")).as<float>()[0], 3);
 }
@@ -102,7 +88,7 @@ TEST_F(CheckpointTest, IndexAndShardsMustAgree) {
 
 TEST_F(CheckpointTest, SlotsMissingUnusedAndWrong) {
   write_tensors("model.safetensors", {{"a", {1}}, {"b", {2, 3}}, {"l.0.inv_freq", {1}}, {"vision.x", {1}}});
-  const auto checkpoint = Checkpoint::open(directory_);
+  const auto checkpoint = Checkpoint::open(directory_.path());
   ASSERT_TRUE(checkpoint.has_value());
   const auto problem = [&](std::vector<Slot> slots, std::vector<std::string> ignorable) {
     const auto result = check_slots(*checkpoint, slots, ignorable);
@@ -123,10 +109,10 @@ TEST_F(CheckpointTest, NanAndInfinityAreFoundAnywhere) {
     for (const std::size_t at : {0u, 5000u, 299999u}) {
       std::vector<float> values(300000, 3e38F);
       write_tensors("model.safetensors", {{"a", values}});
-      EXPECT_TRUE(check_finite(*Checkpoint::open(directory_)->find("a"), pool).has_value());
+      EXPECT_TRUE(check_finite(*Checkpoint::open(directory_.path())->find("a"), pool).has_value());
       values[at] = bad;
       write_tensors("model.safetensors", {{"a", values}});
-      const auto checkpoint = Checkpoint::open(directory_);
+      const auto checkpoint = Checkpoint::open(directory_.path());
       const auto finite = check_finite(*checkpoint->find("a"), pool);
       ASSERT_FALSE(finite.has_value());
       EXPECT_EQ(finite.error().message, "tensor a holds NaN or infinity in f32");

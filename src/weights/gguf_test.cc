@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "base/scratch_directory.h"
 #include "weights/test_gguf.h"
 
 namespace octavo {
@@ -172,16 +172,7 @@ TEST(Gguf, OtherAlignment) {
 
 class GgufFiles : public testing::Test {
  protected:
-  GgufFiles()
-      : directory_(fs::path(testing::TempDir()) /
-                   testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::create_directories(directory_);
-  }
-  ~GgufFiles() override { fs::remove_all(directory_); }
-
-  void write(const std::string& name, const GgufBuilder& file) {
-    std::ofstream(directory_ / name, std::ios::binary) << file.build();
-  }
+  void write(std::string_view name, const GgufBuilder& file) { directory_.write(name, file.build()); }
   static GgufBuilder part(std::uint16_t number, std::uint16_t count) {
     GgufBuilder file;
     return file.u16("split.no", number).u16("split.count", count);
@@ -191,7 +182,7 @@ class GgufFiles : public testing::Test {
     return gguf ? "accepted" : gguf.error().message;
   }
 
-  fs::path directory_;
+  ScratchDirectory directory_;
 };
 
 TEST_F(GgufFiles, SplitIntoThree) {

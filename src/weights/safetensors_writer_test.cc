@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/scratch_directory.h"
 #include "weights/checkpoint.h"
 #include "weights/slots.h"
 
@@ -16,15 +17,7 @@ using testing::HasSubstr;
 
 class SafetensorsWriterTest : public testing::Test {
  protected:
-  SafetensorsWriterTest()
-      : directory_(fs::path(testing::TempDir()) /
-                   (std::string("writer_") + testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  ~SafetensorsWriterTest() override { fs::remove_all(directory_); }
-
-  fs::path directory_;
+  ScratchDirectory directory_;
 };
 
 TEST_F(SafetensorsWriterTest, IsReadAgainInAnyOrder) {
@@ -38,7 +31,7 @@ TEST_F(SafetensorsWriterTest, IsReadAgainInAnyOrder) {
   ASSERT_TRUE(writer->write("none", {}).has_value());
   ASSERT_TRUE(writer->write("codes", std::as_bytes(std::span(codes))).has_value());
   ASSERT_TRUE(writer->finish().has_value());
-  const auto checkpoint = Checkpoint::open(directory_);
+  const auto checkpoint = Checkpoint::open(directory_.path());
   ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
   EXPECT_EQ(number_at(*checkpoint->find("numbers"), 1), -2);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(checkpoint->find("numbers")->bytes.data()) % 4, 0u);
@@ -72,7 +65,7 @@ TEST_F(SafetensorsWriterTest, BiasesOfZerosBesidePackedMatricesAreNoTensorsTooMa
       ASSERT_TRUE(writer->write(entry.name, std::as_bytes(std::span(values))).has_value());
     }
     ASSERT_TRUE(writer->finish().has_value());
-    const auto checkpoint = Checkpoint::open(directory_, {.packing = Packing::gptq});
+    const auto checkpoint = Checkpoint::open(directory_.path(), {.packing = Packing::gptq});
     ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
     EXPECT_EQ(check_slots(*checkpoint, slots, {}).has_value(), last == 0);
   }
