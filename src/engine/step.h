@@ -35,6 +35,8 @@ class StepLoop {
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
 
+  const StepSizes& sizes() const { return sizes_; }
+
   // What grammars have cost so far.
   struct MaskCounters {
     std::int64_t filled = 0;
@@ -88,6 +90,7 @@ class StepLoop {
   std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those under a grammar
   std::vector<TokenId> drafts_;                   // scratch
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
+  StepSizes sizes_;
   MaskCounters mask_counters_;
   DraftCounters draft_counters_;
 };

@@ -1,12 +1,27 @@
 // What an engine tells about itself: gauges of this moment, counters since its start.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 namespace octavo {
 
 inline constexpr int kDraftTokensMax = 16;  // guesses of one sequence in a step
+
+// How many tokens steps computed: at most a bound and more than the one before it; the last count is of
+// larger steps.
+struct StepSizes {
+  static constexpr std::array<double, 13> kBounds{1,   8,    16,   32,   64,   128,  256,
+                                                  512, 1024, 2048, 4096, 8192, 16384};
+  std::array<std::int64_t, kBounds.size() + 1> steps = {};
+  std::int64_t tokens = 0;
+
+  void add(int count) {
+    ++steps[static_cast<std::size_t>(std::ranges::lower_bound(kBounds, count) - kBounds.begin())];
+    tokens += count;
+  }
+};
 
 struct EngineStats {
   // Gauges.
@@ -26,8 +41,9 @@ struct EngineStats {
   std::int64_t prefix_queries = 0;  // tokens looked up in the prefix cache
   std::int64_t prefix_hits = 0;     // tokens found
   std::int64_t preemptions = 0;
-  std::int64_t grammar_masks = 0;                                  // filled for answers under a grammar
-  std::int64_t grammar_mask_ns = 0;                                // that filling them took
+  std::int64_t grammar_masks = 0;    // filled for answers under a grammar
+  std::int64_t grammar_mask_ns = 0;  // that filling them took
+  StepSizes step_sizes;
   std::int64_t drafts = 0;                                         // times that guesses were checked
   std::int64_t draft_tokens = 0;                                   // guesses checked
   std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // guesses that came true, by their place

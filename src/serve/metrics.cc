@@ -75,16 +75,20 @@ class Exposition {
   }
 
   void histogram(std::string_view name, std::string_view help, const Histogram& histogram) {
+    this->histogram(name, help, histogram.bounds(), histogram.counts(), histogram.sum());
+  }
+  // counts: of each bucket alone, the last of what lies beyond all bounds.
+  void histogram(std::string_view name, std::string_view help, std::span<const double> bounds,
+                 std::span<const std::int64_t> counts, double sum) {
     begin(name, help, "histogram");
     std::int64_t below = 0;
-    const auto counts = histogram.counts();
     for (std::size_t i = 0; i < counts.size(); ++i) {
       below += counts[i];
       const bool last = i + 1 == counts.size();
-      const std::string bound = last ? "+Inf" : fmt::format("{}", histogram.bounds()[i]);
+      const std::string bound = last ? "+Inf" : fmt::format("{}", bounds[i]);
       line("vllm:{}_bucket{{{},le=\"{}\"}} {}\n", name, labels_, bound, below);
     }
-    line("vllm:{}_sum{{{}}} {}\n", name, labels_, histogram.sum());
+    line("vllm:{}_sum{{{}}} {}\n", name, labels_, sum);
     line("vllm:{}_count{{{}}} {}\n", name, labels_, below);
   }
 
@@ -111,7 +115,14 @@ void write_engine(const EngineStats& engine, Exposition& out) {
   out.counter("prompt_tokens", "Prompt tokens processed.", engine.prompt_tokens);
   out.counter("prompt_tokens_cached", "Prompt tokens taken from the prefix cache.",
               engine.prompt_tokens_cached);
+  out.begin("prompt_tokens_by_source_total", "Prompt tokens processed, by where they came from.", "counter");
+  out.sample("prompt_tokens_by_source_total", "source", "local_compute",
+             static_cast<double>(engine.prompt_tokens - engine.prompt_tokens_cached));
+  out.sample("prompt_tokens_by_source_total", "source", "local_cache_hit",
+             static_cast<double>(engine.prompt_tokens_cached));
   out.counter("generation_tokens", "Tokens generated.", engine.generation_tokens);
+  out.histogram("iteration_tokens_total", "Tokens that a step computed.", StepSizes::kBounds,
+                engine.step_sizes.steps, static_cast<double>(engine.step_sizes.tokens));
   out.counter("spec_decode_num_drafts", "Times that guesses of what follows were checked.", engine.drafts);
   out.counter("spec_decode_num_draft_tokens", "Guesses checked.", engine.draft_tokens);
   out.counter("spec_decode_num_accepted_tokens", "Guesses that came true.",

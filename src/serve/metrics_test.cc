@@ -26,12 +26,21 @@ TEST(Metrics, ExposeWhatWasObserved) {
   engine.blocks_total = 8;
   engine.blocks_used = 2;
   engine.generation_tokens = 99;
+  engine.prompt_tokens = 20;
+  engine.prompt_tokens_cached = 16;
+  for (const int tokens : {1, 8, 9, 20'000}) engine.step_sizes.add(tokens);
   const std::string text = metrics.text(engine, {.cache_hits = 5});
   const std::string labels = R"(model_name="a \"model\"",engine="0")";
   EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + labels + "} 4\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc{" + labels + "} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total{" +
                               labels + "} 99\n"));
+  EXPECT_THAT(text,
+              HasSubstr("vllm:prompt_tokens_by_source_total{" + labels + ",source=\"local_compute\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_bucket{" + labels + ",le=\"8\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_bucket{" + labels + ",le=\"16384\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_bucket{" + labels + ",le=\"+Inf\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_sum{" + labels + "} 20018\n"));
   EXPECT_THAT(text, HasSubstr("vllm:grammar_cache_hits_total{" + labels + "} 5\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_success_total{" + labels + ",finished_reason=\"length\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_bucket{" + labels + ",le=\"0.02\"} 0\n"));

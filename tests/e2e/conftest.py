@@ -75,3 +75,13 @@ def metric(server, name):
         if line.startswith(name + "{") or line.startswith(name + " "):
             return float(line.rsplit(" ", 1)[1])
     raise AssertionError(f"no metric {name}")
+
+
+def eventually(condition, seconds=30):
+    """Whether the condition comes to hold: metrics follow what they tell of by a step."""
+    deadline = time.time() + seconds
+    while not condition():
+        if time.time() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

@@ -14,7 +14,7 @@ from pathlib import Path
 import jsonschema
 import openai
 import pytest
-from conftest import metric
+from conftest import eventually, metric
 
 sys.path.append(str(Path(__file__).parents[2] / "tools" / "grammar"))
 from random_schemas import schema as random_schema
@@ -169,4 +169,4 @@ def test_random_schemas(server, client, model):
     wrong = [o for o in outcomes if o not in counts]
     assert not wrong, wrong[:5]
     assert counts["valid"] > len(schemas) // 3
-    assert metric(server, "vllm:grammar_masks_total") > 0
+    assert eventually(lambda: metric(server, "vllm:grammar_masks_total") > 0)

@@ -1,0 +1,207 @@
+// Answers under a grammar, however the engine runs.
+#include "engine/test_rig.h"
+#include "grammar/grammar_cache.h"
+
+namespace octavo {
+namespace {
+
+class GuidedEngine : public EngineModes {};
+INSTANTIATE_TEST_SUITE_P(Modes, GuidedEngine, EngineModes::all());
+
+constexpr TokenId kEndOfText = 999;
+
+// Tokens of one to three letters; token 999 ends a text.
+std::shared_ptr<const grammar::CompiledGrammar> compiled(const std::string& regex,
+                                                         grammar::Vocabulary::Encode encode = {}) {
+  std::vector<std::string> tokens;
+  for (int id = 0; id < kVocab; ++id) {
+    const std::string letter(1, static_cast<char>('a' + id % 26));
+    tokens.push_back(id < 26 ? letter : letter + std::to_string(id / 26));
+  }
+  auto vocabulary =
+      grammar::Vocabulary::make(std::move(tokens), {}, {kEndOfText}, 1 << 20, std::move(encode)).value();
+  grammar::GrammarCache cache(std::move(vocabulary), 1 << 20);
+  grammar::GrammarSource source;
+  source.kind = grammar::GrammarKind::regex;
+  source.text = regex;
+  return cache.compile(source).value();
+}
+
+// What the simulated device says under the grammar, with jumps or without; ends with the end of the text, or
+// after `count` tokens.
+std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::CompiledGrammar>& grammar,
+                                    std::vector<TokenId> tokens, int count, bool jumps = false) {
+  const std::size_t prompt = tokens.size();
+  grammar::Matcher matcher(grammar);
+  std::vector<std::int32_t> mask((kVocab + 31) / 32);
+  const auto full = [&] { return tokens.size() == prompt + static_cast<std::size_t>(count); };
+  while (!full() && !matcher.is_terminated()) {
+    EXPECT_TRUE(matcher.fill_mask(mask).has_value());
+    tokens.push_back(SimulatedExecutor::allowed_from(SimulatedExecutor::next(tokens, kVocab), mask, kVocab));
+    EXPECT_TRUE(matcher.accept(tokens.back()));
+    for (const TokenId token : jumps ? matcher.forced_tokens() : std::vector<TokenId>{}) {
+      if (full()) break;
+      tokens.push_back(token);
+      EXPECT_TRUE(matcher.accept(token));
+    }
+  }
+  return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
+}
+
+TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
+  const std::vector<std::shared_ptr<const grammar::CompiledGrammar>> grammars{
+      nullptr, compiled("([a-f]{3,30}|x[0-9]+y){1,4}z"), compiled("q{40}"), compiled("[a-z0-9]{0,9}")};
+  struct Expectation {
+    std::shared_ptr<Recorder> sink = std::make_shared<Recorder>();
+    std::vector<TokenId> tokens;
+  };
+  std::vector<Expectation> all;
+  for (unsigned i = 0; i < 48; ++i) {
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
+    request.eos_ids = {kEndOfText};
+    request.grammar = grammars[i % 4];
+    request.sampling.ignore_eos = i % 3 == 0;  // the end of the grammar ends the answer all the same
+    Expectation e;
+    e.tokens =
+        request.grammar ? expected_under(request.grammar, request.prompt, 90) : expected(request.prompt, 90);
+    if (!request.grammar && !request.sampling.ignore_eos)
+      if (const auto end = std::ranges::find(e.tokens, kEndOfText); end != e.tokens.end())
+        e.tokens.erase(end + 1, e.tokens.end());
+    rig.learn(request.prompt, e.tokens);
+    ASSERT_TRUE(rig.engine->submit(std::move(request), e.sink).has_value());
+    all.push_back(std::move(e));
+  }
+  for (Expectation& e : all) {
+    e.sink->wait_ended(1);
+    const Recorder::Record record = e.sink->record();
+    EXPECT_EQ(record.tokens, e.tokens);
+    EXPECT_EQ(record.ends[0].finished,
+              record.tokens.size() == 90 ? FinishReason::length : FinishReason::stop);
+  }
+  EXPECT_GT(rig.engine->stats().grammar_masks, 300);
+  EXPECT_GE(rig.guessed_right(), GetParam() == Mode::guessing ? 100 : 0);
+  rig.expect_empty();
+}
+
+TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
+  const auto grammar = compiled("[a-f0-9]{3,30}z");
+  std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+  for (unsigned i = 0; i < 16; ++i) {
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
+    request.sampling.ignore_eos = true;
+    // Free tokens up to one that comes for the first time, or (the last request's) never.
+    std::vector<TokenId> tokens = expected(request.prompt, 90);
+    const TokenId mark = i < 15 ? tokens[i * 3] : TokenId{kVocab};
+    request.grammar = grammar;
+    request.grammar_after = mark;
+    if (const auto at = std::ranges::find(tokens, mark); at != tokens.end()) {
+      tokens.erase(at + 1, tokens.end());
+      std::vector<TokenId> context = request.prompt;
+      context.insert(context.end(), tokens.begin(), tokens.end());
+      std::ranges::copy(expected_under(grammar, context, 90 - static_cast<int>(tokens.size())),
+                        std::back_inserter(tokens));
+    }
+    rig.learn(request.prompt, tokens);
+    all.emplace_back(std::make_shared<Recorder>(), std::move(tokens));
+    ASSERT_TRUE(rig.engine->submit(std::move(request), all.back().first).has_value());
+  }
+  for (const auto& [sink, tokens] : all) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, tokens);
+  }
+  rig.expect_empty();
+}
+
+// Before that token the grammar neither bans the end of the text nor asks for it.
+TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
+  const auto grammar = compiled("[a-f0-9]{3,30}z");
+  int tried = 0;
+  for (unsigned i = 0; i < 8; ++i) {
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
+    const std::vector<TokenId> free = expected(request.prompt, 90);
+    const auto first = [&](TokenId token) { return std::ranges::find(free, token) - free.begin(); };
+    request.eos_ids = {free[i * 2]};
+    request.grammar = grammar;
+    request.grammar_after = free[40];
+    const std::ptrdiff_t end = first(free[i * 2]), mark = first(free[40]);
+    if (mark <= end) continue;
+    ++tried;
+    rig.learn(request.prompt, free);
+    for (const bool ignore_eos : {false, true}) {
+      request.sampling.ignore_eos = ignore_eos;
+      auto sink = std::make_shared<Recorder>();
+      ASSERT_TRUE(rig.engine->submit(Request(request), sink).has_value());
+      sink->wait_ended(1);
+      const Recorder::Record record = sink->record();
+      const std::ptrdiff_t count = ignore_eos ? mark + 1 : end + 1;
+      ASSERT_GE(std::ssize(record.tokens), count);
+      EXPECT_TRUE(std::ranges::equal(std::span(record.tokens).first(static_cast<std::size_t>(count)),
+                                     std::span(free).first(static_cast<std::size_t>(count))));
+      if (ignore_eos) {
+        EXPECT_GT(std::ssize(record.tokens), count);  // the grammar's text follows
+      } else {
+        EXPECT_EQ(std::ssize(record.tokens), count);
+        EXPECT_EQ(record.ends[0].finished, FinishReason::stop);
+      }
+    }
+  }
+  EXPECT_GE(tried, 4);
+  rig.expect_empty();
+}
+
+TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
+  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
+  const auto letters = [](std::string_view text) {
+    std::vector<TokenId> ids;
+    for (const char c : text) ids.push_back(c - 'a');
+    return ids;
+  };
+  const auto grammar = compiled("([a-c]longforcedtext[x-z]{2}andmoreofit){1,5}", letters);
+  const bool jumps = GetParam() != Mode::asynchronous;  // with a step in flight, every token is sampled
+  std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+  for (unsigned i = 0; i < 24; ++i) {
+    const int count = 20 + static_cast<int>(i % 5) * 30;
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), count);
+    request.eos_ids = {kEndOfText};
+    request.grammar = grammar;
+    const auto& entry =
+        all.emplace_back(std::make_shared<Recorder>(), expected_under(grammar, request.prompt, count, jumps));
+    rig.learn(request.prompt, entry.second);
+    ASSERT_TRUE(rig.engine->submit(std::move(request), entry.first).has_value());
+  }
+  std::int64_t tokens = 0;
+  for (const auto& [sink, expectation] : all) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expectation);
+    tokens += static_cast<std::int64_t>(expectation.size());
+  }
+  const std::int64_t sampled = rig.engine->stats().grammar_masks;
+  if (jumps) {
+    EXPECT_LT(sampled, tokens / 2);
+  } else {
+    EXPECT_GE(sampled, tokens);
+  }
+  rig.expect_empty();
+}
+
+TEST_P(GuidedEngine, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
+  Rig rig({.mode = GetParam()});
+  auto stuck = std::make_shared<Recorder>();
+  auto free = std::make_shared<Recorder>();
+  Request request = request_for(some_prompt(1, 20), 50);
+  request.grammar = compiled("a-b");  // no token holds a "-"
+  ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
+  stuck->wait_ended(1);
+  free->wait_ended(1);
+  EXPECT_EQ(stuck->record().ends[0].finished, FinishReason::error);
+  EXPECT_FALSE(stuck->record().ends[0].error.empty());
+  EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
+  rig.expect_empty();
+}
+
+}  // namespace
+}  // namespace octavo
