@@ -57,8 +57,8 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       "Folder of the checkpoint, or a GGUF file (of several the first); the demo model when left out");
   command
       .add_option("--quantization", o.quantization,
-                  "Quantise the weights while loading: int8 (a scale a row) or int4 (groups of 128)")
-      ->check(CLI::IsMember({"none", "int8", "int4"}))
+                  "Quantise matrices of plain numbers while loading: int8 (a scale a row) or int4 (groups of "
+                  "128); the checkpoint's own method (gptq, awq ..) may be named and changes nothing")
       ->capture_default_str()
       ->group("Model");
   command.add_option("--dtype", o.dtype, "auto, bfloat16, float16 or float32")

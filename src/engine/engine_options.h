@@ -14,14 +14,15 @@ namespace octavo {
 
 struct EngineOptions {
   std::string model_dir;
-  std::string device = "auto";        // auto (cuda where there is one, else cpu), cpu, cuda or reference
-  std::string dtype = "auto";         // of the weights
-  std::string quantization = "none";  // of the weights, when they are loaded: none, int8 or int4
-  bool enforce_eager = false;         // GPUs: no recordings (CUDA graphs) of decoding steps
-  bool async_scheduling = true;       // GPUs: a step begins before the last one's tokens are known
-  int threads = 0;                    // CPU compute threads; 0: as many as this process may use
-  std::optional<int> max_model_len;   // nullopt: what the model was made for
-  std::uint64_t seed = 0;             // for requests that bring none
+  std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
+  std::string dtype = "auto";   // of the weights
+  std::string quantization =
+      "none";  // of plain matrices, when they are loaded: none, int8 or int4; or the checkpoint's own method
+  bool enforce_eager = false;        // GPUs: no recordings (CUDA graphs) of decoding steps
+  bool async_scheduling = true;      // GPUs: a step begins before the last one's tokens are known
+  int threads = 0;                   // CPU compute threads; 0: as many as this process may use
+  std::optional<int> max_model_len;  // nullopt: what the model was made for
+  std::uint64_t seed = 0;            // for requests that bring none
 
   std::string kv_cache_dtype = "auto";  // auto: as the activations
   // The number of KV blocks follows from the bytes, unless it is given.

@@ -30,11 +30,16 @@ Result<DType> kv_cache_dtype(const std::string& text, DType activation) {
                  "must be auto, float16, bfloat16, fp8, fp8_e4m3 or int8_per_token_head, got {}", text);
 }
 
-Result<Encoding> quantization(const std::string& text) {
+// What to make of plain matrices. A method of vLLM's (its "_marlin" names a kernel) must be the checkpoint's
+// own.
+Result<Encoding> quantization(const std::string& text, const std::string& model_dir) {
   if (text == "none") return Encoding::plain;
   if (text == "int8") return Encoding::int8;
   if (text == "int4") return Encoding::int4;
-  return invalid("quantization", "must be none, int8 or int4, got {}", text);
+  TRY(const std::string_view method, quantization_method(model_dir));
+  if (text == method || text == fmt::format("{}_marlin", method)) return Encoding::plain;
+  return invalid("quantization", "must be none, int8, int4 or what the checkpoint is packed as ({}), got {}",
+                 method, text);
 }
 
 // The longest sequence that the pool holds when it has all of it.
@@ -108,7 +113,7 @@ Result<Backend> make_backend(const EngineOptions& options) {
 Result<LoadedEngine> load_on(Backend backend, const EngineOptions& options,
                              const std::function<void(std::size_t, std::size_t)>& progress) {
   TRY(const ModelDType dtype, model_dtype(options.dtype));
-  TRY(const Encoding encoding, quantization(options.quantization));
+  TRY(const Encoding encoding, quantization(options.quantization, options.model_dir));
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   TRY(auto model, Model::load(options.model_dir, backend,
                               {dtype, encoding, options.max_model_len, options.threads, progress}));

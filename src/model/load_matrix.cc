@@ -46,9 +46,6 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     if (transposed)
       return failure(ErrorCode::unsupported, "tensor {} is {} and stored transposed", stored.name,
                      stored.format);
-    if (formats.quantization != Encoding::plain)
-      return invalid("quantization", "tensor {} is {}: it cannot be quantised to {} again", stored.name,
-                     stored.format, name(formats.quantization));
     if (stored.packed) {
       TRY(loaded.quantized, unpack(stored, pool));
       loaded.part = loaded.quantized.part;  // the codes stay where they are when their vector moves

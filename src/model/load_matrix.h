@@ -13,10 +13,10 @@ struct MatrixFormats {
 };
 
 // Checks and prepares the matrix, then lets go of its pages. Quantised tensors stay as they are, each its own
-// encoding; beside plain ones in the same matrix all become plain, in the activations' format, and so do
-// those that no kernel multiplies: codes whose scales change within 32 columns. `parameter` has been checked
-// against the checkpoint. Errors: corrupt, naming the tensor, when one is not finite; invalid_argument when a
-// tensor to be quantised is so already; whatever the backend says.
+// encoding; beside ones that stay plain in the same matrix all become plain, in the activations' format, and
+// so do those that no kernel multiplies: codes whose scales change within 32 columns. `parameter` has been
+// checked against the checkpoint. Errors: corrupt, naming the tensor, when one is not finite; whatever the
+// backend says.
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& formats, Backend& backend, ThreadPool& pool);
 

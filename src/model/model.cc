@@ -37,6 +37,13 @@ Result<Checkpoint> open_checkpoint(const std::string& path) {
   return Checkpoint::open(path, packed);
 }
 
+Result<std::string_view> quantization_method(const std::string& path) {
+  if (is_gguf(path)) return "gguf";
+  TRY(const Config config, Config::load(path));
+  TRY(const PackedFormat packed, packed_format(config));
+  return name(packed.packing);
+}
+
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& backend,
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();

@@ -26,8 +26,8 @@ enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
-  // int8 or int4: matrices are quantised while they are loaded (weights/quantize.h), embedding and output
-  // matrix in int8 in both cases. plain: they stay as they are.
+  // int8 or int4: plain matrices are quantised while they are loaded (weights/quantize.h), embedding and
+  // output matrix to int8 in both cases; where none is plain, that is an error. plain: they stay as they are.
   Encoding quantization = Encoding::plain;
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
   int threads = 0;                        // that read and check; 0: as many as this process may use
@@ -71,6 +71,10 @@ struct Model {
 
 // Checkpoint::open, with the packed matrices that config.json speaks of.
 Result<Checkpoint> open_checkpoint(const std::string& path);
+
+// How the checkpoint's matrices are packed, as configurations name it: "gptq", "awq", "compressed-tensors",
+// "fp8", "gguf"; "none" where they are plain numbers.
+Result<std::string_view> quantization_method(const std::string& path);
 
 // The spec of a directory's config.json, or of a GGUF file's metadata, alone.
 Result<ModelSpec> load_spec(const std::string& path);

@@ -104,10 +104,15 @@ Result<PackedFormat> packed_format(const Config& config) {
   if (!quantization) return PackedFormat{};
   TRY(const std::string method,
       one_of(*quantization, "quant_method", std::nullopt, {"gptq", "awq", "compressed-tensors", "fp8"}));
-  if (method == "gptq") return gptq(*quantization);
-  if (method == "awq") return awq(*quantization);
-  if (method == "fp8") return fp8(*quantization);
+  if (method == name(Packing::gptq)) return gptq(*quantization);
+  if (method == name(Packing::awq)) return awq(*quantization);
+  if (method == name(Packing::fp8)) return fp8(*quantization);
   return compressed_tensors(*quantization);
+}
+
+std::string_view name(Packing packing) {
+  constexpr std::string_view kNames[] = {"none", "gptq", "awq", "compressed-tensors", "fp8"};
+  return kNames[static_cast<int>(packing)];
 }
 
 }  // namespace octavo

@@ -14,8 +14,9 @@ using golden::Golden;
 
 class QuantizedGolden : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<Model> load(Backend& backend, ModelDType dtype) {
-    auto model = Model::load(golden_.directory, backend, {.dtype = dtype, .threads = 2});
+  std::unique_ptr<Model> load(Backend& backend, ModelDType dtype, Encoding quantization = Encoding::plain) {
+    auto model =
+        Model::load(golden_.directory, backend, {.dtype = dtype, .quantization = quantization, .threads = 2});
     EXPECT_TRUE(model.has_value()) << (model ? "" : model.error().message);
     return model ? std::move(*model) : nullptr;
   }
@@ -54,6 +55,18 @@ TEST_P(QuantizedGolden, CpuIsClose) {
   }
 }
 
+TEST_P(QuantizedGolden, WhatIsPlainBesideThemCanBeQuantised) {
+  auto backend = make_cpu_backend({.threads = 2, .isa = {}});
+  ASSERT_TRUE(backend.has_value());
+  const auto as_is = load(*backend, ModelDType::automatic);
+  const auto model = load(*backend, ModelDType::automatic, Encoding::int8);
+  ASSERT_TRUE(as_is != nullptr && model != nullptr);
+  EXPECT_LT(model->embedding->bytes(), as_is->embedding->bytes());
+  EXPECT_LE(model->layers[0].down.weight->bytes(), as_is->layers[0].down.weight->bytes());
+  const auto logits = logits_of(*model, *backend, {static_cast<int>(golden_.ids.size())});
+  EXPECT_LE(golden::mean_kl(golden_.logits, logits, model->spec.vocab), 1e-2);
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string text = param.param;
   std::ranges::replace(text, '-', '_');
@@ -62,6 +75,13 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, QuantizedGolden, testing::ValuesIn(golden::names(golden::kQuantized)),
                          test_name);
+
+TEST(QuantizationMethod, IsWhatTheCheckpointSays) {
+  EXPECT_EQ(quantization_method("tests/data/quantized/awq-4bit").value(), "awq");
+  EXPECT_EQ(quantization_method("tests/data/quantized/w8a8").value(), "compressed-tensors");
+  EXPECT_EQ(quantization_method("tests/data/gguf/llama-q8_0/model.gguf").value(), "gguf");
+  EXPECT_EQ(quantization_method("tests/data/models/llama").value(), "none");
+}
 
 TEST(QuantizedGoldenData, IsThere) { EXPECT_GE(golden::names(golden::kQuantized).size(), 12u); }
 

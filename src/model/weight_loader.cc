@@ -63,6 +63,7 @@ class Loader {
         pool_(options.threads > 0 ? options.threads : usable_processors()) {}
 
   Result<> load() {
+    TRY_VOID(check_quantization());
     choose_formats();
     const CacheLayout cache = cache_layout(model_.spec, {.dtype = model_.activation});
     TRY_VOID(backend_.ops.supports(cache.kv, model_.spec.layers[0].attention.q_heads));
@@ -72,13 +73,27 @@ class Loader {
   }
 
  private:
+  // Quantised matrices stay as they are, so that one at least must be plain.
+  Result<> check_quantization() {
+    if (options_.quantization == Encoding::plain) return {};
+    bool plain = false;
+    for_each_parameter(parameters_, [&](const auto& p) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(p)>, MatrixParameter>)
+        for (const Slot& slot : p.parts)
+          plain |= &p != &parameters_.positions && checkpoint_.find(slot.name)->plain();
+    });
+    if (plain) return {};
+    const StoredTensor& table = *checkpoint_.find(parameters_.embedding.parts[0].name);
+    return invalid("quantization", "must be none, not {}: every matrix is quantised already ({} is {})",
+                   name(options_.quantization), table.name, table.format);
+  }
+
   // All plain matrices are kept in one format: the one asked for, else the checkpoint's.
   void choose_formats() {
     plain_ = plain_format(parameters_, checkpoint_);
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
     if (options_.dtype == ModelDType::float16) plain_ = DType::f16;
-    model_.activation =
-        options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
+    model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
   }
 
   Result<> load_vectors() {
