@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/json/serialize.hpp>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/commands.h"
@@ -51,24 +54,32 @@ Request random_request(const BenchCommand& c, int vocab, std::uint64_t number) {
 
 class CountingSink final : public OutputSink {
  public:
-  CountingSink(std::size_t job, Arrivals& arrivals) : job_(job), arrivals_(arrivals) {}
+  CountingSink(std::size_t job, Arrivals& arrivals, std::function<void()> begun)
+      : job_(job), arrivals_(arrivals), begun_(std::move(begun)) {}
   void deliver(Output&& output) noexcept override {
+    if (begun_) std::exchange(begun_, nullptr)();
     if (output.finished) arrivals_.push({job_, std::move(output)});
   }
 
  private:
   std::size_t job_;
   Arrivals& arrivals_;
+  std::function<void()> begun_;
 };
 
-// Runs `count` requests at once; seconds until the last has ended.
-Result<double> run_batch(EngineClient& engine, const BenchCommand& c, int vocab, int count,
-                         std::uint64_t& number) {
+// Runs `count` requests at once; seconds until the last has ended. all_begun: called between two operators,
+// once each has its first token.
+Result<double> run_batch(
+    EngineClient& engine, const BenchCommand& c, int vocab, int count, std::uint64_t& number,
+    const std::function<void()>& all_begun = [] {}) {
   Arrivals arrivals;
+  int waiting = count;  // only the engine's thread delivers
   const std::int64_t started = now_us();
   for (int i = 0; i < count; ++i) {
     TRY_VOID(engine.submit(random_request(c, vocab, number++),
-                           std::make_shared<CountingSink>(static_cast<std::size_t>(i), arrivals)));
+                           std::make_shared<CountingSink>(static_cast<std::size_t>(i), arrivals, [&] {
+                             if (--waiting == 0) all_begun();
+                           })));
   }
   for (int ended = 0; ended < count;) {
     Arrivals::Arrival arrival;
@@ -138,9 +149,36 @@ Result<> bench_throughput(BenchCommand& c) {
                                     {"tokens_per_second", static_cast<double>(tokens) / seconds}});
 }
 
-// Where the time of a step goes: operators, and all the rest; and, on a processor, how near decoding comes to
-// reading each weight and each cached key and value once, at the rate at which plain reading gets them.
+// What a decoding batch has spent.
+struct DecodeTimes {
+  double seconds = 0;
+  std::array<double, kOpNames.size()> in_operators{};  // seconds
+  double steps = 0;
+  double weight_bytes = 0;
+};
+
+// Runs a batch and tells what it spent from the moment when every request had its first token.
+Result<DecodeTimes> run_decoding(EngineClient& engine, const BenchCommand& c, int vocab,
+                                 std::uint64_t& number, OpTimes& times) {
+  std::int64_t began = 0;
+  TRY_VOID(run_batch(engine, c, vocab, c.batch_size, number, [&] {
+    for (std::size_t i = 0; i < kOpNames.size(); ++i) times.nanoseconds[i] = times.calls[i] = 0;
+    times.weight_bytes = 0;
+    began = now_us();
+  }));
+  DecodeTimes spent{.seconds = static_cast<double>(now_us() - began) * 1e-6,
+                    .steps = static_cast<double>(times.calls[0]),  // each embeds once
+                    .weight_bytes = static_cast<double>(times.weight_bytes)};
+  for (std::size_t i = 0; i < kOpNames.size(); ++i)
+    spent.in_operators[i] = static_cast<double>(times.nanoseconds[i]) * 1e-9;
+  return spent;
+}
+
+// Where the time of a decoding step goes: operators, and all the rest; and, on a processor, how near it comes
+// to reading each weight and each cached key and value once, at the rate at which plain reading gets them.
 Result<> bench_step(BenchCommand& c) {
+  if (c.output_len < 2)
+    return invalid("output-len", "must be 2 or more: a prompt's step gives the first token");
   EngineOptions& options = c.runtime.engine;
   if (options.model_dir.empty()) {
     TRY(options.model_dir, demo_model_dir());
@@ -158,44 +196,43 @@ Result<> bench_step(BenchCommand& c) {
     TRY(const CpuIsa isa, usable_isa());
     TRY(limits, HostLimits::make(options.threads, isa));
   }
+  EngineClient& engine = *loaded.engine;
+  const int vocab = loaded.spec.vocab;
   std::uint64_t number = 0;
-  TRY_VOID(run_batch(*loaded.engine, c, loaded.spec.vocab, c.batch_size, number));  // warm-up
-  for (std::size_t i = 0; i < kOpNames.size(); ++i) times.nanoseconds[i] = times.calls[i] = 0;
+  TRY_VOID(run_batch(engine, c, vocab, c.batch_size, number));  // warm-up
   // Of a context half written; windows, which would be less, are not looked at.
   const double cached_bytes = static_cast<double>(loaded.cache_bytes) / loaded.num_blocks /
                               options.block_size * (c.input_len + c.output_len / 2.0) * c.batch_size;
-  double seconds = 0, bytes_per_step = 0;
+  DecodeTimes all;
+  double bytes_per_step = 0;
   std::vector<double> rates, shares;
   for (int round = 0; round < c.rounds; ++round) {
-    const std::int64_t steps_before = times.calls[0];
-    times.weight_bytes = 0;
     const double before = limits ? limits->bandwidth() : 0;
-    TRY(const double spent, run_batch(*loaded.engine, c, loaded.spec.vocab, c.batch_size, number));
-    seconds += spent;
+    TRY(const DecodeTimes spent, run_decoding(engine, c, vocab, number, times));
+    all.seconds += spent.seconds;
+    all.steps += spent.steps;
+    for (std::size_t i = 0; i < kOpNames.size(); ++i) all.in_operators[i] += spent.in_operators[i];
     if (!limits) continue;
     const double plain = (before + limits->bandwidth()) / 2;
-    const auto steps = static_cast<double>(times.calls[0] - steps_before);
-    bytes_per_step = static_cast<double>(times.weight_bytes) / steps + cached_bytes;
-    rates.push_back(bytes_per_step * steps / spent);
+    bytes_per_step = spent.weight_bytes / spent.steps + cached_bytes;
+    rates.push_back(bytes_per_step * spent.steps / spent.seconds);
     shares.push_back(rates.back() / plain);
   }
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
-  const auto steps = static_cast<double>(times.calls[0]);  // each embeds once
   object parts;
-  double rest = seconds;
+  double rest = all.seconds;
   const auto print = [&](std::string_view part, double spent) {
-    fmt::print(kRow, part, spent * 1e6 / steps, 100 * spent / seconds);
+    fmt::print(kRow, part, spent * 1e6 / all.steps, 100 * spent / all.seconds);
     parts[part] = spent;
   };
-  fmt::print("{} steps of {} sequences\n{:<16} {:>12} {:>9}\n", times.calls[0].load(), c.batch_size, "part",
+  fmt::print("{:.0f} steps of {} sequences\n{:<16} {:>12} {:>9}\n", all.steps, c.batch_size, "part",
              "us per step", "share");
   for (std::size_t i = 0; i < kOpNames.size(); ++i) {
-    const double spent = static_cast<double>(times.nanoseconds[i]) * 1e-9;
-    rest -= spent;
-    print(kOpNames[i], spent);
+    rest -= all.in_operators[i];
+    print(kOpNames[i], all.in_operators[i]);
   }
   print("everything else", rest);
-  object result{{"seconds", seconds}, {"steps", steps}, {"parts", parts}};
+  object result{{"seconds", all.seconds}, {"steps", all.steps}, {"parts", parts}};
   if (limits) {
     std::ranges::sort(rates);
     std::ranges::sort(shares);
@@ -254,7 +291,7 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   });
 
   CLI::App* step =
-      bench->add_subcommand("step", "Where the time of a step goes: each operator, and the rest");
+      bench->add_subcommand("step", "Where the time of a decoding step goes: each operator, and the rest");
   add_common(*step, *options);
   step->add_option("--batch-size", options->batch_size, "Requests at a time")
       ->check(CLI::Range(1, 4096))

@@ -17,6 +17,9 @@ namespace {
 constexpr std::int64_t kStretchBytes = 2048;     // of one row of W
 constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay waking the other threads
 
+constexpr std::int64_t kPieceUnits = 128;    // of a tile of x, laid out at a time
+constexpr std::int64_t kPiecesTogether = 2;  // that repay waking another thread
+
 // Of any instruction set.
 constexpr std::int64_t kMostTileRows = 12;
 constexpr std::int64_t kMostWidth = 32;
@@ -40,31 +43,30 @@ struct Product {
   std::int64_t units;  // 4-byte units of a row of x: f32, or pairs of bf16
 };
 
-// One tile of x, its rows interleaved unit by unit; what lies past the last column is zero.
-void interleave(const Product& product, std::int64_t first_row, std::int64_t rows, std::byte* out) {
+// Units [unit, unit + kPieceUnits) of one tile of x, the rows interleaved unit by unit; what lies past the
+// last column is zero. Put together aside: lines that other processors have read are best written all at
+// once.
+void interleave(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t unit,
+                std::byte* tile) {
   const View& x = product.args.x;
-  const std::int64_t cols = product.w.cols();
-  constexpr std::int64_t kUnits = 256;
-  alignas(64) std::uint32_t part[kUnits];
-  auto* to = reinterpret_cast<std::uint32_t*>(out);
+  alignas(64) std::uint32_t part[kPieceUnits];
+  alignas(64) std::uint32_t piece[kPieceUnits * kMostTileRows];
   const std::int64_t per_unit = product.dot ? 2 : 1;
-  const std::int64_t row_bytes = x.stride[0] * static_cast<std::int64_t>(size_of(x.dtype));
-  const auto element_bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  const std::int64_t count = std::min(kPieceUnits, product.units - unit);
+  const std::int64_t there = std::min(count * per_unit, product.w.cols() - unit * per_unit);
   for (std::int64_t r = 0; r < rows; ++r) {
-    const std::byte* row = static_cast<const std::byte*>(x.data) + (first_row + r) * row_bytes;
-    for (std::int64_t unit = 0; unit < product.units; unit += kUnits) {
-      const std::int64_t count = std::min(kUnits, product.units - unit);
-      const std::int64_t there = std::min(count * per_unit, cols - unit * per_unit);
-      const std::byte* from = row + unit * per_unit * element_bytes;
-      part[count - 1] = 0;
-      if (product.dot) {
-        std::memcpy(part, from, static_cast<std::size_t>(there * 2));
-      } else if (there > 0) {
-        product.kernels.widen(from, format_of(x.dtype), reinterpret_cast<float*>(part), there);
-      }
-      for (std::int64_t i = 0; i < count; ++i) to[(unit + i) * rows + r] = part[i];
+    const std::byte* from =
+        static_cast<const std::byte*>(x.data) +
+        ((first_row + r) * x.stride[0] + unit * per_unit) * static_cast<std::int64_t>(size_of(x.dtype));
+    part[count - 1] = 0;
+    if (product.dot) {
+      std::memcpy(part, from, static_cast<std::size_t>(there * 2));
+    } else if (there > 0) {
+      product.kernels.widen(from, format_of(x.dtype), reinterpret_cast<float*>(part), there);
     }
+    for (std::int64_t i = 0; i < count; ++i) piece[i * rows + r] = part[i];
   }
+  std::memcpy(tile + unit * rows * 4, piece, static_cast<std::size_t>(count * rows * 4));
 }
 
 TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, std::int64_t rows,
@@ -84,11 +86,13 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
     return tiled;
   }
   tiled.tile_stride = tiled.tile_rows * product.units * 4;
-  const std::int64_t grain = rows * product.units < kWorthSharing / 16 ? tiled.tiles() : 1;
-  pool.for_ranges(tiled.tiles(), grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t tile = begin; tile < end; ++tile)
-      interleave(product, first_row + tile * tiled.tile_rows, tiled.rows_of(tile),
+  const std::int64_t pieces = (product.units + kPieceUnits - 1) / kPieceUnits;
+  pool.for_ranges(tiled.tiles() * pieces, kPiecesTogether, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t tile = i / pieces;
+      interleave(product, first_row + tile * tiled.tile_rows, tiled.rows_of(tile), i % pieces * kPieceUnits,
                  scratch + tile * tiled.tile_stride);
+    }
   });
   return tiled;
 }

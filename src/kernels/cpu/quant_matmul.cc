@@ -13,6 +13,7 @@ namespace {
 constexpr std::int64_t kStretchGroups = 64;      // of one row: what passes through the first-level cache
 constexpr std::int64_t kGroupsAhead = 8;         // fetched by a single tile of some rows and few bits
 constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
+constexpr std::int64_t kWorthQuantising = 4096;  // numbers of x that repay it
 
 // Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
 // cache.
@@ -114,7 +115,7 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
                     .tile_rows = 0,
                     .shared = groups_sharing_x()};
     x.tile_rows = even_tile_rows(x.rows, kQuantRows);
-    pool.for_ranges(x.rows, std::max<std::int64_t>(1, kWorthSharing / 16 / cols()),
+    pool.for_ranges(x.rows, std::max<std::int64_t>(1, kWorthQuantising / cols()),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t row = begin; row < end; ++row)
                         kernels.quantise(from + (first + row) * from_stride, format_of(args.x.dtype),
