@@ -1,6 +1,8 @@
 // The CPU backend's operators.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/host_device.h"
 #include "kernels/ops.h"
@@ -16,6 +18,20 @@ class CpuDevice final : public HostDevice {
  private:
   CpuStream& stream_;
 };
+
+// Calls body(row, column, count) for pieces of all rows, `most` columns or what is left of a row, on all
+// threads; of shorter rows a thread takes several. Single rows, too, are worth it: decoding has no more.
+template <class Body>
+void for_pieces(ThreadPool& pool, std::int64_t rows, std::int64_t columns, std::int64_t most, Body&& body) {
+  const std::int64_t pieces = (columns + most - 1) / most;
+  const std::int64_t together = std::max<std::int64_t>(1, most / std::max<std::int64_t>(1, columns));
+  pool.for_ranges(rows * pieces, together, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t column = i % pieces * most;
+      body(i / pieces, column, std::min(most, columns - column));
+    }
+  });
+}
 
 DType activation_of(DType stored);
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);

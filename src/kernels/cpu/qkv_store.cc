@@ -10,14 +10,14 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kGrainElements = 8192;
+constexpr std::int64_t kElementsAtOnce = 512;  // of heads of a token
 
-// A head's numbers in the cache's format, to where a token's keys or values lie.
+// A head's numbers in the cache's format, to where a token's keys or values lie: keys as words of a unit
+// each.
 template <class T>
-void scatter_key(const T* from, std::int64_t dim, std::int64_t unit, std::int64_t token, std::byte* group) {
-  for (std::int64_t d = 0; d < dim; d += unit)
-    std::memcpy(group + (d * kGroupTokens + token * unit) * static_cast<std::int64_t>(sizeof(T)), from + d,
-                static_cast<std::size_t>(unit) * sizeof(T));
+void scatter_key(const T* from, std::int64_t units, std::int64_t token, std::byte* group) {
+  T* to = reinterpret_cast<T*>(group) + token;
+  for (std::int64_t i = 0; i < units; ++i) to[i * kGroupTokens] = from[i];
 }
 
 template <class T>
@@ -40,10 +40,12 @@ struct TokenStore {
            (i * args.qkv.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.qkv.dtype));
   }
 
-  // Heads [first, first + count) of row i, normalised and turned, each given to use(head - first, values).
+  // Heads [begin, end) of the `count` that lie in row i from `first` on, normalised and turned, each given to
+  // use(head, values).
   template <class Use>
-  void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, const Norm& norm,
-                    Use&& use) const {
+  void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, std::int64_t begin,
+                    std::int64_t end, const Norm& norm, Use&& use) const {
+    if (begin >= end) return;
     HeadRow row{.x = nullptr,
                 .format = format,
                 .dim = dim,
@@ -64,7 +66,7 @@ struct TokenStore {
     const bool normed = norm.kind != NormKind::none;
     if (normed && args.norm_whole_row)
       row.stats = kernels.norm_stats(input(i, first), format, count * dim, norm.kind, norm.eps);
-    for (std::int64_t head = 0; head < count; ++head) {
+    for (std::int64_t head = begin; head < end; ++head) {
       row.x = input(i, first + head);
       if (normed) {
         const bool own_weight = args.norm_whole_row || norm.weight.rank == 2;
@@ -92,17 +94,19 @@ struct TokenStore {
     }
     return scale;
   }
+  // Gives cached numbers to use() as words of so many bytes.
   template <class Use>
-  void with_words(const std::byte* cached, Use&& use) const {
-    if (layout.element_bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
-    if (layout.element_bytes == 2) return use(reinterpret_cast<const std::uint16_t*>(cached));
+  static void with_words(std::int64_t bytes, const std::byte* cached, Use&& use) {
+    if (bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
+    if (bytes == 2) return use(reinterpret_cast<const std::uint16_t*>(cached));
     use(reinterpret_cast<const std::uint8_t*>(cached));
   }
   float* scales_of(std::byte* block, std::int64_t head, std::int64_t group) const {
     return reinterpret_cast<float*>(block + layout.scales(head, group));
   }
 
-  void store(std::int64_t i) const {
+  // Heads [begin, end) of token i, those of queries first, those of keys, those of values.
+  void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
     const KvSpec& spec = args.cache.spec;
     const std::int64_t slot = args.slots.as<std::int64_t>()[i];
     const std::int64_t in_block = slot % spec.block_size;
@@ -110,26 +114,33 @@ struct TokenStore {
     const std::int64_t token = in_block % kGroupTokens;
     std::byte* block = args.cache.data + slot / spec.block_size * args.cache.stride_bytes;
     alignas(64) std::byte cached[kMaxHeadDim * 4];
+    const std::int64_t keys_first = args.q_heads, values_first = keys_first + spec.kv_heads;
 
-    turned_heads(i, 0, args.q_heads, args.q_norm, [&](std::int64_t head, const float* values) {
-      kernels.narrow(
-          values, nullptr, format,
-          static_cast<std::byte*>(args.q_out.data) +
-              (i * args.q_out.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.q_out.dtype)),
-          dim);
-    });
-    turned_heads(i, args.q_heads, spec.kv_heads, args.k_norm, [&](std::int64_t head, const float* values) {
-      const float scale = narrow(values, cached);
-      std::byte* keys = block + layout.keys(head, group);
-      with_words(cached, [&](const auto* words) { scatter_key(words, dim, layout.unit, token, keys); });
-      if (spec.dtype == DType::i8) scales_of(block, head, group)[token] = scale;
-    });
+    turned_heads(i, 0, args.q_heads, begin, std::min(end, keys_first), args.q_norm,
+                 [&](std::int64_t head, const float* values) {
+                   kernels.narrow(values, nullptr, format,
+                                  static_cast<std::byte*>(args.q_out.data) +
+                                      (i * args.q_out.stride[0] + head * dim) *
+                                          static_cast<std::int64_t>(size_of(args.q_out.dtype)),
+                                  dim);
+                 });
+    turned_heads(i, keys_first, spec.kv_heads, std::max<std::int64_t>(0, begin - keys_first),
+                 std::min(end, values_first) - keys_first, args.k_norm,
+                 [&](std::int64_t head, const float* values) {
+                   const float scale = narrow(values, cached);
+                   std::byte* keys = block + layout.keys(head, group);
+                   with_words(layout.element_bytes * layout.unit, cached,
+                              [&](const auto* words) { scatter_key(words, dim / layout.unit, token, keys); });
+                   if (spec.dtype == DType::i8) scales_of(block, head, group)[token] = scale;
+                 });
     alignas(64) float wide[kMaxHeadDim];
-    for (std::int64_t head = 0; head < spec.kv_heads; ++head) {
-      kernels.widen(input(i, args.q_heads + spec.kv_heads + head), format, wide, dim);
+    for (std::int64_t head = std::max<std::int64_t>(0, begin - values_first); head < end - values_first;
+         ++head) {
+      kernels.widen(input(i, values_first + head), format, wide, dim);
       const float scale = narrow(wide, cached);
       std::byte* values = block + layout.values(head, group);
-      with_words(cached, [&](const auto* words) { scatter_value(words, dim, layout, token, values); });
+      with_words(layout.element_bytes, cached,
+                 [&](const auto* words) { scatter_value(words, dim, layout, token, values); });
       if (spec.dtype == DType::i8) scales_of(block, head, group)[kGroupTokens + token] = scale;
     }
   }
@@ -158,10 +169,10 @@ void qkv_store(Stream& stream, const QkvStoreArgs& args) {
   if (args.rope.rotary_dim > 0) check_indices("position", args.positions, args.rope.cos.size(0));
   const TokenStore tokens{args, cpu_stream(stream).kernels(), KvLayout(args.cache.spec),
                           args.cache.spec.head_dim, format_of(args.qkv.dtype)};
-  const std::int64_t grain = std::max<std::int64_t>(1, kGrainElements / args.qkv.size(1));
-  pool_of(stream).for_ranges(args.qkv.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) tokens.store(i);
-  });
+  const std::int64_t heads = args.q_heads + 2 * args.cache.spec.kv_heads;
+  for_pieces(
+      pool_of(stream), args.qkv.size(0), heads, std::max<std::int64_t>(1, kElementsAtOnce / tokens.dim),
+      [&](std::int64_t i, std::int64_t head, std::int64_t count) { tokens.store(i, head, head + count); });
 }
 
 }  // namespace octavo::cpu

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kStretchGroups = 64;      // of one row: what passes through the first-level cache
 constexpr std::int64_t kGroupsAhead = 8;         // fetched by a single tile of some rows and few bits
 constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
-constexpr std::int64_t kWorthQuantising = 4096;  // numbers of x that repay it
+constexpr std::int64_t kQuantisedAtOnce = 2048;  // columns of x
 
 // Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
 // cache.
@@ -105,7 +105,8 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
   const IsaKernels& kernels = stream.kernels();
   std::byte* scratch = stream.shared(quant_scratch_bytes(cols()));
   const auto* from = static_cast<const std::byte*>(args.x.data);
-  const std::int64_t from_stride = args.x.stride[0] * static_cast<std::int64_t>(size_of(args.x.dtype));
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.x.dtype));
+  const std::int64_t from_stride = args.x.stride[0] * element_bytes;
   const std::int64_t m = args.y.size(0);
   for (std::int64_t first = 0; first < m; first += kMatmulRows) {
     QuantisedRows x{.data = scratch,
@@ -115,13 +116,13 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
                     .tile_rows = 0,
                     .shared = groups_sharing_x()};
     x.tile_rows = even_tile_rows(x.rows, kQuantRows);
-    pool.for_ranges(x.rows, std::max<std::int64_t>(1, kWorthQuantising / cols()),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t row = begin; row < end; ++row)
-                        kernels.quantise(from + (first + row) * from_stride, format_of(args.x.dtype),
-                                         reinterpret_cast<QuantX*>(scratch + row * x.stride), cols(),
-                                         x.shared);
-                    });
+    for_pieces(pool, x.rows, cols(), kQuantisedAtOnce,
+               [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+                 kernels.quantise(from + (first + row) * from_stride + column * element_bytes,
+                                  format_of(args.x.dtype),
+                                  reinterpret_cast<QuantX*>(scratch + row * x.stride) + column / kQuantGroup,
+                                  count, x.shared);
+               });
     for (const QuantBand& band : bands_)
       for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,
                        x.rows * band.layout.rows * band.layout.cols >= kWorthSharing,

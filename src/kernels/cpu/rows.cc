@@ -71,13 +71,15 @@ void add_norm(Stream& stream, const AddNormArgs& args) {
 
 void activate(Stream& stream, const ActivateArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
+  constexpr std::int64_t kColumns = 2048;
   const std::int64_t h = args.y.size(1);
-  const auto half_bytes = h * static_cast<std::int64_t>(size_of(args.x.dtype));
-  for_rows(stream, args.y.size(0), 2 * h, [&](std::int64_t i) {
-    const std::byte* x = row_address(args.x, i);
-    kernels.activate(x, args.gated ? x + half_bytes : nullptr, format_of(args.y.dtype), args.activation,
-                     row_address(args.y, i), h);
-  });
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.x.dtype));
+  for_pieces(pool_of(stream), args.y.size(0), h, kColumns,
+             [&](std::int64_t i, std::int64_t column, std::int64_t count) {
+               const std::byte* x = row_address(args.x, i) + column * element_bytes;
+               kernels.activate(x, args.gated ? x + h * element_bytes : nullptr, format_of(args.y.dtype),
+                                args.activation, row_address(args.y, i) + column * element_bytes, count);
+             });
 }
 
 void gather_rows(Stream& stream, const GatherRowsArgs& args) {
@@ -90,17 +92,10 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
 
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
-  const std::int64_t vocab = args.logits.size(1);
-  // Columns are shared out too: a decode step has one row of many.
-  constexpr std::int64_t kColumns = kGrainElements;
-  const std::int64_t pieces = (vocab + kColumns - 1) / kColumns;
-  pool_of(stream).for_ranges(args.logits.size(0) * pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t column = i % pieces * kColumns;
-      kernels.scale_logits(args.logits.row<float>(i / pieces) + column, args.scale, args.soft_cap,
-                           std::min(kColumns, vocab - column));
-    }
-  });
+  for_pieces(pool_of(stream), args.logits.size(0), args.logits.size(1), kGrainElements,
+             [&](std::int64_t i, std::int64_t column, std::int64_t count) {
+               kernels.scale_logits(args.logits.row<float>(i) + column, args.scale, args.soft_cap, count);
+             });
 }
 
 }  // namespace octavo::cpu
