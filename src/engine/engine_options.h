@@ -16,8 +16,8 @@ struct EngineOptions {
   std::string model_dir;
   std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";   // of the weights
-  std::string quantization =
-      "none";  // of plain matrices, when they are loaded: none, int8 or int4; or the checkpoint's own method
+  // Of plain matrices, when they are loaded: none, int8 or int4; or the checkpoint's own method, as it is.
+  std::string quantization = "none";
   bool enforce_eager = false;        // GPUs: no recordings (CUDA graphs) of decoding steps
   bool async_scheduling = true;      // GPUs: a step begins before the last one's tokens are known
   int threads = 0;                   // CPU compute threads; 0: as many as this process may use

@@ -17,8 +17,7 @@ namespace {
 constexpr std::int64_t kStretchBytes = 2048;     // of one row of W
 constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay waking the other threads
 
-constexpr std::int64_t kPieceUnits = 128;    // of a tile of x, laid out at a time
-constexpr std::int64_t kPiecesTogether = 2;  // that repay waking another thread
+constexpr std::int64_t kPieceUnits = 128;  // of a tile of x, laid out at a time
 
 // Of any instruction set.
 constexpr std::int64_t kMostTileRows = 12;
@@ -43,16 +42,14 @@ struct Product {
   std::int64_t units;  // 4-byte units of a row of x: f32, or pairs of bf16
 };
 
-// Units [unit, unit + kPieceUnits) of one tile of x, the rows interleaved unit by unit; what lies past the
-// last column is zero. Put together aside: lines that other processors have read are best written all at
-// once.
+// Units [unit, unit + count) of one tile of x, the rows interleaved unit by unit; what lies past the last
+// column is zero. Put together aside: lines that other processors have read are best written all at once.
 void interleave(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t unit,
-                std::byte* tile) {
+                std::int64_t count, std::byte* tile) {
   const View& x = product.args.x;
   alignas(64) std::uint32_t part[kPieceUnits];
   alignas(64) std::uint32_t piece[kPieceUnits * kMostTileRows];
   const std::int64_t per_unit = product.dot ? 2 : 1;
-  const std::int64_t count = std::min(kPieceUnits, product.units - unit);
   const std::int64_t there = std::min(count * per_unit, product.w.cols() - unit * per_unit);
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::byte* from =
@@ -86,14 +83,11 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
     return tiled;
   }
   tiled.tile_stride = tiled.tile_rows * product.units * 4;
-  const std::int64_t pieces = (product.units + kPieceUnits - 1) / kPieceUnits;
-  pool.for_ranges(tiled.tiles() * pieces, kPiecesTogether, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t tile = i / pieces;
-      interleave(product, first_row + tile * tiled.tile_rows, tiled.rows_of(tile), i % pieces * kPieceUnits,
-                 scratch + tile * tiled.tile_stride);
-    }
-  });
+  for_pieces(pool, tiled.tiles(), product.units, kPieceUnits,
+             [&](std::int64_t tile, std::int64_t unit, std::int64_t count) {
+               interleave(product, first_row + tile * tiled.tile_rows, tiled.rows_of(tile), unit, count,
+                          scratch + tile * tiled.tile_stride);
+             });
   return tiled;
 }
 
