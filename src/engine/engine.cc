@@ -146,7 +146,7 @@ void Engine::publish_stats(bool healthy) {
   stats_.prompt_tokens = answers_.counters().prompt_tokens;
   stats_.prompt_tokens_cached = answers_.counters().prompt_tokens_cached;
   stats_.generation_tokens = answers_.counters().generation_tokens;
-  stats_.step_sizes = steps_.sizes();
+  stats_.step_tokens = steps_.step_tokens();
   stats_.grammar_masks = steps_.mask_counters().filled;
   stats_.grammar_mask_ns = steps_.mask_counters().nanoseconds;
   stats_.drafts = steps_.draft_counters().drafts;

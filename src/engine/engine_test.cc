@@ -113,7 +113,7 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   EXPECT_EQ(rig.engine->stats().prompt_tokens_cached, 192);
   EXPECT_EQ(rig.engine->stats().generation_tokens, 30);
   // Prompts as far as they were not cached, and every answer's tokens but the last.
-  EXPECT_EQ(rig.engine->stats().step_sizes.tokens, 300 - 192 + 27);
+  EXPECT_EQ(rig.engine->stats().step_tokens.sum(), 300 - 192 + 27);
 }
 
 TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {

@@ -16,7 +16,7 @@ Result<bool> StepLoop::run() {
   if (plan_.empty() && flying_ == 0) return false;
 
   if (!plan_.empty()) {
-    sizes_.add(plan_.tokens);
+    step_tokens_.observe(plan_.tokens);
     note_scheduled();
     pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
     executor_.forward(batch_);

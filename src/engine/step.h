@@ -35,7 +35,7 @@ class StepLoop {
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
 
-  const StepSizes& sizes() const { return sizes_; }
+  const Histogram& step_tokens() const { return step_tokens_; }
 
   // What grammars have cost so far.
   struct MaskCounters {
@@ -90,7 +90,7 @@ class StepLoop {
   std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those under a grammar
   std::vector<TokenId> drafts_;                   // scratch
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
-  StepSizes sizes_;
+  Histogram step_tokens_ = step_token_histogram();
   MaskCounters mask_counters_;
   DraftCounters draft_counters_;
 };

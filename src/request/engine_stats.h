@@ -1,27 +1,19 @@
 // What an engine tells about itself: gauges of this moment, counters since its start.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
+
+#include "request/histogram.h"
 
 namespace octavo {
 
 inline constexpr int kDraftTokensMax = 16;  // guesses of one sequence in a step
 
-// How many tokens steps computed: at most a bound and more than the one before it; the last count is of
-// larger steps.
-struct StepSizes {
-  static constexpr std::array<double, 13> kBounds{1,   8,    16,   32,   64,   128,  256,
-                                                  512, 1024, 2048, 4096, 8192, 16384};
-  std::array<std::int64_t, kBounds.size() + 1> steps = {};
-  std::int64_t tokens = 0;
-
-  void add(int count) {
-    ++steps[static_cast<std::size_t>(std::ranges::lower_bound(kBounds, count) - kBounds.begin())];
-    tokens += count;
-  }
-};
+// Of the tokens that steps compute, in vLLM's buckets.
+inline Histogram step_token_histogram() {
+  return Histogram({1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384});
+}
 
 struct EngineStats {
   // Gauges.
@@ -43,7 +35,7 @@ struct EngineStats {
   std::int64_t preemptions = 0;
   std::int64_t grammar_masks = 0;    // filled for answers under a grammar
   std::int64_t grammar_mask_ns = 0;  // that filling them took
-  StepSizes step_sizes;
+  Histogram step_tokens = step_token_histogram();
   std::int64_t drafts = 0;                                         // times that guesses were checked
   std::int64_t draft_tokens = 0;                                   // guesses checked
   std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // guesses that came true, by their place

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <vector>
 
 namespace octavo {
 namespace {
@@ -75,20 +76,16 @@ class Exposition {
   }
 
   void histogram(std::string_view name, std::string_view help, const Histogram& histogram) {
-    this->histogram(name, help, histogram.bounds(), histogram.counts(), histogram.sum());
-  }
-  // counts: of each bucket alone, the last of what lies beyond all bounds.
-  void histogram(std::string_view name, std::string_view help, std::span<const double> bounds,
-                 std::span<const std::int64_t> counts, double sum) {
     begin(name, help, "histogram");
     std::int64_t below = 0;
+    const auto counts = histogram.counts();
     for (std::size_t i = 0; i < counts.size(); ++i) {
       below += counts[i];
       const bool last = i + 1 == counts.size();
-      const std::string bound = last ? "+Inf" : fmt::format("{}", bounds[i]);
+      const std::string bound = last ? "+Inf" : fmt::format("{}", histogram.bounds()[i]);
       line("vllm:{}_bucket{{{},le=\"{}\"}} {}\n", name, labels_, bound, below);
     }
-    line("vllm:{}_sum{{{}}} {}\n", name, labels_, sum);
+    line("vllm:{}_sum{{{}}} {}\n", name, labels_, histogram.sum());
     line("vllm:{}_count{{{}}} {}\n", name, labels_, below);
   }
 
@@ -121,8 +118,7 @@ void write_engine(const EngineStats& engine, Exposition& out) {
   out.sample("prompt_tokens_by_source_total", "source", "local_cache_hit",
              static_cast<double>(engine.prompt_tokens_cached));
   out.counter("generation_tokens", "Tokens generated.", engine.generation_tokens);
-  out.histogram("iteration_tokens_total", "Tokens that a step computed.", StepSizes::kBounds,
-                engine.step_sizes.steps, static_cast<double>(engine.step_sizes.tokens));
+  out.histogram("iteration_tokens_total", "Tokens that a step computed.", engine.step_tokens);
   out.counter("spec_decode_num_drafts", "Times that guesses of what follows were checked.", engine.drafts);
   out.counter("spec_decode_num_draft_tokens", "Guesses checked.", engine.draft_tokens);
   out.counter("spec_decode_num_accepted_tokens", "Guesses that came true.",
@@ -149,13 +145,6 @@ void write_grammars(const EngineStats& engine, const GrammarStats& grammars, Exp
 }
 
 }  // namespace
-
-Histogram::Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
-
-void Histogram::observe(double value) {
-  ++counts_[static_cast<std::size_t>(std::ranges::lower_bound(bounds_, value) - bounds_.begin())];
-  sum_ += value;
-}
 
 Metrics::Metrics(std::string model_name, int max_model_len)
     : labels_(fmt::format("model_name=\"{}\",engine=\"0\"", escaped(model_name))),

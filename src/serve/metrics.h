@@ -4,31 +4,14 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "request/engine_stats.h"
+#include "request/histogram.h"
 #include "request/request.h"
 
 namespace octavo {
-
-class Histogram {
- public:
-  // Upper bounds, ascending; +Inf is added.
-  explicit Histogram(std::vector<double> bounds);
-  void observe(double value);
-
-  std::span<const double> bounds() const { return bounds_; }
-  std::span<const std::int64_t> counts() const { return counts_; }  // of each bucket alone; the last is +Inf
-  double sum() const { return sum_; }
-
- private:
-  std::vector<double> bounds_;
-  std::vector<std::int64_t> counts_;
-  double sum_ = 0;
-};
 
 // One answer that has ended in the engine.
 struct AnswerRecord {

@@ -28,7 +28,7 @@ TEST(Metrics, ExposeWhatWasObserved) {
   engine.generation_tokens = 99;
   engine.prompt_tokens = 20;
   engine.prompt_tokens_cached = 16;
-  for (const int tokens : {1, 8, 9, 20'000}) engine.step_sizes.add(tokens);
+  for (const int tokens : {1, 8, 9, 20'000}) engine.step_tokens.observe(tokens);
   const std::string text = metrics.text(engine, {.cache_hits = 5});
   const std::string labels = R"(model_name="a \"model\"",engine="0")";
   EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + labels + "} 4\n"));

@@ -1,0 +1,32 @@
+// Counts of values by buckets, as Prometheus has them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace octavo {
+
+class Histogram {
+ public:
+  // Upper bounds, ascending; +Inf is added.
+  explicit Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+  void observe(double value) {
+    ++counts_[static_cast<std::size_t>(std::ranges::lower_bound(bounds_, value) - bounds_.begin())];
+    sum_ += value;
+  }
+
+  std::span<const double> bounds() const { return bounds_; }
+  std::span<const std::int64_t> counts() const { return counts_; }  // of each bucket alone; the last is +Inf
+  double sum() const { return sum_; }
+
+ private:
+  std::vector<double> bounds_;
+  std::vector<std::int64_t> counts_;
+  double sum_ = 0;
+};
+
+}  // namespace octavo
