@@ -1,5 +1,5 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build fast-sanitized instructions format clean
+.PHONY: demo test build library page fast-sanitized instructions format clean
 
 JOBS ?= $(shell nproc)
 
@@ -19,6 +19,18 @@ build:
 	tools/install.sh build
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS) --target octavo
+
+# liboctavo, the C ABI, and the tests of what stands on it. Compiles every room once more.
+library:
+	tools/install.sh test
+	cmake --preset library
+	cmake --build --preset library -j $(JOBS) --target liboctavo octavo_c_test
+	ctest --preset library -R bindings
+	.venv/bin/python -m pytest -q tests/e2e/test_python.py
+
+# The page at /, from web/ into web/dist, which is committed: building the program needs no npm.
+page:
+	cd web && npm ci --ignore-scripts && npm run build
 
 # The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 fast-sanitized:

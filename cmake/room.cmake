@@ -31,36 +31,51 @@ if(OCTAVO_FUZZ)
   target_compile_options(octavo_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+if(OCTAVO_HEADER_CHECKS)
+  add_custom_target(header_checks)
+endif()
+
 # octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. TESTS a_test.cc .. BENCHES a_bench.cc ..
 #             FUZZERS a_fuzz.cc ..)
 # TESTS become one executable <name>_test, each BENCH and FUZZER one executable of its own.
 function(octavo_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;DEPS;LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS" ${ARGN})
   set(door ${CMAKE_BINARY_DIR}/rooms/${name})
-  file(MAKE_DIRECTORY ${door})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${door}/${name} SYMBOLIC)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})  # "kv", "fleet/view"
+  cmake_path(GET folder PARENT_PATH floor)
+  file(MAKE_DIRECTORY ${door}/${floor})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${door}/${folder} SYMBOLIC)
 
-  # Every header must compile alone; builds for sanitizers leave that to the others.
+  # Every header must compile alone: checked where OCTAVO_HEADER_CHECKS is on.
   set(checks "")
-  if(NOT OCTAVO_SANITIZE)
+  if(OCTAVO_HEADER_CHECKS)
     foreach(header IN LISTS ROOM_HEADERS)
       string(MAKE_C_IDENTIFIER ${header} id)
       set(check ${CMAKE_BINARY_DIR}/header_checks/${name}_${id}.cc)
-      file(CONFIGURE OUTPUT ${check} CONTENT "#include \"${name}/${header}\"\n")
+      file(CONFIGURE OUTPUT ${check} CONTENT "#include \"${folder}/${header}\"\n")
       list(APPEND checks ${check})
     endforeach()
+    if(checks)
+      add_library(${name}_headers OBJECT ${checks})
+      target_link_libraries(${name}_headers PRIVATE ${name})
+      add_dependencies(header_checks ${name}_headers)
+    endif()
   endif()
 
-  add_library(${name} STATIC ${ROOM_SOURCES} ${checks})
+  add_library(${name} STATIC ${ROOM_SOURCES})
   set_target_properties(${name} PROPERTIES OUTPUT_NAME octavo_${name})
+  if(OCTAVO_LIBRARY)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
+  endif()
   target_include_directories(${name} PUBLIC ${door})
   target_link_libraries(${name} PUBLIC octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES})
 
   if(ROOM_TESTS)
     add_executable(${name}_test ${ROOM_TESTS})
     target_link_libraries(${name}_test PRIVATE ${name} ${ROOM_TEST_DEPS} GTest::gmock GTest::gtest_main)
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)  # tests are compiled more often than they are run
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                         DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 600)
+                         DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES LABELS unit TIMEOUT 600)
   endif()
   foreach(bench IN LISTS ROOM_BENCHES)
     get_filename_component(target ${bench} NAME_WE)

@@ -84,9 +84,10 @@ Rig::Rig(const RigOptions& options) {
   auto executor = LocalExecutor::create(
       std::move(backend), std::move(model), layout,
       {.max_tokens = options.max_num_batched_tokens, .max_sequences = options.max_num_seqs});
-  CHECK(executor.value()->allocate_cache(options.num_blocks).has_value());
+  CHECK(executor.value()->allocate_cache(options.num_blocks, options.max_num_seqs).has_value());
   engine_ =
-      Engine::start(std::move(scheduler), {.vocab_size = kVocab}, *std::move(executor), std::move(proposer))
+      Engine::start(std::move(scheduler), {.vocab_size = kVocab},
+                    {.executor = *std::move(executor), .proposer = std::move(proposer)})
           .value();
 }
 
@@ -121,7 +122,7 @@ std::vector<Answers> Rig::run_alone(const std::vector<Request>& requests) {
 EngineStats Rig::idle_stats() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   for (;;) {
-    const EngineStats stats = engine_->stats();
+    const EngineStats stats = engine_->own_stats();
     if (stats.unfinished == 0 && stats.blocks_used == 0) return stats;
     if (std::chrono::steady_clock::now() > deadline) return stats;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -210,7 +211,7 @@ std::vector<Request> random_requests(Rig& rig, int count, std::uint32_t seed) {
     request.sampling = random_sampling(chance);
     request.eos_ids = {kEndOfText};
     request.priority = chance.between(0, 3);
-    if (chance.one_in(10)) request.cache_salt.low = 1;
+    if (chance.one_in(10)) request.identity.salt = "1";
     requests.push_back(std::move(request));
   }
   return requests;

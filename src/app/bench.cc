@@ -16,13 +16,16 @@
 #include <vector>
 
 #include "app/commands.h"
-#include "app/engine_flags.h"
-#include "app/local_generation.h"
-#include "app/runtime.h"
+#include "app/environment.h"
+#include "local/engine_flags.h"
+#include "local/local_generation.h"
+#include "local/progress.h"
+#include "local/runtime.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
+#include "engine/load.h"
 
 namespace octavo {
 namespace {
@@ -71,7 +74,7 @@ class CountingSink final : public OutputSink {
 // once each has its first token.
 Result<double> run_batch(
     EngineClient& engine, const BenchCommand& c, int vocab, int count, std::uint64_t& number,
-    const std::function<void()>& all_begun = [] {}) {
+    const std::function<void()>& all_begun = [] {}, ProgressBar* bar = nullptr) {
   Arrivals arrivals;
   int waiting = count;  // only the engine's thread delivers
   const std::int64_t started = now_us();
@@ -84,8 +87,9 @@ Result<double> run_batch(
   for (int ended = 0; ended < count;) {
     Arrivals::Arrival arrival;
     if (!arrivals.pop(arrival, 1000)) continue;
-    if (!arrival.output.error.empty()) return failure(ErrorCode::internal, "{}", arrival.output.error);
+    if (arrival.output.error) return std::unexpected(*arrival.output.error);
     ++ended;
+    if (bar != nullptr) bar->show(static_cast<std::size_t>(ended), static_cast<std::size_t>(count));
   }
   return static_cast<double>(now_us() - started) * 1e-6;
 }
@@ -107,14 +111,18 @@ double percentile(const std::vector<double>& sorted, double percent) {
 
 Result<> bench_latency(BenchCommand& c) {
   TRY(const auto runtime, start_runtime(std::move(c.runtime)));
-  EngineClient& engine = *runtime->loaded.engine;
-  const int vocab = runtime->loaded.spec.vocab;
+  EngineClient& engine = *runtime->engine;
+  const int vocab = engine.info().vocab_size;
   std::uint64_t number = 0;
   std::vector<double> latencies;
-  for (int i = 0; i < c.warmup_iterations + c.iterations; ++i) {
+  ProgressBar bar("measuring", "batches", 1);
+  const int batches = c.warmup_iterations + c.iterations;
+  for (int i = 0; i < batches; ++i) {
     TRY(const double seconds, run_batch(engine, c, vocab, c.batch_size, number));
     if (i >= c.warmup_iterations) latencies.push_back(seconds);
+    bar.show(static_cast<std::size_t>(i) + 1, static_cast<std::size_t>(batches));
   }
+  bar.finish();
   std::vector<double> sorted = latencies;
   std::ranges::sort(sorted);
   const double average =
@@ -134,9 +142,12 @@ Result<> bench_latency(BenchCommand& c) {
 Result<> bench_throughput(BenchCommand& c) {
   TRY(const auto runtime, start_runtime(std::move(c.runtime)));
   std::uint64_t number = 0;
-  EngineClient& engine = *runtime->loaded.engine;
-  TRY_VOID(run_batch(engine, c, runtime->loaded.spec.vocab, std::min(c.num_prompts, 4), number));  // warm-up
-  TRY(const double seconds, run_batch(engine, c, runtime->loaded.spec.vocab, c.num_prompts, number));
+  EngineClient& engine = *runtime->engine;
+  const int vocab = engine.info().vocab_size;
+  TRY_VOID(run_batch(engine, c, vocab, std::min(c.num_prompts, 4), number));  // warm-up
+  ProgressBar bar("measuring", "requests", 1);
+  TRY(const double seconds, run_batch(engine, c, vocab, c.num_prompts, number, [] {}, &bar));
+  bar.finish();
   const std::int64_t output_tokens = std::int64_t{c.num_prompts} * c.output_len;
   const std::int64_t tokens = output_tokens + std::int64_t{c.num_prompts} * c.input_len;
   fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n",
@@ -180,33 +191,35 @@ Result<> bench_step(BenchCommand& c) {
   if (c.output_len < 2)
     return invalid("output-len", "must be 2 or more: a prompt's step gives the first token");
   EngineOptions& options = c.runtime.engine;
-  if (options.model_dir.empty()) {
-    TRY(options.model_dir, demo_model_dir());
-  }
+  TRY(options.model_dir, find_model(options.model_dir, c.runtime.hub));
   options.max_num_seqs = std::max(options.max_num_seqs, c.batch_size);
   OpTimes times;
   options.enforce_eager = true;  // a replay would call no operator
   bool on_host = false;
-  TRY(const LoadedEngine loaded, load_engine(options, {}, [&](Backend backend) {
-        on_host = !backend.stream->asynchronous();
-        return timed_backend(std::move(backend), times);
-      }));
+  const LoadHooks hooks{.dress = [&](Backend backend) {
+    on_host = !backend.stream->asynchronous();
+    return timed_backend(std::move(backend), times);
+  }};
+  TRY(const auto loaded, load_engine(options, hooks));
   std::optional<HostLimits> limits;
   if (on_host) {
     TRY(const CpuIsa isa, usable_isa());
     TRY(limits, HostLimits::make(options.threads, isa));
   }
-  EngineClient& engine = *loaded.engine;
-  const int vocab = loaded.spec.vocab;
+  EngineClient& engine = *loaded;
+  const EngineInfo info = engine.info();
+  const int vocab = info.vocab_size;
   std::uint64_t number = 0;
   TRY_VOID(run_batch(engine, c, vocab, c.batch_size, number));  // warm-up
   // Of a context half written; windows, which would be less, are not looked at.
-  const double cached_bytes = static_cast<double>(loaded.cache_bytes) / loaded.num_blocks /
+  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
                               options.block_size * (c.input_len + c.output_len / 2.0) * c.batch_size;
   DecodeTimes all;
   double bytes_per_step = 0;
   std::vector<double> rates, shares;
+  ProgressBar bar("measuring", "rounds", 1);
   for (int round = 0; round < c.rounds; ++round) {
+    bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
     const double before = limits ? limits->bandwidth() : 0;
     TRY(const DecodeTimes spent, run_decoding(engine, c, vocab, number, times));
     all.seconds += spent.seconds;
@@ -218,6 +231,7 @@ Result<> bench_step(BenchCommand& c) {
     rates.push_back(bytes_per_step * spent.steps / spent.seconds);
     shares.push_back(rates.back() / plain);
   }
+  bar.finish();
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
   object parts;
   double rest = all.seconds;
@@ -249,6 +263,7 @@ Result<> bench_step(BenchCommand& c) {
 
 void add_common(CLI::App& command, BenchCommand& c) {
   add_engine_flags(command, c.runtime.engine);
+  add_hub_flags(command, c.runtime.hub, environment);
   command.add_option("--input-len", c.input_len, "Prompt tokens of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -261,7 +276,7 @@ void add_common(CLI::App& command, BenchCommand& c) {
 }  // namespace
 
 void add_bench(CLI::App& program, Outcome& outcome) {
-  CLI::App* bench = program.add_subcommand("bench", "Measure the engine");
+  CLI::App* bench = program.add_subcommand("bench", "Measure the engine, or a running server");
   bench->require_subcommand(1);
   auto options = std::make_shared<BenchCommand>();
 
@@ -304,6 +319,7 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   });
 
   add_bench_ops(*bench, outcome);
+  add_bench_serve(*bench, outcome);
 }
 
 }  // namespace octavo

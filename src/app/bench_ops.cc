@@ -134,7 +134,7 @@ Result<> bench_ops(const OpsCommand& command) {
                                 }
                               }};
   for (const OpShapes& shapes : machine.shapes)
-    for (const auto part : {product_cases, attention_cases, row_cases, sample_cases})
+    for (const auto part : kOpCaseParts)
       TRY_VOID(part(backend, shapes, visitor));
   if (measured == 0) return invalid("filter", "no operator's line contains '{}'", command.filter);
   if (command.json)

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -12,7 +13,9 @@
 
 #include "app/chat_backends.h"
 #include "app/commands.h"
-#include "app/engine_flags.h"
+#include "app/environment.h"
+#include "local/engine_flags.h"
+#include "app/line_editor.h"
 #include "app/sampling_flags.h"
 
 namespace octavo {
@@ -52,10 +55,13 @@ class Conversation {
     reset();
   }
 
-  void reset() {
+  void reset() { reset(options_.system); }
+  void reset(const std::string& system) {
     messages_.clear();
-    if (!options_.system.empty()) messages_.push_back({{"role", "system"}, {"content", options_.system}});
+    if (!system.empty()) messages_.push_back({{"role", "system"}, {"content", system}});
+    questions_ = 0;
   }
+  int questions() const { return questions_; }
 
   // An error leaves the conversation as it was.
   Result<> ask(const std::string& question) {
@@ -70,6 +76,7 @@ class Conversation {
     print_timings(turn);
     messages_ = std::move(messages);
     messages_.push_back({{"role", "assistant"}, {"content", turn.text}});
+    ++questions_;
     return {};
   }
 
@@ -77,21 +84,62 @@ class Conversation {
   ChatBackend& backend_;
   const ChatCommand& options_;
   array messages_;
+  int questions_ = 0;  // answered
 };
 
-void read_questions(Conversation& conversation, Outcome& outcome) {
-  const bool person = isatty(STDIN_FILENO) == 1;
-  std::string line;
-  while (true) {
-    if (person) fmt::print("\n> ");
-    std::fflush(stdout);
-    if (!std::getline(std::cin, line)) return;
-    if (line == "/reset") {
-      conversation.reset();
-    } else if (!line.empty()) {
-      if (const auto asked = conversation.ask(line); !asked) outcome.report(asked.error());
+constexpr std::string_view kHelp =
+    "/reset         forget the conversation\n"
+    "/system TEXT   forget it and start again with this system prompt\n"
+    "/help          this list\n"
+    "/quit          leave, as Ctrl-D does\n"
+    "Ctrl-C ends an answer. A message that begins with a slash: put a space before it.\n";
+
+// A line that begins with a slash is never sent to the model. False: leave.
+bool obey(std::string_view line, Conversation& conversation) {
+  const std::string_view command = line.substr(0, line.find(' '));
+  if (command == "/quit" || command == "/exit") return false;
+  if (command == "/reset") {
+    conversation.reset();
+    fmt::print("A new conversation.\n");
+  } else if (command == "/system") {
+    conversation.reset(std::string(line.substr(std::min(command.size() + 1, line.size()))));
+    fmt::print("A new conversation.\n");
+  } else if (command == "/help") {
+    fmt::print("{}", kHelp);
+  } else {
+    fmt::print(stderr, "there is no command {}; /help lists them\n", command);
+  }
+  std::fflush(stdout);
+  return true;
+}
+
+// False: leave.
+bool take_message(const std::string& message, Conversation& conversation, Outcome& outcome) {
+  if (message.starts_with('/')) return obey(message, conversation);
+  if (message.find_first_not_of(" \t\n") == std::string::npos) return true;
+  const auto asked = conversation.ask(message);
+  if (asked) return true;
+  outcome.report(asked.error());
+  if (conversation.questions() > 0 && asked.error().code == ErrorCode::invalid_argument)
+    fmt::print(stderr,
+               "The conversation is as it was before. If it has grown too long: /reset starts a new one.\n");
+  return true;
+}
+
+// A person's messages; each line of anything else.
+void read_messages(Conversation& conversation, Outcome& outcome) {
+  if (isatty(STDIN_FILENO) == 1) {
+    LineEditor editor("> ", chat_history_file());
+    for (;;) {
+      fmt::print("\n");
+      std::fflush(stdout);
+      const auto message = editor.read();
+      if (!message || !take_message(*message, conversation, outcome)) return;
     }
   }
+  std::string line;
+  while (std::getline(std::cin, line))
+    if (!take_message(line, conversation, outcome)) return;
 }
 
 Result<> chat(ChatCommand& c, Outcome& outcome) {
@@ -102,12 +150,14 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
   } else {
     TRY(backend, remote_chat(c.url, c.api_key));
   }
-  std::signal(SIGINT, [](int) { interrupted = true; });
+  struct sigaction on_interrupt = {};
+  on_interrupt.sa_handler = [](int) { interrupted = true; };
+  sigaction(SIGINT, &on_interrupt, nullptr);  // without SA_RESTART: reading a line ends, too
   Conversation conversation(*backend, c);
   if (!c.quick.empty()) return conversation.ask(c.quick);
   if (isatty(STDIN_FILENO) == 1)
-    fmt::print("{}. /reset starts over, Ctrl-C ends an answer, Ctrl-D leaves.\n", backend->name());
-  read_questions(conversation, outcome);
+    fmt::print("{}. /help lists the commands, Ctrl-C ends an answer, Ctrl-D leaves.\n", backend->name());
+  read_messages(conversation, outcome);
   return {};
 }
 
@@ -117,11 +167,13 @@ void add_chat(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand("chat", "Talk to a model in the terminal, here or at a server");
   auto options = std::make_shared<ChatCommand>();
   add_engine_flags(*command, options->runtime.engine);
+  add_hub_flags(*command, options->runtime.hub, environment);
   add_sampling_flags(*command, options->sampling);
   command->add_option("--system,--system-prompt", options->system, "System prompt");
   command->add_option("-q,--quick", options->quick, "Ask this one question and leave");
-  command->add_option("--url", options->url,
-                      "Server to talk to, http://HOST:PORT, instead of an engine in this process");
+  command->add_option(
+      "--url", options->url,
+      "Server to talk to, HOST:PORT or http(s)://HOST:PORT, instead of an engine in this process");
   command->add_option("--api-key", options->api_key, "Key to show to the server")->envname("OCTAVO_API_KEY");
   command->callback([options, &outcome] {
     if (const auto done = chat(*options, outcome); !done) outcome.report(done.error());

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/runtime.h"
+#include "local/runtime.h"
 #include "base/error.h"
 
 namespace octavo {
@@ -36,7 +36,8 @@ class ChatBackend {
 // Error: the model has no chat template.
 Result<std::unique_ptr<ChatBackend>> local_chat(std::unique_ptr<Runtime> runtime);
 
-// url: http://host:port, with or without /v1. Errors: the URL is no such thing, nobody answers.
+// url: host:port, with or without http:// before and /v1 behind it. Errors: the URL is no such thing, nobody
+// answers.
 Result<std::unique_ptr<ChatBackend>> remote_chat(const std::string& url, const std::string& api_key);
 
 }  // namespace octavo

@@ -20,6 +20,13 @@ void add_chat(CLI::App& program, Outcome& outcome);
 void add_serve(CLI::App& program, Outcome& outcome);
 void add_bench(CLI::App& program, Outcome& outcome);
 void add_bench_ops(CLI::App& bench, Outcome& outcome);
+void add_bench_serve(CLI::App& bench, Outcome& outcome);
 void add_model(CLI::App& program, Outcome& outcome);
+void add_pick(CLI::App& program, Outcome& outcome);
+void add_plan(CLI::App& program, Outcome& outcome);
+void add_hub_commands(CLI::App& program, Outcome& outcome);
+void add_route(CLI::App& program, Outcome& outcome);
+void add_simulate(CLI::App& program, Outcome& outcome);
+void add_run_batch(CLI::App& program, Outcome& outcome);
 
 }  // namespace octavo

@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "app/commands.h"
-#include "app/engine_flags.h"
-#include "app/local_generation.h"
-#include "app/progress.h"
-#include "app/runtime.h"
+#include "app/environment.h"
+#include "local/engine_flags.h"
+#include "local/local_generation.h"
+#include "local/progress.h"
+#include "local/runtime.h"
 #include "app/sampling_flags.h"
 #include "base/clock.h"
 
@@ -124,6 +125,12 @@ object result_json(std::size_t number, const Job& job) {
           {"usage", {{"prompt_tokens", job.generation->prompt_tokens()}, {"completion_tokens", tokens}}}};
 }
 
+// Which prompt, and which of its answers, the text below belongs to.
+std::string heading(std::size_t number, int index, std::size_t answers) {
+  return answers > 1 ? fmt::format("--- prompt {}, answer {}\n", number + 1, index + 1)
+                     : fmt::format("--- prompt {}\n", number + 1);
+}
+
 // Runs all bodies, as many at a time as the engine takes, and hands each finished job over in order.
 class BatchRun {
  public:
@@ -202,7 +209,10 @@ Result<> generate(GenerateCommand& c) {
   const std::int64_t started = now_us();
   TRY_VOID(batch.run([&](std::size_t number, const Job& job) {
     if (plain) {
-      for (const auto& [index, answer] : job.answers) fmt::print("{}\n", answer.text);
+      for (const auto& [index, answer] : job.answers) {
+        if (count > 1 || job.answers.size() > 1) fmt::print("{}", heading(number, index, job.answers.size()));
+        fmt::print("{}\n", answer.text);
+      }
     } else {
       const std::string line = boost::json::serialize(result_json(number, job));
       c.output.empty() ? fmt::print("{}\n", line) : void(file << line << '\n');
@@ -223,6 +233,7 @@ void add_generate(CLI::App& program, Outcome& outcome) {
       program.add_subcommand("generate", "Complete prompts from arguments, a file or JSON lines, batched");
   auto options = std::make_shared<GenerateCommand>();
   add_engine_flags(*command, options->runtime.engine);
+  add_hub_flags(*command, options->runtime.hub, environment);
   add_sampling_flags(*command, options->sampling);
   command->add_option("-p,--prompt", options->prompts, "A prompt; may be given several times");
   command->add_option(

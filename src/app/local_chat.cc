@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "app/chat_backends.h"
-#include "app/local_generation.h"
+#include "local/local_generation.h"
 #include "base/clock.h"
 
 namespace octavo {
@@ -16,7 +16,7 @@ class LocalChat final : public ChatBackend {
   Result<Turn> answer(const boost::json::object& body,
                       const std::function<bool(std::string_view)>& show) override {
     Service& service = *runtime_->service;
-    TRY(const GenerationPlan plan, plan_body(service, body));
+    TRY(GenerationPlan plan, plan_body(service, body));
     Arrivals arrivals;
     const std::int64_t started = now_us();
     TRY(LocalGeneration generation, LocalGeneration::start(service, plan, 0, arrivals));
@@ -24,8 +24,7 @@ class LocalChat final : public ChatBackend {
     while (!generation.finished()) {
       Arrivals::Arrival arrival;
       const bool came = arrivals.pop(arrival, 100);
-      if (came && !arrival.output.error.empty())
-        return failure(ErrorCode::internal, "{}", arrival.output.error);
+      if (came && arrival.output.error) return std::unexpected(*arrival.output.error);
       openai::AnswerPart part;
       if (came) part = generation.take(std::move(arrival.output));
       if (turn.tokens == 0 && came) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;

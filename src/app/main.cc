@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 
+#include "app/arguments.h"
 #include "app/commands.h"
-#include "app/version.h"
+#include "app/help_formatter.h"
+#include "local/version.h"
 
 namespace octavo {
 
@@ -18,6 +22,36 @@ void Outcome::report(const Error& error) {
 
 }  // namespace octavo
 
+namespace {
+
+// Of repeated flags the last one counts, as in vLLM.
+void take_last(CLI::App& app) {
+  for (CLI::Option* option : app.get_options())
+    if (option->get_items_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  for (CLI::App* command : app.get_subcommands({})) take_last(*command);
+}
+
+// The subcommand that the arguments begin with, and what follows its name.
+octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, int argc, char** argv) {
+  const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
+  const CLI::App* command = &program;
+  std::size_t names = 0;
+  for (; names < given.size(); ++names) {
+    const auto next =
+        command->get_subcommands([&](const CLI::App* named) { return named->get_name() == given[names]; });
+    if (next.empty()) break;
+    command = next.front();
+  }
+  std::vector<std::string> arguments(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(names));
+  if (names == 0) return given;
+  TRY(const std::vector<std::string> rest,
+      octavo::read_arguments(*command, {given.begin() + static_cast<std::ptrdiff_t>(names), given.end()}));
+  arguments.insert(arguments.end(), rest.begin(), rest.end());
+  return arguments;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   std::signal(SIGPIPE,
               SIG_IGN);  // a reader that went away is an error of a write, not the end of the program
@@ -25,14 +59,27 @@ int main(int argc, char** argv) {
   CLI::App program("Octavo: LLM inference and serving in one binary.");
   program.set_version_flag("--version", std::string(octavo::kVersion));
   program.require_subcommand(1);
-  program.get_formatter()->column_width(42);
+  program.formatter(std::make_shared<octavo::HelpFormatter>());
   octavo::add_serve(program, outcome);
   octavo::add_chat(program, outcome);
   octavo::add_generate(program, outcome);
   octavo::add_bench(program, outcome);
   octavo::add_model(program, outcome);
+  octavo::add_pick(program, outcome);
+  octavo::add_plan(program, outcome);
+  octavo::add_hub_commands(program, outcome);
+  octavo::add_route(program, outcome);
+  octavo::add_simulate(program, outcome);
+  octavo::add_run_batch(program, outcome);
+  take_last(program);
+  auto arguments = arguments_of(program, argc, argv);
+  if (!arguments) {
+    outcome.report(arguments.error());
+    return outcome.exit_code;
+  }
+  std::ranges::reverse(*arguments);  // as CLI11 takes them
   try {
-    program.parse(argc, argv);
+    program.parse(std::move(*arguments));
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == 0;  // --help, --version
     const int code = program.exit(error);

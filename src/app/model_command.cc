@@ -6,8 +6,9 @@
 #include <string>
 
 #include "app/commands.h"
-#include "app/engine_flags.h"
-#include "app/progress.h"
+#include "app/environment.h"
+#include "local/find_model.h"
+#include "local/progress.h"
 #include "kernels/backends.h"
 #include "model/convert.h"
 #include "model/inspect.h"
@@ -15,13 +16,16 @@
 namespace octavo {
 namespace {
 
-Result<std::string> inspect_dir(std::string dir) {
-  if (dir.empty()) {
-    TRY(dir, demo_model_dir());
-  }
+Result<std::string> inspect_model(const std::string& model, const HubFlags& hub) {
+  TRY(const std::string dir, find_model(model, hub));
   TRY(const Backend backend, make_cpu_backend({.threads = 1, .isa = {}}));
   return inspect(dir, backend.ops);
 }
+
+struct InspectFlags {
+  std::string model;
+  HubFlags hub;
+};
 
 struct ConvertFlags {
   std::string from;
@@ -62,11 +66,13 @@ void add_model(CLI::App& program, Outcome& outcome) {
   add_convert(*model, outcome);
   CLI::App* command = model->add_subcommand(
       "inspect", "Print what a checkpoint is: layers, parameters, memory, KV bytes per token, roofline");
-  auto dir = std::make_shared<std::string>();
-  command->add_option("model,--model", *dir,
-                      "Folder of the checkpoint, or a GGUF file; the demo model when left out");
-  command->callback([dir, &outcome] {
-    if (const auto text = inspect_dir(*dir)) {
+  auto flags = std::make_shared<InspectFlags>();
+  command->add_option("model,--model", flags->model,
+                      "Folder of the checkpoint, a GGUF file, or a name of the hub; the demo model when left "
+                      "out");
+  add_hub_flags(*command, flags->hub, environment);
+  command->callback([flags, &outcome] {
+    if (const auto text = inspect_model(flags->model, flags->hub)) {
       fmt::print("{}", *text);
     } else {
       outcome.report(text.error());

@@ -1,35 +1,18 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <charconv>
 #include <utility>
 
 #include "app/chat_backends.h"
 #include "base/clock.h"
 #include "http/client.h"
 #include "http/sse.h"
+#include "http/url.h"
 
 namespace octavo {
 namespace {
 
 using boost::json::object;
 using boost::json::value;
-
-Result<http::ClientOptions> parse_url(std::string_view url) {
-  http::ClientOptions options;
-  const auto wrong = [&] { return invalid("url", "must be http://HOST:PORT, got {}", url); };
-  std::string_view rest = url;
-  if (!rest.starts_with("http://")) return wrong();
-  rest.remove_prefix(7);
-  rest = rest.substr(0, rest.find('/'));
-  const std::size_t colon = rest.rfind(':');
-  options.host = rest.substr(0, colon);
-  if (options.host.empty()) return wrong();
-  if (colon == std::string_view::npos) return options;
-  const std::string_view port = rest.substr(colon + 1);
-  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), options.port);
-  if (parsed.ec != std::errc{} || parsed.ptr != port.data() + port.size()) return wrong();
-  return options;
-}
 
 // The value at a path of keys and indices, null when something on the way is missing.
 const value* at_path(const value& root, std::string_view pointer) {
@@ -128,8 +111,9 @@ class RemoteChat final : public ChatBackend {
 }  // namespace
 
 Result<std::unique_ptr<ChatBackend>> remote_chat(const std::string& url, const std::string& api_key) {
-  TRY(http::ClientOptions options, parse_url(url));
-  auto chat = std::make_unique<RemoteChat>(std::move(options), api_key);
+  TRY(const http::Url at, http::parse_url(url));
+  auto chat = std::make_unique<RemoteChat>(
+      http::ClientOptions{.host = at.host, .port = at.port, .tls = at.tls}, api_key);
   TRY_VOID(chat->find_model());
   return chat;
 }

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "base/sha256.h"
+
 namespace octavo {
 namespace {
 
@@ -24,6 +26,13 @@ TEST(Hash, DependsOnBytesSeedAndAlgorithm) {
 TEST(Hash, XxhashKnownAnswer) {
   // XXH3_128bits of the empty input with seed 0, from the algorithm's specification.
   EXPECT_EQ(of(HashAlgorithm::xxh3_128, "", 0), (Hash128{0x6001c324468d497fULL, 0x99aa06d3014798d8ULL}));
+}
+
+TEST(Sha256, KnownAnswerInPieces) {
+  Sha256 hash;  // FIPS 180-2: "abc"
+  hash.add(std::as_bytes(std::span(std::string_view("a"))));
+  hash.add(std::as_bytes(std::span(std::string_view("bc"))));
+  EXPECT_EQ(hash.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(Hash, SecretSeedsDiffer) { EXPECT_NE(secret_seed(), secret_seed()); }

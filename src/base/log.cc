@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <string>
+
 namespace octavo {
 namespace {
 
@@ -32,10 +34,25 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+// What a client sent must not begin a line of its own, nor talk to a terminal.
+std::string without_controls(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f)
+      out += c;
+    else
+      out += fmt::format("\\x{:02x}", byte);
+  }
+  return out;
+}
+
 }  // namespace
 
 void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
 bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }
-void log_line(LogLevel level, std::string_view text) { logger().log(to_spdlog(level), text); }
+void log_line(LogLevel level, std::string_view text) {
+  logger().log(to_spdlog(level), without_controls(text));
+}
 
 }  // namespace octavo

@@ -1,6 +1,5 @@
 // Attention over pages: single tokens of short and long contexts, prompts, and a common prefix.
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "bench/op_cases.h"
@@ -13,6 +12,7 @@ constexpr int kBlockSize = 16;
 struct Contexts {
   std::string_view name;
   int sequences, queries, length;
+  int window = 0;            // tokens that a query sees; 0: all before it
   int shared = 0;            // tokens that all sequences begin with, in the same blocks
   bool device_only = false;  // more than a host's memory is for
 };
@@ -21,11 +21,13 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
                                   {"decode", 1, 1, 4096},
                                   {"decode", 16, 1, 4096},
                                   {"decode", 16, 1, 2112},
-                                  {"decode shared", 16, 1, 2112, 2000},
-                                  {"decode", 64, 1, 4096, 0, true},
+                                  {"decode shared", 16, 1, 2112, 0, 2000},
+                                  {"decode", 64, 1, 4096, 0, 0, true},
+                                  {"decode windowed", 1, 1, 131072, 1024},
                                   {"prefill", 1, 512, 512},
                                   {"prefill", 1, 512, 4096},
-                                  {"prefill", 1, 4096, 4096}};
+                                  {"prefill", 1, 4096, 4096},
+                                  {"prefill windowed", 1, 512, 131072, 1024}};
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
@@ -38,13 +40,15 @@ Result<> attention_case(Backend& backend, const OpShapes& s, const Contexts& x, 
                     .dtype = cache};
   if (x.device_only && backend.device->shares_host_memory()) return {};
   if (!ops.supports(spec, static_cast<int>(s.q_heads))) return {};
+  const int seen = x.window > 0 ? std::min(x.length, x.window + x.queries - 1) : x.length;  // by any query
   const int blocks_each = x.length / kBlockSize;
+  const int freed = (x.length - seen) / kBlockSize;  // of each sequence
   const int shared_blocks = x.shared / kBlockSize;
-  const int blocks = blocks_each * x.sequences;
+  const int blocks = (blocks_each - freed) * x.sequences;
   const std::int64_t block_bytes = ops.kv_block_bytes(spec);
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
   // Each query of a head meets the tokens up to its own twice (keys and values), two operations a number.
-  const double met = static_cast<double>(n) * (x.length - (x.queries - 1) / 2.0);
+  const double met = static_cast<double>(n) * (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
   OpCase c{.operation = fmt::format("attention {} {}", s.name, x.name),
            .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
            .format = std::string(name(cache)),
@@ -61,16 +65,20 @@ Result<> attention_case(Backend& backend, const OpShapes& s, const Contexts& x, 
     TRY(Buffer layer, on_device(backend, std::vector<std::uint8_t>(size(blocks * block_bytes))));
     layers.push_back(std::move(layer));
   }
-  const auto plan = ops.make_attention_plan(*backend.device, {.max_tokens = static_cast<int>(n),
-                                                              .max_sequences = x.sequences,
-                                                              .max_length = x.length,
-                                                              .q_heads = static_cast<int>(s.q_heads),
-                                                              .kv = spec});
-  std::vector<std::int32_t> starts, lengths(size(x.sequences), x.length), table(size(blocks));
+  TRY(const auto plan, ops.make_attention_plan(*backend.device, {.max_tokens = static_cast<int>(n),
+                                                                 .max_sequences = x.sequences,
+                                                                 .max_length = x.length,
+                                                                 .q_heads = static_cast<int>(s.q_heads),
+                                                                 .kv = spec,
+                                                                 .window = x.window}));
+  std::vector<std::int32_t> starts, lengths(size(x.sequences), x.length), table;
   for (int i = 0; i <= x.sequences; ++i) starts.push_back(i * x.queries);
-  std::iota(table.rbegin(), table.rend(), 0);  // not in the order of memory, as after some use
-  for (int i = blocks_each; i < blocks; ++i)
-    if (i % blocks_each < shared_blocks) table[size(i)] = table[size(i % blocks_each)];
+  int next = blocks;  // not in the order of memory, as after some use
+  for (int i = 0; i < blocks_each * x.sequences; ++i) {
+    const int in_sequence = i % blocks_each;
+    const bool copied = i >= blocks_each && in_sequence < shared_blocks;
+    table.push_back(in_sequence < freed ? -1 : copied ? table[size(in_sequence)] : --next);
+  }
   const std::int64_t width = s.q_heads * s.head_dim;
   TRY(const Buffer q, backend.device->allocate(size(n * width) * 2));
   TRY(const Buffer out, backend.device->allocate(size(n * width) * 2));
@@ -82,6 +90,7 @@ Result<> attention_case(Backend& backend, const OpShapes& s, const Contexts& x, 
                      .cache = {static_cast<std::byte*>(layer.data()), blocks, block_bytes, spec},
                      .plan = *plan,
                      .scale = 0.125f,
+                     .window = x.window,
                      .out = out.view(DType::bf16, {n, width})});
   };
   visitor.measure(c);

@@ -7,6 +7,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#include "kernels/cpu/matrix_tiles.h"
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -17,6 +19,7 @@ namespace {
 constexpr std::size_t kMemoryBytes = std::size_t{256} << 20;  // no cache holds it
 constexpr std::size_t kDeviceBytes = std::size_t{512} << 20;
 constexpr std::int64_t kRounds = 400'000;
+constexpr std::int64_t kTileRounds = 100'000;
 constexpr int kWarmUps = 4;  // the first runs find threads and clock rates that have still to get up
 
 double seconds(clockid_t clock) {
@@ -71,8 +74,25 @@ __attribute__((target("avx512f,avx512vnni"))) double quads_512() {
   OCTAVO_CHAINS(24, _mm512_dpbusd_epi32(c[j], a, a))
   return double{kRounds} * 24 * 128;
 }
+// Whole tiles of zeros: four of sums in turn, as many as hide an instruction's latency.
+#define OCTAVO_TILES(instruction)                                                                          \
+  const cpu::MatrixTilesInUse in_use(&cpu::kAmxTiles);                                                     \
+  for (std::int64_t i = 0; i < kTileRounds; ++i)                                                           \
+    asm volatile(instruction " %tmm6, %tmm4, %tmm0\n\t" instruction " %tmm7, %tmm4, %tmm1\n\t" instruction \
+                             " %tmm6, %tmm5, %tmm2\n\t" instruction " %tmm7, %tmm5, %tmm3");
+
+double pairs_on_tiles() {
+  OCTAVO_TILES("tdpbf16ps")
+  return double{kTileRounds} * 4 * 16 * 16 * 64;
+}
+double quads_on_tiles() {
+  OCTAVO_TILES("tdpbusd")
+  return double{kTileRounds} * 4 * 16 * 16 * 128;
+}
 double calculate(CpuIsa isa, Arithmetic arithmetic) {
-  const bool dot = isa == CpuIsa::avx512_bf16;
+  if (isa == CpuIsa::amx && arithmetic == Arithmetic::bf16) return pairs_on_tiles();
+  if (isa == CpuIsa::amx && arithmetic == Arithmetic::int8) return quads_on_tiles();
+  const bool dot = isa == CpuIsa::avx512_bf16 || isa == CpuIsa::amx || isa == CpuIsa::amx_modelled;
   if (arithmetic == Arithmetic::int8 && (dot || isa == CpuIsa::avx512_vnni)) return quads_512();
   if (arithmetic == Arithmetic::bf16 && dot) return pairs_512();
   return isa == CpuIsa::avx2 ? floats_256() : floats_512();

@@ -55,7 +55,12 @@ Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
 // Cases that the backend refuses (formats that it has not got) are left out.
 Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+Result<> expert_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+Result<> recurrent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+
+inline constexpr auto kOpCaseParts = {product_cases,   attention_cases, expert_cases,
+                                      recurrent_cases, row_cases,       sample_cases};
 
 }  // namespace octavo

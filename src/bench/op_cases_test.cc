@@ -17,7 +17,7 @@ constexpr OpShapes kSmall{"small", 256, 4, 2, 64, 512, 1000};
 class OpCases : public testing::Test {
  protected:
   void visit_all(const OpVisitor& visitor) {
-    for (const auto part : {product_cases, attention_cases, row_cases, sample_cases}) {
+    for (const auto part : kOpCaseParts) {
       const Result<> done = part(backend_, kSmall, visitor);
       ASSERT_TRUE(done.has_value()) << done.error().message;
     }
@@ -75,7 +75,7 @@ TEST(OpCasesOnADevice, RunWhatTheDeviceHas) {
                                 cuda->stream->synchronize();
                               },
                           .cold_bytes = 0};
-  for (const auto part : {product_cases, attention_cases, row_cases, sample_cases})
+  for (const auto part : kOpCaseParts)
     EXPECT_TRUE(part(*cuda, {"tiny", 256, 8, 2, 32, 768, 300}, visitor));
   EXPECT_THAT(ran, testing::IsSupersetOf({"matmul tiny qkv bf16", "matmul tiny down f16",
                                           "attention tiny decode bf16", "rope and store tiny f8_e4m3",

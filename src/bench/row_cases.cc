@@ -60,6 +60,18 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
                              .rows = position,
                              .out = wide.view(DType::f32, {n, s.dim})});
   });
+  // One sequence of all tokens.
+  TRY(const Buffer segment, on_device(backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(n)}));
+  measure(visitor, row_case(s, "pool", n, "f32", static_cast<double>(n * s.dim)), [&] {
+    ops.pool(stream, {.x = residual.view(DType::f32, {n, s.dim}),
+                      .starts = segment.view(DType::i32, {2}),
+                      .out = wide.view(DType::f32, {1, s.dim})});
+  });
+  measure(visitor, row_case(s, "add_rows", n, "bf16", static_cast<double>(n * s.dim)), [&] {
+    ops.add_rows(stream, {.x = narrow.view(DType::bf16, {n, s.dim}),
+                          .rows = position,
+                          .y = wide.view(DType::bf16, {n, s.dim})});
+  });
   measure(visitor, row_case(s, "put_sampled", n, "i32", static_cast<double>(n)), [&] {
     ops.put_sampled(stream, {.ids = ids, .tokens = position, .sampled = position, .rows = position});
   });
@@ -156,6 +168,7 @@ Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor&
       TRY(const View id, of(std::int32_t{0}));
       TRY(const View rank, of(std::int32_t{0}));
       TRY(const View logprob, of(0.0f));
+      TRY_VOID(backend.ops.reserve_sampling(*backend.device, n, shapes.vocab));
       measure(visitor, std::move(c), [&] {
         backend.ops.sample(*backend.stream, {.logits = logits.view(DType::f32, {n, shapes.vocab}),
                                              .temperature = temperature,

@@ -1,9 +1,11 @@
 // The engine's side of one answer: whom it is for, how its tokens are chosen, what has happened to it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,29 +27,49 @@ struct Accepted {
 };
 
 struct Answer {
-  // seed: of this answer. context_tokens, vocab_size: of the model.
-  Answer(std::shared_ptr<Accepted> whose, int which, std::uint64_t seed, int context_tokens, int vocab_size)
+  // begun: one of the request's answers_so_far. seed: of this answer. context_tokens, vocab_size: of the model.
+  Answer(std::shared_ptr<Accepted> whose, const AnswerSoFar& begun, std::uint64_t seed, int context_tokens,
+         int vocab_size)
       : accepted(std::move(whose)),
-        index(which),
+        so_far(begun),
         sampling(params(), accepted->request.prompt, accepted->request.eos_ids, seed, vocab_size),
         finish(accepted->request, context_tokens) {
-    if (accepted->request.grammar) matcher.emplace(accepted->request.grammar);
-    grammar_waits = matcher && accepted->request.grammar_after;
+    const std::span<const TokenId> tokens(so_far.tokens);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      sampling.append(tokens[i]);
+      finish.after(tokens.first(i + 1));
+    }
+    // Those of the prompt came with the first token.
+    if (!tokens.empty()) prompt_logprobs_count = static_cast<int>(accepted->request.prompt.size()) - 1;
   }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
   // What the next token must follow; null: it is free.
   grammar::Matcher* rule() { return matcher && !grammar_waits ? &*matcher : nullptr; }
+  // From now on the answer follows the grammar. False: what it has said so far does not.
+  bool follow(std::shared_ptr<const grammar::CompiledGrammar> grammar) {
+    matcher.emplace(std::move(grammar));
+    grammar_waits = accepted->request.grammar_after.has_value();
+    return std::ranges::all_of(so_far.tokens, [&](TokenId token) { return take(token); });
+  }
+  // The grammar's view of the answer's next token. False: it cannot follow.
+  bool take(TokenId token) {
+    if (!grammar_waits) return !matcher || matcher->accept(token);
+    grammar_waits = token != *accepted->request.grammar_after;
+    return true;
+  }
 
   std::shared_ptr<Accepted> accepted;
-  int index;
-  SequenceId sequence{};
+  const AnswerSoFar& so_far;  // one of accepted->request's
+  SequenceId sequence{};  // none while the grammar is compiled
   SequenceSampling sampling;
   FinishRule finish;
   std::optional<grammar::Matcher> matcher;  // with a grammar: has taken all tokens behind grammar_after
   bool grammar_waits = false;               // for grammar_after
+  int adapter = -1;                         // place of its LoRA adapter; -1: none, or it is not there yet
   RequestTimes times;
   int cached_tokens = 0;
+  Output news;  // of the step being committed
   std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... as far as they are computed
   int prompt_logprobs_count = 0;               // computed so far, those handed over included
 };

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "engine/answer.h"
@@ -15,22 +14,32 @@ namespace octavo {
 
 using AnswerIndex = std::uint64_t;  // SequenceSpec::tag
 
-// Every answer that is opened ends in exactly one of deliver (returning true), fail and abort; then its place
-// is free again, and when it was the request's last one, so are the request's places in the inbox.
+// Every answer that is opened ends in exactly one of deliver (returning true), deliver_pooled, stop,
+// fail and abort; then its
+// place is free again, and when it was the request's last one, so are the request's places in the inbox.
 class AnswerTable {
  public:
-  explicit AnswerTable(Inbox& inbox) : inbox_(inbox) {}
+  // engine: EngineInfo::index.
+  AnswerTable(Inbox& inbox, int engine) : inbox_(inbox), engine_(engine) {}
 
   AnswerIndex open(std::unique_ptr<Answer> answer);
   Answer& operator[](AnswerIndex index) { return *answers_[index]; }
 
-  // Hands the answer's newest token, the last of `output`, to its owner. True: the answer has ended with it.
+  // The answer's newest token, the last of `output`. True: the answer has ended with it, and its owner knows.
   bool deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output,
                std::int64_t now_us);
 
+  // What the model has made of the answer's prompt: all there is to say.
+  void deliver_pooled(AnswerIndex index, std::span<const float> pooled, std::int64_t now_us);
+
+  // Hands what answers have said in this step to their owners: each gets all of it at once, or nothing.
+  void hand_over();
+
+  // Ends it with FinishReason::stop, without another token.
+  void stop(AnswerIndex index, std::int64_t now_us) { end(index, FinishReason::stop, now_us); }
   // Ends it with FinishReason::error or abort.
-  void fail(AnswerIndex index, std::string_view why, std::int64_t now_us);
-  void abort(AnswerIndex index, std::int64_t now_us);
+  void fail(AnswerIndex index, const Error& error, std::int64_t now_us);
+  void abort(AnswerIndex index, std::int64_t now_us) { end(index, FinishReason::abort, now_us); }
 
   // Calls visit(index, answer) for each open answer of the request; visit may end it.
   template <class Visit>
@@ -54,11 +63,15 @@ class AnswerTable {
   const Counters& counters() const { return counters_; }
 
  private:
-  void end(AnswerIndex index, Output output, FinishReason reason, std::int64_t now_us);
+  void begin(Answer& answer, std::int64_t now_us);
+  void send(Answer& answer) const;
+  void end(AnswerIndex index, FinishReason reason, std::int64_t now_us);
 
   Inbox& inbox_;
+  int engine_;
   std::vector<std::unique_ptr<Answer>> answers_;  // by index; null: unused
   std::vector<AnswerIndex> unused_;
+  std::vector<AnswerIndex> fresh_;  // those with news to hand over
   Counters counters_;
 };
 

@@ -28,8 +28,10 @@ void pack_group(const StepPlan& plan, int g, int block_size, Batch::Group& group
 void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
   batch.ids.clear();
   batch.positions.clear();
+  batch.types.clear();
   batch.lengths.clear();
   batch.sequences.clear();
+  batch.state_slots.clear();
   batch.pending.clear();
   batch.query_starts.assign(1, 0);
   for (const PlannedSequence& s : plan.sequences) {
@@ -39,9 +41,13 @@ void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
       batch.ids.push_back(0);
     }
     batch.ids.insert(batch.ids.end(), s.drafts.begin(), s.drafts.end());
-    for (int position = s.first; position < s.end(); ++position) batch.positions.push_back(position);
+    for (int position = s.first; position < s.end(); ++position) {
+      batch.positions.push_back(position);
+      batch.types.push_back(position >= s.second_text);
+    }
     batch.lengths.push_back(s.end());
     batch.sequences.push_back(s.sequence);
+    batch.state_slots.push_back(s.state_slot);
     batch.query_starts.push_back(batch.tokens());
   }
   batch.groups.resize(static_cast<std::size_t>(group_count));

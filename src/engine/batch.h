@@ -12,12 +12,15 @@ struct Batch {
   // [tokens]
   std::vector<std::int32_t> ids;  // 0 where pending
   std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> types;  // 1: of a prompt's second text
 
   // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s, whose cache reaches lengths[s] after
   // this step.
   std::vector<std::int32_t> query_starts;  // [sequences + 1]
   std::vector<std::int32_t> lengths;       // [sequences]
   std::vector<SequenceId> sequences;       // [sequences]
+  std::vector<std::int32_t> state_slots;   // [sequences]: where each one's state is
+  std::vector<std::int32_t> adapters;      // [sequences]: places of LoRA adapters; -1: none. Not filled by pack()
 
   // Tokens whose id the step in flight is still sampling, for the sequence they belong to.
   struct Pending {

@@ -6,29 +6,48 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "events/kv_event_publisher.h"
+#include "request/check_request.h"
 
 namespace octavo {
 
-Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineLimits limits,
-                                              std::unique_ptr<Executor> executor,
-                                              std::unique_ptr<Proposer> proposer) {
-  options.max_sequences = limits.max_unfinished;
-  options.max_num_seqs = std::min(options.max_num_seqs, limits.max_unfinished);
-  options.max_steps_in_flight = executor->asynchronous() ? 2 : 1;
+Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineInfo info, EngineParts parts) {
+  options.max_sequences = options.max_num_seqs + info.max_queued;
+  options.max_steps_in_flight = parts.executor->steps_in_flight();
+  info.max_num_seqs = options.max_num_seqs;
+  // A text that is read counts as a prompt with an answer of one token.
+  info.max_model_len = options.max_model_len - (info.task != Task::generate ? 1 : 0);
+  info.num_blocks = options.num_blocks;
+  info.block_size = options.block_size;
+  info.priorities = options.policy == Policy::priority;
   TRY(auto scheduler, Scheduler::create(std::move(options)));
+  std::unique_ptr<KvEventPublisher> events;
+  if (parts.kv_events.enabled) {
+    TRY(events, KvEventPublisher::start(parts.kv_events, scheduler->cache(), info.index));
+    scheduler->tell(events->log());
+    log_info("KV cache events at {}", events->endpoint());
+  }
   return std::unique_ptr<Engine>(
-      new Engine(std::move(scheduler), limits, std::move(executor), std::move(proposer)));
+      new Engine(std::move(scheduler), std::move(events), std::move(info), std::move(parts)));
 }
 
-Engine::Engine(std::unique_ptr<Scheduler> scheduler, EngineLimits limits, std::unique_ptr<Executor> executor,
-               std::unique_ptr<Proposer> proposer)
-    : limits_(limits),
-      executor_(std::move(executor)),
-      proposer_(std::move(proposer)),
+Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPublisher> events, EngineInfo info,
+               EngineParts parts)
+    : info_(std::move(info)),
+      seed_(parts.seed),
+      after_step_(std::move(parts.after_step)),
+      executor_(std::move(parts.executor)),
+      proposer_(std::move(parts.proposer)),
+      events_(std::move(events)),
       scheduler_(std::move(scheduler)),
-      inbox_(limits.max_unfinished),
-      answers_(inbox_),
-      steps_(*scheduler_, *executor_, answers_, proposer_.get()) {
+      inbox_(scheduler_->options().max_sequences),
+      grammars_(
+          std::move(parts.vocabulary),
+          [this](RequestId id, CompiledGrammar grammar) { inbox_.grammar_ready({id, std::move(grammar)}); }),
+      answers_(inbox_, info_.index),
+      adapters_(*executor_, info_.max_loras, [this] { inbox_.adapter_read(); }),
+      steps_(*scheduler_, *executor_, answers_, proposer_.get()),
+      watch_(parts.watch, executor_->asynchronous()) {
   publish_stats(true);
   thread_ = std::thread([this] { thread_main(); });
 }
@@ -40,18 +59,17 @@ Engine::~Engine() {
 
 // What can never be served is refused here, on the caller's thread.
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> sink) {
-  if (!stats().healthy) return failure(ErrorCode::unavailable, "the engine has failed");
-  for (const TokenId id : request.prompt) {
-    if (id < 0 || id >= limits_.vocab_size)
-      return invalid("prompt", "token id must be in [0, {}), got {}", limits_.vocab_size, id);
-  }
+  if (!own_stats().healthy) return failure(ErrorCode::unavailable, "the engine has failed");
+  TRY_VOID(check_request(request, info_));
   TRY_VOID(scheduler_->fits(request.prompt.size(), max_total_tokens(request)));
   return inbox_.submit(std::move(request), std::move(sink));
 }
 
-EngineStats Engine::stats() const {
+EngineStats Engine::own_stats() const {
   const std::lock_guard lock(stats_mutex_);
-  return stats_;
+  EngineStats stats = stats_;
+  stats.hangs = watch_.hangs();
+  return stats;
 }
 
 void Engine::drain() {
@@ -61,30 +79,40 @@ void Engine::drain() {
 
 // Of prompt and answer. A prompt that fills the context is refused by fits().
 int Engine::max_total_tokens(const Request& request) const {
+  if (request.task != Task::generate) return static_cast<int>(request.prompt.size()) + 1;
   const int context = scheduler_->options().max_model_len;
   return static_cast<int>(request.prompt.size()) + FinishRule::output_tokens_max(request, context);
 }
 
 void Engine::thread_main() {
+  watch_.start();
   Mail mail;
-  bool idle = true;
-  bool healthy = true;
-  while (inbox_.take(mail, idle)) {
+  Result<bool> ran = false;  // an error: the device has failed, for good
+  while (inbox_.take(mail, !ran.value_or(false) && !adapters_.preparing())) {
     if (mail.reset_prefix_cache) scheduler_->reset_prefix_cache();
+    for (AdapterCommand& command : mail.adapters) take(command);
     for (Submission& submission : mail.submissions) admit(submission);
+    for (GrammarReady& ready : mail.grammars) start_guided(ready);
     for (const RequestId id : mail.aborts) abort_request(id);
-    const Result<bool> ran = healthy ? steps_.run() : Result<bool>(false);
-    if (!ran) {
-      healthy = false;
-      log_error("the engine cannot go on: {}", ran.error().message);
-      fail_everything(ran.error());
+    advance_adapters();
+    if (ran) {
+      watch_.begin_step();
+      ran = steps_.run();
+      watch_.end_step();
+      if (!ran) log_error("the engine cannot go on: {}", ran.error().message);
     }
-    idle = !ran.value_or(false);
-    publish_stats(healthy);
+    // Also what was accepted while the last step failed.
+    if (!ran) fail_everything(ran.error());
+    publish_stats(ran.has_value());
+    publish_events();
+    if (after_step_) after_step_();
   }
+  for (AdapterCommand& command : mail.adapters) take(command);  // whose owners hear of the table's end
   for (Submission& submission : mail.submissions) admit(submission);  // so that they, too, get an end
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
+  if (after_step_) after_step_();
+  watch_.stop();  // while this thread and its clock are there
 }
 
 void Engine::admit(Submission& submission) {
@@ -94,29 +122,88 @@ void Engine::admit(Submission& submission) {
   accepted->sink = std::move(submission.sink);
   accepted->arrived_us = submission.arrived_us;
   const Request& request = accepted->request;
-  accepted->unfinished = request.sampling.n;
+  accepted->unfinished = request.answers();
+  if (request.answers_so_far.empty())
+    for (int i = 0; i < request.sampling.n; ++i) accepted->request.answers_so_far.push_back({i, {}});
 
-  SequenceSpec spec;
-  spec.prompt = request.prompt;
-  spec.max_total_tokens = max_total_tokens(request);
-  spec.priority = request.priority;
-  spec.salt = request.cache_salt;
-  spec.read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs;
-  const std::uint64_t entropy = random_bits(limits_.seed, submission.id);
-  for (int index = 0; index < request.sampling.n; ++index) {
-    const AnswerIndex opened =
-        answers_.open(std::make_unique<Answer>(accepted, index, answer_seed(request.sampling, index, entropy),
-                                               scheduler_->options().max_model_len, limits_.vocab_size));
-    spec.tag = opened;
-    if (const auto sequence = scheduler_->add(spec)) {
-      answers_[opened].sequence = *sequence;
-    } else {
-      answers_.fail(opened, sequence.error().message, now_us());
-    }
+  const std::uint64_t entropy = request.entropy.value_or(random_bits(seed_, submission.id));
+  for (const AnswerSoFar& begun : request.answers_so_far) {
+    const AnswerIndex opened = answers_.open(
+        std::make_unique<Answer>(accepted, begun, answer_seed(request.sampling, begun.index, entropy),
+                                 info_.max_model_len, info_.vocab_size));
+    start(opened);
+  }
+  if (request.grammar) grammars_.post(accepted->id, std::move(*accepted->request.grammar));
+}
+
+// Schedules the answer if its grammar and its adapter are there.
+void Engine::start(AnswerIndex index) {
+  Answer& answer = answers_[index];
+  const Request& request = answer.accepted->request;
+  if (request.grammar && !answer.matcher) return;
+  CacheIdentity identity = request.identity;
+  if (!identity.adapter.empty()) {
+    const auto use = adapters_.use(identity.adapter);
+    if (!use) return answers_.fail(index, use.error(), now_us());
+    if (!*use) return;
+    answer.adapter = (*use)->place;
+    // What is cached was computed with these weights, whatever they are called.
+    identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
+  }
+  schedule(index, identity);
+}
+
+void Engine::schedule(AnswerIndex index, const CacheIdentity& identity) {
+  Answer& answer = answers_[index];
+  const Request& request = answer.accepted->request;
+  const auto sequence =
+      scheduler_->add({.prompt = request.prompt,
+                       .output = answer.so_far.tokens,
+                       .max_total_tokens = max_total_tokens(request),
+                       .priority = request.priority,
+                       .identity = identity.digest(),
+                       .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
+                       .tag = index,
+                       .second_text = request.second_text.value_or(kNoSecondText)});
+  if (sequence) {
+    answer.sequence = *sequence;
+  } else {
+    answers_.fail(index, sequence.error(), now_us());
   }
 }
 
+// A request that has ended meanwhile has no answers any more.
+void Engine::start_guided(GrammarReady& ready) {
+  answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
+    if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
+    if (!answer.follow(*ready.grammar))
+      return answers_.fail(index, {ErrorCode::internal, "the answer so far does not follow the grammar", {}},
+                           now_us());
+    start(index);
+  });
+}
+
+void Engine::take(AdapterCommand& command) {
+  if (command.unload)
+    adapters_.unload(command.source.name, command.done);
+  else
+    adapters_.load(std::move(command.source), std::move(command.done));
+}
+
+void Engine::advance_adapters() {
+  const auto is_used = [&](int place) {
+    bool used = false;
+    answers_.for_all([&](AnswerIndex, const Answer& answer) { used |= answer.adapter == place; });
+    return used;
+  };
+  if (!adapters_.advance(is_used)) return;
+  answers_.for_all([&](AnswerIndex index, const Answer& answer) {
+    if (!answer.accepted->request.identity.adapter.empty() && answer.adapter < 0) start(index);
+  });
+}
+
 void Engine::abort_request(RequestId id) {
+  grammars_.cancel(id);
   answers_.for_request(id, [&](AnswerIndex index, const Answer& answer) {
     scheduler_->finish(answer.sequence);
     answers_.abort(index, now_us());
@@ -126,16 +213,37 @@ void Engine::abort_request(RequestId id) {
 void Engine::fail_everything(const Error& error) {
   answers_.for_all([&](AnswerIndex index, const Answer& answer) {
     scheduler_->finish(answer.sequence);
-    answers_.fail(index, error.message, now_us());
+    answers_.fail(index, error, now_us());
+  });
+}
+
+// The events of one step.
+void Engine::publish_events() {
+  if (!events_) return;
+  scheduler_->tell_all();
+  events_->log().flush();
+}
+
+void Engine::publish_adapters() {
+  if (info_.max_loras == 0) return;
+  stats_.adapters.clear();
+  answers_.for_all([&](AnswerIndex, const Answer& answer) {
+    const std::string& name = answer.accepted->request.identity.adapter;
+    if (name.empty()) return;
+    auto of = std::ranges::find(stats_.adapters, name, &AdapterStats::name);
+    if (of == stats_.adapters.end()) of = stats_.adapters.insert(of, {.name = name});
+    ++(answer.times.scheduled_us == 0 ? of->waiting : of->running);
   });
 }
 
 void Engine::publish_stats(bool healthy) {
   const SchedulerStats s = scheduler_->stats();
   const std::lock_guard lock(stats_mutex_);
+  publish_adapters();
+  stats_.engine = info_.index;
   stats_.unfinished = answers_.open_count();
   stats_.running = s.running;
-  stats_.waiting = s.waiting;
+  stats_.waiting = answers_.open_count() - s.running;  // also those whose grammar is compiled
   stats_.blocks_total = s.blocks_total;
   stats_.blocks_used = s.blocks_used;
   stats_.blocks_cached = s.blocks_cached;
@@ -147,6 +255,8 @@ void Engine::publish_stats(bool healthy) {
   stats_.prompt_tokens_cached = answers_.counters().prompt_tokens_cached;
   stats_.generation_tokens = answers_.counters().generation_tokens;
   stats_.step_tokens = steps_.step_tokens();
+  stats_.recent_steps = steps_.recent_steps();
+  grammars_.add_stats(stats_);
   stats_.grammar_masks = steps_.mask_counters().filled;
   stats_.grammar_mask_ns = steps_.mask_counters().nanoseconds;
   stats_.drafts = steps_.draft_counters().drafts;

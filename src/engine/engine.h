@@ -1,59 +1,92 @@
 // An engine in this process: one thread that plans, runs and commits steps, and an inbox for everybody else.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
+#include "engine/adapter_table.h"
 #include "engine/answer_table.h"
 #include "engine/executor.h"
+#include "engine/grammar_compiler.h"
 #include "engine/inbox.h"
 #include "engine/step.h"
+#include "engine/step_watch.h"
+#include "events/kv_event_options.h"
 #include "request/engine_client.h"
 #include "schedule/scheduler.h"
 
 namespace octavo {
 
-struct EngineLimits {
-  int max_unfinished = 4096;  // answers
-  int vocab_size = 0;
-  std::uint64_t seed = 0;  // for requests that bring none
+class KvEventPublisher;
+
+// What an engine is made of.
+struct EngineParts {
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<Proposer> proposer{};  // null: no speculative decoding
+  MakeVocabulary vocabulary{};           // of grammars; empty: requests cannot have one
+  std::uint64_t seed = 0;                // for requests that bring none
+  std::function<void()> after_step{};    // on the engine's thread, when sinks have all that a step brought
+  StepWatchRule watch{};                 // when a step is taken to hang
+  KvEventOptions kv_events{};            // where the prefix cache's events go
 };
 
 class Engine final : public EngineClient {
  public:
-  // Starts the thread. proposer: may be null. Errors: the scheduler's options are invalid.
-  static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineLimits limits,
-                                               std::unique_ptr<Executor> executor,
-                                               std::unique_ptr<Proposer> proposer = nullptr);
+  // Starts the thread. `info`: what the caller knows; limits that follow from the options are filled in.
+  // Errors: the scheduler's options are invalid.
+  static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineInfo info, EngineParts parts);
   // Aborts what is unfinished, then stops the thread.
   ~Engine() override;
 
+  EngineInfo info() const override { return info_; }
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override { inbox_.abort(id); }
   void reset_prefix_cache() override { inbox_.request_reset(); }
-  EngineStats stats() const override;
+  void load_adapter(AdapterSource source, AdapterDone done) override {
+    inbox_.command({.source = std::move(source), .done = std::move(done)});
+  }
+  void unload_adapter(std::string name, AdapterDone done) override {
+    inbox_.command({.source = {.name = std::move(name), .path = {}}, .unload = true, .done = std::move(done)});
+  }
+  std::vector<EngineStats> stats() const override { return {own_stats()}; }
+  EngineStats own_stats() const;
   void drain() override;
 
  private:
-  Engine(std::unique_ptr<Scheduler> scheduler, EngineLimits limits, std::unique_ptr<Executor> executor,
-         std::unique_ptr<Proposer> proposer);
+  Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPublisher> events, EngineInfo info,
+         EngineParts parts);
 
   int max_total_tokens(const Request& request) const;
   void thread_main();
   void admit(Submission& submission);
+  void start(AnswerIndex index);
+  void schedule(AnswerIndex index, const CacheIdentity& identity);
+  void take(AdapterCommand& command);
+  void advance_adapters();
+  void start_guided(GrammarReady& ready);
   void abort_request(RequestId id);
   void fail_everything(const Error& error);
   void publish_stats(bool healthy);
+  void publish_adapters();
+  void publish_events();
 
-  EngineLimits limits_;
+  const EngineInfo info_;
+  const std::uint64_t seed_;
+  const std::function<void()> after_step_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Proposer> proposer_;
+  std::unique_ptr<KvEventPublisher> events_;  // null: nobody has asked for them
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
+  GrammarCompiler grammars_;
   AnswerTable answers_;
+  AdapterTable adapters_;
   StepLoop steps_;
+  StepWatch watch_;
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

@@ -2,25 +2,43 @@
 // the environment.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/hash.h"
+#include "events/kv_event_options.h"
 #include "schedule/options.h"
 #include "speculate/ngram_proposer.h"
 
 namespace octavo {
 
+struct LoraOptions {
+  bool enabled = false;
+  int max_loras = 1;
+  int max_lora_rank = 16;
+  std::optional<int> max_cpu_loras;  // nullopt: max_loras
+
+  // All of them can be in one batch.
+  int in_memory() const { return enabled ? std::max(max_loras, max_cpu_loras.value_or(0)) : 0; }
+};
+
 struct EngineOptions {
+  int index = 0;  // among the engines behind one server
   std::string model_dir;
   std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";   // of the weights
+  std::string runner = "auto";  // auto (what the model is made for), generate or pooling
+  // local; or simulated, simulated=NAME, simulated=FILE: steps take as long as they would on a device of that
+  // name (timing/roofline.h), or by the coefficients in that file, and nothing is loaded or computed.
+  std::string executor = "local";
   // Of plain matrices, when they are loaded: none, int8 or int4; or the checkpoint's own method, as it is.
   std::string quantization = "none";
   bool enforce_eager = false;        // GPUs: no recordings (CUDA graphs) of decoding steps
   bool async_scheduling = true;      // GPUs: a step begins before the last one's tokens are known
-  int threads = 0;                   // CPU compute threads; 0: as many as this process may use
+  int threads = 0;                   // CPU compute threads, of all ranks; 0: as many as this process may use
+  int tensor_parallel_size = 1;      // CPUs: ranks, each a process with its part of the model
   std::optional<int> max_model_len;  // nullopt: what the model was made for
   std::uint64_t seed = 0;            // for requests that bring none
 
@@ -33,6 +51,7 @@ struct EngineOptions {
   bool sliding_window_groups = true;  // false: windowed layers keep their whole context
   bool enable_prefix_caching = true;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
+  KvEventOptions kv_events;
 
   int max_num_batched_tokens = 2048;
   int max_num_seqs = 128;
@@ -42,9 +61,10 @@ struct EngineOptions {
   Policy policy = Policy::fcfs;
 
   std::optional<NgramOptions> speculation;  // nullopt: none
+  LoraOptions lora;
 
-  int max_unfinished = 4096;  // answers accepted and not finished, running ones included
-  int max_logprobs = 20;      // of one request; -1: the whole vocabulary
+  int max_queued = 4096;  // answers accepted beyond the max_num_seqs that run
+  int max_logprobs = 20;  // of one request; -1: the whole vocabulary
   bool processed_logprobs = false;
 };
 

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Modes, EngineModes, EngineModes::all());
+INSTANTIATE_TEST_SUITE_P(Modes, EngineModes, EngineModes::all(), EngineModes::name);
 
 TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
   // The pool holds 1.2 of the longest request: chunks, preemptions and shared prefixes are certain.
@@ -38,7 +38,7 @@ TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
     ASSERT_EQ(record.ends.size(), 1u);
     EXPECT_EQ(record.ends[0].finished, FinishReason::length);
   }
-  EXPECT_GT(rig.engine->stats().preemptions + rig.engine->stats().prefix_hits, 0);
+  EXPECT_GT(rig.engine->own_stats().preemptions + rig.engine->own_stats().prefix_hits, 0);
   EXPECT_GE(rig.guessed_right(), GetParam() == Mode::guessing ? 300 : 0);
   rig.expect_empty();
 }
@@ -109,11 +109,20 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   for (int index = 0; index < 3; ++index) EXPECT_EQ(sink->record(index).tokens, expected(prompt, 10));
   EXPECT_EQ(sink->record(1).ends[0].cached_tokens, 96);  // six full blocks, computed once
   rig.expect_empty();
-  EXPECT_EQ(rig.engine->stats().prompt_tokens, 300);
-  EXPECT_EQ(rig.engine->stats().prompt_tokens_cached, 192);
-  EXPECT_EQ(rig.engine->stats().generation_tokens, 30);
+  EXPECT_EQ(rig.engine->own_stats().prompt_tokens, 300);
+  EXPECT_EQ(rig.engine->own_stats().prompt_tokens_cached, 192);
+  EXPECT_EQ(rig.engine->own_stats().generation_tokens, 30);
   // Prompts as far as they were not cached, and every answer's tokens but the last.
-  EXPECT_EQ(rig.engine->stats().step_tokens.sum(), 300 - 192 + 27);
+  EXPECT_EQ(rig.engine->own_stats().step_tokens.sum(), 300 - 192 + 27);
+  StepRecord all;
+  for (const StepRecord& step : rig.engine->own_stats().recent_steps) {
+    all.prompt_tokens += step.prompt_tokens;
+    all.answer_tokens += step.answer_tokens;
+    all.number = std::max(all.number, step.number);
+  }
+  EXPECT_EQ(all.prompt_tokens, 300 - 192);
+  EXPECT_EQ(all.answer_tokens, 27);
+  EXPECT_GE(all.number, 10);
 }
 
 TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
@@ -162,7 +171,7 @@ TEST_P(EngineModes, BrokenLogitsEndTheirOwnRequestOnly) {
   EXPECT_EQ(broken->record().tokens, std::vector<TokenId>(tokens.begin(), tokens.begin() + 3));
   EXPECT_EQ(broken->record().ends[0].finished, FinishReason::error);
   EXPECT_EQ(healthy->record().ends[0].finished, FinishReason::length);
-  EXPECT_TRUE(rig.engine->stats().healthy);
+  EXPECT_TRUE(rig.engine->own_stats().healthy);
   rig.expect_empty();
 }
 
@@ -173,11 +182,71 @@ TEST_P(EngineModes, ADeadDeviceEndsEverythingAndSaysSo) {
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).has_value());
   sink->wait_ended(1);
   EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
-  for (int i = 0; i < 1000 && rig.engine->stats().healthy; ++i)
+  for (int i = 0; i < 1000 && rig.engine->own_stats().healthy; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_FALSE(rig.engine->stats().healthy);
+  EXPECT_FALSE(rig.engine->own_stats().healthy);
   EXPECT_EQ(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).error().code,
             ErrorCode::unavailable);
+}
+
+// Fails in its first step, after waiting for the test.
+class FailingExecutor final : public Executor {
+ public:
+  bool asynchronous() const override { return false; }
+  Result<> forward(const Batch&) override {
+    began.set_value();
+    return {};
+  }
+  Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
+  Result<std::span<const SampledToken>> collect() override {
+    may_fail.get_future().wait();
+    return failure(ErrorCode::internal, "the device failed");
+  }
+
+  std::promise<void> began, may_fail;
+};
+
+TEST(Engine, ARequestThatComesWhileTheDeviceFailsEnds) {
+  auto owned = std::make_unique<FailingExecutor>();
+  FailingExecutor& device = *owned;
+  SchedulerOptions options;
+  options.num_blocks = 64;
+  options.max_model_len = 512;
+  EngineInfo info;
+  info.vocab_size = kVocab;
+  const auto engine = Engine::start(options, info, {.executor = std::move(owned)}).value();
+  auto first = std::make_shared<Recorder>(), second = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 20), first).has_value());
+  device.began.get_future().wait();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 20), second).has_value());
+  device.may_fail.set_value();
+  for (const auto& sink : {first, second}) {
+    ASSERT_TRUE(sink->wait_ended(1, std::chrono::seconds(20)));
+    EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
+  }
+}
+
+TEST(Engine, AStepThatWaitsForNothingIsSeen) {
+  auto owned = std::make_unique<FailingExecutor>();
+  FailingExecutor& device = *owned;
+  SchedulerOptions options;
+  options.num_blocks = 64;
+  options.max_model_len = 512;
+  EngineInfo info;
+  info.vocab_size = kVocab;
+  EngineParts parts{.executor = std::move(owned)};
+  parts.watch = {.quiet_us = 50'000, .device_step_us = 50'000};
+  const auto engine = Engine::start(options, info, std::move(parts)).value();
+  auto sink = std::make_shared<Recorder>();
+  const auto eventually_hangs = [&](bool wanted) {
+    for (int i = 0; i < 20'000 && engine->own_stats().hangs != wanted; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return engine->own_stats().hangs == wanted;
+  };
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 20), sink).has_value());
+  EXPECT_TRUE(eventually_hangs(true));
+  device.may_fail.set_value();
+  EXPECT_TRUE(eventually_hangs(false));
 }
 
 TEST(Engine, RefusesWhatCannotBeServed) {
@@ -191,27 +260,39 @@ TEST(Engine, RefusesWhatCannotBeServed) {
   EXPECT_EQ(error(request_for(some_prompt(1, 300), 5)).field, "max_tokens");  // 19 blocks of 16
 }
 
-TEST(Engine, BoundsUnfinishedAnswers) {
-  Rig rig({.num_blocks = 600, .max_model_len = 4096, .max_unfinished = 2});
+// Two may wait beyond the one that runs.
+TEST(Engine, BoundsAnswersThatWait) {
+  Rig rig({.num_blocks = 600, .max_seqs = 1, .max_model_len = 4096, .max_queued = 2});
   auto sink = std::make_shared<Recorder>();
+  Request four = request_for(some_prompt(1, 20), 4000);
+  four.sampling.n = 4;
+  EXPECT_EQ(rig.engine->submit(std::move(four), sink).error().field, "n");
   Request three = request_for(some_prompt(1, 20), 4000);
   three.sampling.n = 3;
-  EXPECT_EQ(rig.engine->submit(std::move(three), sink).error().field, "n");
-  Request two = request_for(some_prompt(1, 20), 4000);
-  two.sampling.n = 2;
-  const auto id = rig.engine->submit(std::move(two), sink);
+  const auto id = rig.engine->submit(std::move(three), sink);
   ASSERT_TRUE(id.has_value());
   const auto refused = rig.engine->submit(request_for(some_prompt(1, 20), 5), sink);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
   rig.engine->abort(*id);
-  sink->wait_ended(2);
+  sink->wait_ended(3);
   for (int i = 0; i < 1000; ++i) {  // the places come free just after the last output
     if (rig.engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>()).has_value())
       return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   FAIL() << "places were not given back";
+}
+
+TEST(Engine, ASmallQueueLetsTheWholeBatchRun) {
+  Rig rig({.max_seqs = 8, .max_queued = 0});
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (unsigned i = 0; i < 8; ++i) {
+    sinks.push_back(std::make_shared<Recorder>());
+    ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(i, 20), 50), sinks.back()).has_value());
+  }
+  for (auto& sink : sinks) sink->wait_ended(1);
+  for (auto& sink : sinks) EXPECT_EQ(sink->record().tokens.size(), 50u);
 }
 
 TEST(Engine, DrainFinishesWhatWasAccepted) {

@@ -3,6 +3,7 @@
 //   forward(batch)   enqueue the forward pass
 //   sample(rows)     enqueue the choice of tokens from its logits
 //   collect()        wait for the oldest sampled step and hand over its tokens
+//   pool()           of models that do not generate, in place of both: a vector of each sequence
 //
 // forward and sample are two calls so that the host can work in between: it commits the step before, whose
 // ids the forward pass did not need to see, and fills grammar masks. A host backend does the work inside the
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "engine/batch.h"
+#include "model/adapter.h"
 #include "sample/sampler.h"
 
 namespace octavo {
@@ -24,16 +26,32 @@ class Executor {
   // True when the next forward may be enqueued before the last step is collected: the tokens it is still
   // sampling are then listed in Batch::pending.
   virtual bool asynchronous() const = 0;
+  int steps_in_flight() const { return asynchronous() ? 2 : 1; }
 
-  virtual void forward(const Batch& batch) = 0;
+  // Errors, of all three: the device failed, nothing more can be run.
+  virtual Result<> forward(const Batch& batch) = 0;
 
   // Row i chooses from the logits of the batch's token tokens[i]; what the rows point to is read during the
   // call. No rows at all are a step like any other.
-  virtual void sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
+  virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
-  // One entry for each row, in order; good until the next sample(). An error means that the device failed:
-  // nothing more can be run.
+  // One entry for each row, in order; good until the next sample().
   virtual Result<std::span<const SampledToken>> collect() = 0;
+
+  // True for a model with a head: forward() gets whole prompts, and pool() instead of sample() and collect()
+  // gives the head's numbers for each, in the order of the batch; good until the next forward().
+  virtual bool pools() const { return false; }
+  virtual Result<std::span<const float>> pool() {
+    return failure(ErrorCode::unsupported, "this executor samples tokens");
+  }
+  // Reads a LoRA adapter's folder; any thread. Errors: see AdapterReader.
+  virtual Result<AdapterFile> read_adapter(const std::string&) const {
+    return failure(ErrorCode::unsupported, "this device takes no adapters");
+  }
+  // (place, changes): adds to the adapter in a place, which Batch::adapters names. Error: not enough memory.
+  virtual Result<> put_adapter(int, std::span<const AdapterFile::Change>) { return {}; }
+  // Empties the place.
+  virtual void drop_adapter(int) {}
 };
 
 }  // namespace octavo

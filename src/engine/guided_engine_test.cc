@@ -1,4 +1,6 @@
 // Answers under a grammar, however the engine runs.
+#include <future>
+
 #include "engine/test_rig.h"
 #include "grammar/grammar_cache.h"
 
@@ -6,25 +8,44 @@ namespace octavo {
 namespace {
 
 class GuidedEngine : public EngineModes {};
-INSTANTIATE_TEST_SUITE_P(Modes, GuidedEngine, EngineModes::all());
+INSTANTIATE_TEST_SUITE_P(Modes, GuidedEngine, EngineModes::all(), EngineModes::name);
 
 constexpr TokenId kEndOfText = 999;
 
 // Tokens of one to three letters; token 999 ends a text.
-std::shared_ptr<const grammar::CompiledGrammar> compiled(const std::string& regex,
-                                                         grammar::Vocabulary::Encode encode = {}) {
-  std::vector<std::string> tokens;
-  for (int id = 0; id < kVocab; ++id) {
-    const std::string letter(1, static_cast<char>('a' + id % 26));
-    tokens.push_back(id < 26 ? letter : letter + std::to_string(id / 26));
-  }
-  auto vocabulary =
-      grammar::Vocabulary::make(std::move(tokens), {}, {kEndOfText}, 1 << 20, std::move(encode)).value();
-  grammar::GrammarCache cache(std::move(vocabulary), 1 << 20);
-  grammar::GrammarSource source;
-  source.kind = grammar::GrammarKind::regex;
-  source.text = regex;
-  return cache.compile(source).value();
+MakeVocabulary letters(grammar::Vocabulary::Encode encode = {}) {
+  return [encode] {
+    std::vector<std::string> tokens;
+    for (int id = 0; id < kVocab; ++id) {
+      const std::string letter(1, static_cast<char>('a' + id % 26));
+      tokens.push_back(id < 26 ? letter : letter + std::to_string(id / 26));
+    }
+    return grammar::Vocabulary::make(std::move(tokens), {}, {kEndOfText}, 1 << 20, encode);
+  };
+}
+
+grammar::GrammarSource regex(const std::string& text) {
+  return {.kind = grammar::GrammarKind::regex, .text = text, .field = "structured_outputs.regex"};
+}
+
+std::shared_ptr<const grammar::CompiledGrammar> compiled(const grammar::GrammarSource& source,
+                                                         const MakeVocabulary& vocabulary = letters()) {
+  return grammar::GrammarCache(vocabulary().value(), 1 << 20).compile(source).value();
+}
+
+// Each letter is a token.
+std::vector<TokenId> spelled(std::string_view text) {
+  std::vector<TokenId> ids;
+  for (const char c : text) ids.push_back(c - 'a');
+  return ids;
+}
+
+Setup tight(Mode mode, MakeVocabulary vocabulary = letters()) {
+  return {.num_blocks = 24,
+          .max_tokens = 48,
+          .max_model_len = 320,
+          .mode = mode,
+          .vocabulary = std::move(vocabulary)};
 }
 
 // What the simulated device says under the grammar, with jumps or without; ends with the end of the text, or
@@ -49,9 +70,9 @@ std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::Compile
 }
 
 TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
-  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
-  const std::vector<std::shared_ptr<const grammar::CompiledGrammar>> grammars{
-      nullptr, compiled("([a-f]{3,30}|x[0-9]+y){1,4}z"), compiled("q{40}"), compiled("[a-z0-9]{0,9}")};
+  Rig rig(tight(GetParam()));
+  const std::vector<std::optional<grammar::GrammarSource>> grammars{
+      std::nullopt, regex("([a-f]{3,30}|x[0-9]+y){1,4}z"), regex("q{40}"), regex("[a-z0-9]{0,9}")};
   struct Expectation {
     std::shared_ptr<Recorder> sink = std::make_shared<Recorder>();
     std::vector<TokenId> tokens;
@@ -63,8 +84,8 @@ TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
     request.grammar = grammars[i % 4];
     request.sampling.ignore_eos = i % 3 == 0;  // the end of the grammar ends the answer all the same
     Expectation e;
-    e.tokens =
-        request.grammar ? expected_under(request.grammar, request.prompt, 90) : expected(request.prompt, 90);
+    e.tokens = request.grammar ? expected_under(compiled(*request.grammar), request.prompt, 90)
+                               : expected(request.prompt, 90);
     if (!request.grammar && !request.sampling.ignore_eos)
       if (const auto end = std::ranges::find(e.tokens, kEndOfText); end != e.tokens.end())
         e.tokens.erase(end + 1, e.tokens.end());
@@ -79,14 +100,14 @@ TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
     EXPECT_EQ(record.ends[0].finished,
               record.tokens.size() == 90 ? FinishReason::length : FinishReason::stop);
   }
-  EXPECT_GT(rig.engine->stats().grammar_masks, 300);
+  EXPECT_GT(rig.engine->own_stats().grammar_masks, 300);
   EXPECT_GE(rig.guessed_right(), GetParam() == Mode::guessing ? 100 : 0);
   rig.expect_empty();
 }
 
 TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
-  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
-  const auto grammar = compiled("[a-f0-9]{3,30}z");
+  Rig rig(tight(GetParam()));
+  const auto grammar = regex("[a-f0-9]{3,30}z");
   std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
   for (unsigned i = 0; i < 16; ++i) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
@@ -100,7 +121,7 @@ TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
       tokens.erase(at + 1, tokens.end());
       std::vector<TokenId> context = request.prompt;
       context.insert(context.end(), tokens.begin(), tokens.end());
-      std::ranges::copy(expected_under(grammar, context, 90 - static_cast<int>(tokens.size())),
+      std::ranges::copy(expected_under(compiled(grammar), context, 90 - static_cast<int>(tokens.size())),
                         std::back_inserter(tokens));
     }
     rig.learn(request.prompt, tokens);
@@ -116,8 +137,8 @@ TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
 
 // Before that token the grammar neither bans the end of the text nor asks for it.
 TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
-  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
-  const auto grammar = compiled("[a-f0-9]{3,30}z");
+  Rig rig(tight(GetParam()));
+  const auto grammar = regex("[a-f0-9]{3,30}z");
   int tried = 0;
   for (unsigned i = 0; i < 8; ++i) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
@@ -153,13 +174,9 @@ TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
 }
 
 TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
-  Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
-  const auto letters = [](std::string_view text) {
-    std::vector<TokenId> ids;
-    for (const char c : text) ids.push_back(c - 'a');
-    return ids;
-  };
-  const auto grammar = compiled("([a-c]longforcedtext[x-z]{2}andmoreofit){1,5}", letters);
+  const MakeVocabulary vocabulary = letters(spelled);
+  Rig rig(tight(GetParam(), vocabulary));
+  const auto grammar = regex("([a-c]longforcedtext[x-z]{2}andmoreofit){1,5}");
   const bool jumps = GetParam() != Mode::asynchronous;  // with a step in flight, every token is sampled
   std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
   for (unsigned i = 0; i < 24; ++i) {
@@ -168,7 +185,8 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
     request.eos_ids = {kEndOfText};
     request.grammar = grammar;
     const auto& entry =
-        all.emplace_back(std::make_shared<Recorder>(), expected_under(grammar, request.prompt, count, jumps));
+        all.emplace_back(std::make_shared<Recorder>(),
+                         expected_under(compiled(grammar, vocabulary), request.prompt, count, jumps));
     rig.learn(request.prompt, entry.second);
     ASSERT_TRUE(rig.engine->submit(std::move(request), entry.first).has_value());
   }
@@ -178,7 +196,7 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
     EXPECT_EQ(sink->record().tokens, expectation);
     tokens += static_cast<std::int64_t>(expectation.size());
   }
-  const std::int64_t sampled = rig.engine->stats().grammar_masks;
+  const std::int64_t sampled = rig.engine->own_stats().grammar_masks;
   if (jumps) {
     EXPECT_LT(sampled, tokens / 2);
   } else {
@@ -187,20 +205,193 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
   rig.expect_empty();
 }
 
-TEST_P(GuidedEngine, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
-  Rig rig({.mode = GetParam()});
+// Forced tokens come at once and beyond the blocks that were promised to their sequence.
+TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
+  const MakeVocabulary vocabulary = letters(spelled);
+  Rig rig({.num_blocks = 12,
+           .max_tokens = 256,
+           .max_model_len = 192,
+           .mode = GetParam(),
+           .vocabulary = vocabulary});
+  const std::string sentence =
+      "thissentenceisforcedfromitsfirsttoitslastletterandlongerthanwhatotherslefttoitinthecache";
+  const auto grammar = regex(sentence);
+  std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+  for (unsigned i = 0; i < 12; ++i) {
+    Request request = request_for(some_prompt(i, 10 + static_cast<int>(i * 5)), 100);
+    request.eos_ids = {kEndOfText};
+    std::vector<TokenId> tokens = expected(request.prompt, 100);
+    if (i % 2 == 1) {
+      request.grammar = grammar;
+      tokens = expected_under(compiled(grammar, vocabulary), request.prompt, 100,
+                              GetParam() != Mode::asynchronous);
+    } else {
+      request.sampling.ignore_eos = true;
+    }
+    rig.learn(request.prompt, tokens);
+    all.emplace_back(std::make_shared<Recorder>(), std::move(tokens));
+    ASSERT_TRUE(rig.engine->submit(std::move(request), all.back().first).has_value());
+  }
+  for (const auto& [sink, tokens] : all) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, tokens);
+  }
+  rig.expect_empty();
+}
+
+TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
+  Rig rig({.mode = GetParam(), .vocabulary = letters()});
   auto stuck = std::make_shared<Recorder>();
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
-  request.grammar = compiled("a-b");  // no token holds a "-"
+  request.grammar = regex("-");  // no token holds one
+  request.sampling.logprobs = request.sampling.prompt_logprobs = 1;
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
   stuck->wait_ended(1);
   free->wait_ended(1);
   EXPECT_EQ(stuck->record().ends[0].finished, FinishReason::error);
-  EXPECT_FALSE(stuck->record().ends[0].error.empty());
   EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
   rig.expect_empty();
+}
+
+// Whatever min_tokens asks for: behind the grammar's end nothing can follow.
+TEST_P(GuidedEngine, AFinishedGrammarEndsTheAnswerBeforeMinTokens) {
+  Rig rig({.mode = GetParam(), .vocabulary = letters()});
+  for (const char* text : {"[a-c]", "[a-c]?"}) {
+    auto sink = std::make_shared<Recorder>();
+    Request request = request_for(some_prompt(1, 20), 50);
+    request.eos_ids = {kEndOfText};
+    request.grammar = regex(text);
+    request.sampling.min_tokens = 10;
+    ASSERT_TRUE(rig.engine->submit(std::move(request), sink).has_value());
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().ends[0].finished, FinishReason::stop);
+    EXPECT_EQ(sink->record().tokens.size(), 1u);
+  }
+  rig.expect_empty();
+}
+
+TEST_P(GuidedEngine, WhatExcludesEverythingIsNamed) {
+  Rig rig({.mode = GetParam(), .vocabulary = letters()});
+  Request banned = request_for(some_prompt(1, 20), 50);  // by the grammar and the allowed tokens
+  banned.eos_ids = {kEndOfText};
+  banned.grammar = regex("[a-c]{2}");
+  banned.sampling.allowed_token_ids = {5, kEndOfText};
+  Request ends = request_for(some_prompt(1, 20), 50);  // by the allowed tokens and min_tokens
+  ends.eos_ids = {kEndOfText};
+  ends.sampling.allowed_token_ids = {kEndOfText};
+  ends.sampling.min_tokens = 3;
+  for (const Request& request : {banned, ends}) {
+    auto sink = std::make_shared<Recorder>();
+    ASSERT_TRUE(rig.engine->submit(Request(request), sink).has_value());
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
+    ASSERT_TRUE(sink->record().ends[0].error);
+    EXPECT_EQ(sink->record().ends[0].error->code, ErrorCode::invalid_argument);
+  }
+  rig.expect_empty();
+}
+
+TEST_P(GuidedEngine, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
+  Rig rig({.mode = GetParam(), .vocabulary = letters()});
+  auto stuck = std::make_shared<Recorder>();
+  auto free = std::make_shared<Recorder>();
+  Request request = request_for(some_prompt(1, 20), 50);
+  request.grammar = regex("a-b");  // no token holds a "-"
+  ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
+  stuck->wait_ended(1);
+  free->wait_ended(1);
+  EXPECT_EQ(stuck->record().ends[0].finished, FinishReason::error);
+  EXPECT_TRUE(stuck->record().ends[0].error);
+  EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
+  rig.expect_empty();
+}
+
+TEST_P(GuidedEngine, AGrammarThatCannotBeCompiledIsTheCallersError) {
+  Rig rig({.mode = GetParam(), .vocabulary = letters()});
+  Request request = request_for(some_prompt(1, 20), 50);
+  request.sampling.n = 2;
+  request.grammar = regex("(");
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(std::move(request), sink).has_value());
+  sink->wait_ended(2);
+  for (int index = 0; index < 2; ++index) {
+    const Recorder::Record record = sink->record(index);
+    EXPECT_TRUE(record.tokens.empty());
+    EXPECT_EQ(record.ends[0].finished, FinishReason::error);
+    ASSERT_TRUE(record.ends[0].error);
+    EXPECT_EQ(record.ends[0].error->code, ErrorCode::invalid_argument);
+    EXPECT_EQ(record.ends[0].error->field, "structured_outputs.regex");
+  }
+  rig.expect_empty();
+}
+
+// Neither steps nor requests without a grammar wait for one; an abort does not wait for it either.
+TEST_P(GuidedEngine, OthersGoOnWhileAGrammarIsCompiled) {
+  std::promise<void> go_on;
+  std::shared_future<void> gate = go_on.get_future();
+  Rig rig({.mode = GetParam(), .vocabulary = [gate] {
+             gate.wait();
+             return letters()();
+           }});
+  auto guided = std::make_shared<Recorder>(), left = std::make_shared<Recorder>();
+  auto free = std::make_shared<Recorder>();
+  Request request = request_for(some_prompt(1, 20), 50);
+  request.grammar = regex("q{40}");
+  const std::vector<TokenId> tokens = expected_under(compiled(*request.grammar), request.prompt, 50);
+  ASSERT_TRUE(rig.engine->submit(Request(request), guided).has_value());
+  const auto id = rig.engine->submit(std::move(request), left);
+  ASSERT_TRUE(id.has_value());
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
+  free->wait_ended(1);
+  EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
+  EXPECT_EQ(rig.engine->own_stats().waiting, 2);
+  rig.engine->abort(*id);
+  left->wait_ended(1);
+  EXPECT_EQ(left->record().ends[0].finished, FinishReason::abort);
+  go_on.set_value();
+  guided->wait_ended(1);
+  EXPECT_EQ(guided->record().tokens, tokens);
+  rig.expect_empty();
+}
+
+// An answer that another engine began goes on token for token, wherever it was cut.
+TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
+  const MakeVocabulary vocabulary = letters(spelled);
+  const auto grammar = regex("[a-f0-9]{3,9}(verylongforcedtext[x-z]{2}andmore){1,3}z");
+  for (const bool guided : {false, true}) {
+    Request request = request_for(some_prompt(3, 37), 60);
+    request.eos_ids = {kEndOfText};
+    request.sampling.repetition_detection = {.max_pattern_size = 4, .min_pattern_size = 1, .min_count = 30};
+    if (guided) request.grammar = grammar;
+    auto whole = std::make_shared<Recorder>();
+    {
+      Rig rig(tight(GetParam(), vocabulary));
+      ASSERT_TRUE(rig.engine->submit(Request(request), whole).has_value());
+      whole->wait_ended(1);
+    }
+    const std::vector<TokenId> tokens = whole->record().tokens;
+    ASSERT_GT(tokens.size(), 20u);
+    Rig rig(tight(GetParam(), vocabulary));
+    // What came together is never cut.
+    std::size_t cut = 0;
+    for (const std::size_t size : whole->record().output_sizes) {
+      request.answers_so_far = {
+          {.index = 0, .tokens = {tokens.begin(), tokens.begin() + std::ptrdiff_t(cut)}}};
+      auto rest = std::make_shared<Recorder>();
+      ASSERT_TRUE(rig.engine->submit(Request(request), rest).has_value());
+      rest->wait_ended(1);
+      std::vector<TokenId> joined(tokens.begin(), tokens.begin() + std::ptrdiff_t(cut));
+      std::ranges::copy(rest->record().tokens, std::back_inserter(joined));
+      EXPECT_EQ(joined, tokens) << cut << " tokens before";
+      EXPECT_EQ(rest->record().ends[0].finished, whole->record().ends[0].finished);
+      cut += size;
+    }
+    EXPECT_EQ(cut, tokens.size());
+    rig.expect_empty();
+  }
 }
 
 }  // namespace

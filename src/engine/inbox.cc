@@ -10,13 +10,13 @@ Result<RequestId> Inbox::submit(Request request, std::shared_ptr<OutputSink> sin
   const std::int64_t now = now_us();
   const std::lock_guard lock(mutex_);
   if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
-  const int answers = request.sampling.n;
+  const int answers = request.answers();
   if (answers > places_)
-    return invalid("n", "this engine holds at most {} unfinished answers (--max-num-queued-reqs), got {}",
-                   places_, answers);
+    return invalid("n", "this engine holds at most {} unfinished answers, got {}", places_, answers);
   if (taken_ + answers > places_)
     return failure(ErrorCode::resource_exhausted,
-                   "{} answers are unfinished, the limit is {} (--max-num-queued-reqs)", taken_, places_);
+                   "{} answers are unfinished, the limit is {} (--max-num-seqs and --max-num-queued-reqs)",
+                   taken_, places_);
   taken_ += answers;
   const RequestId id = ++last_id_;
   unfinished_[id].answers = answers;
@@ -39,13 +39,41 @@ void Inbox::request_reset() {
   mail_came_.notify_one();
 }
 
+void Inbox::command(AdapterCommand command) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) {
+      mail_.adapters.push_back(std::move(command));
+      mail_came_.notify_one();
+      return;
+    }
+  }
+  command.done(failure(ErrorCode::unavailable, "the engine was stopped"));
+}
+
+void Inbox::adapter_read() {
+  const std::lock_guard lock(mutex_);
+  mail_.adapter_read = true;
+  mail_came_.notify_one();
+}
+
+void Inbox::grammar_ready(GrammarReady ready) {
+  const std::lock_guard lock(mutex_);
+  mail_.grammars.push_back(std::move(ready));
+  mail_came_.notify_one();
+}
+
 bool Inbox::take(Mail& mail, bool wait) {
   mail.submissions.clear();
+  mail.grammars.clear();
   mail.aborts.clear();
+  mail.adapters.clear();
+  mail.adapter_read = false;
   mail.reset_prefix_cache = false;
   std::unique_lock lock(mutex_);
   const auto something = [&] {
-    return stopped_ || mail_.reset_prefix_cache || !mail_.submissions.empty() || !mail_.aborts.empty();
+    return stopped_ || mail_.reset_prefix_cache || !mail_.submissions.empty() || !mail_.grammars.empty() ||
+           !mail_.aborts.empty() || !mail_.adapters.empty() || mail_.adapter_read;
   };
   if (wait) mail_came_.wait(lock, something);
   std::swap(mail, mail_);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/grammar_compiler.h"
+#include "request/adapter_source.h"
 #include "request/request.h"
 
 namespace octavo {
@@ -20,16 +22,32 @@ struct Submission {
   std::int64_t arrived_us = 0;
 };
 
+// A request's grammar is ready, or wrong.
+struct GrammarReady {
+  RequestId id = 0;
+  CompiledGrammar grammar;
+};
+
+// Something to do with LoRA adapters.
+struct AdapterCommand {
+  AdapterSource source;
+  bool unload = false;
+  AdapterDone done;
+};
+
 // What has come in since the last look.
 struct Mail {
   std::vector<Submission> submissions;
+  std::vector<GrammarReady> grammars;
   std::vector<RequestId> aborts;
+  std::vector<AdapterCommand> adapters;
+  bool adapter_read = false;
   bool reset_prefix_cache = false;
 };
 
 class Inbox {
  public:
-  // `places`: answers that may be unfinished at a time; a request takes n of them.
+  // `places`: answers that may be unfinished at a time; a request takes one for each of its own.
   explicit Inbox(int places) : places_(places) {}
 
   // Any thread. Errors: resource_exhausted when places run short, unavailable after close().
@@ -37,6 +55,10 @@ class Inbox {
   // Any thread. Never lost while the request is unfinished, ignored otherwise.
   void abort(RequestId id);
   void request_reset();
+  void command(AdapterCommand command);
+  void adapter_read();
+  // The grammar compiler's thread.
+  void grammar_ready(GrammarReady ready);
 
   // The engine thread: swaps what is there into `mail` (emptied first). With wait, sleeps until there is
   // something, or stop() was called. False after stop().

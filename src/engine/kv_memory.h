@@ -1,4 +1,5 @@
-// The bytes behind the block ids: one layer cache per layer, all in one allocation.
+// The bytes behind the ids of blocks and states: one layer cache per layer, all in one allocation, and the
+// states in another.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,16 @@ namespace octavo {
 
 class KvMemory {
  public:
-  // Room for `blocks` blocks. Error: the device has not got it.
-  static Result<KvMemory> allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks);
+  // Room for `blocks` blocks and `slots` states. Error: the device has not got it.
+  static Result<KvMemory> allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
+                                   std::int64_t slots);
 
   std::span<const KvLayer> layers() const { return layers_; }  // one for each layer of the model
+  const View& states() const { return states_; }               // f32 [slots, CacheLayout::state_floats]
 
  private:
-  Buffer bytes_;
+  Buffer bytes_, state_bytes_;
+  View states_;
   std::vector<KvLayer> layers_;
 };
 

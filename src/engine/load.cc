@@ -5,9 +5,15 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/thread_pool.h"
 #include "engine/local_executor.h"
 #include "engine/memory_plan.h"
+#include "engine/model_figures.h"
+#include "engine/rank_processes.h"
+#include "engine/ranked_executor.h"
+#include "engine/timed_executor.h"
 #include "kernels/backends.h"
+#include "timing/read_timing.h"
 
 namespace octavo {
 namespace {
@@ -18,6 +24,13 @@ Result<ModelDType> model_dtype(const std::string& text) {
   if (text == "float16" || text == "half") return ModelDType::float16;
   if (text == "float32" || text == "float") return ModelDType::float32;
   return invalid("dtype", "must be auto, bfloat16, float16 or float32, got {}", text);
+}
+
+Result<Runner> runner_of(const std::string& text) {
+  if (text == "auto") return Runner::automatic;
+  if (text == "generate") return Runner::generate;
+  if (text == "pooling") return Runner::pooling;
+  return invalid("runner", "must be auto, generate or pooling, got {}", text);
 }
 
 Result<DType> kv_cache_dtype(const std::string& text, DType activation) {
@@ -42,29 +55,14 @@ Result<Encoding> quantization(const std::string& text, const std::string& model_
                  method, text);
 }
 
-// The longest sequence that the pool holds when it has all of it.
-int longest_sequence(const SchedulerOptions& options) {
-  const KvCache shape(1, options.block_size, options.groups);
-  int fits = 0;
-  for (int low = 1, high = options.max_model_len; low <= high;) {
-    const int middle = low + (high - low) / 2;
-    if (shape.peak_blocks(middle - 1, options.max_num_batched_tokens) <= options.num_blocks) {
-      fits = middle;
-      low = middle + 1;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return fits;
-}
-
 SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayout& layout,
                                    int max_model_len) {
   SchedulerOptions s;
   s.block_size = options.block_size;
   s.groups.clear();
   for (const LayerGroup& group : layout.groups) s.groups.push_back({group.window});
-  s.enable_prefix_caching = options.enable_prefix_caching;
+  // A recurrent layer's state at the end of a prefix is not kept.
+  s.enable_prefix_caching = options.enable_prefix_caching && layout.state_floats == 0;
   s.prefix_hash = {options.prefix_hash, secret_seed()};
   s.max_num_batched_tokens = options.max_num_batched_tokens;
   s.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
@@ -77,15 +75,63 @@ SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayo
   return s;
 }
 
-// Settles the number of blocks, and with it the longest sequence: one that was asked for must fit, the
-// model's own limit gives way.
+// Texts that are not continued: each is computed in one step, which is all that needs its keys and values.
+// The +1 is the place of an answer, which is never computed.
+void read_whole_texts(SchedulerOptions& s) {
+  s.enable_prefix_caching = false;
+  s.enable_chunked_prefill = false;
+  s.long_prefill_token_threshold = 0;
+  s.max_model_len += 1;
+  s.max_num_batched_tokens = std::max(s.max_num_batched_tokens, s.max_model_len);
+  const int blocks = s.max_num_batched_tokens / s.block_size + s.max_num_seqs;
+  s.num_blocks = blocks * static_cast<int>(s.groups.size());
+}
+
+// What a client must know of a head.
+void describe_head(const ModelSpec& spec, EngineInfo& info) {
+  const Head& head = *spec.head;
+  info.task = head.labels.empty() ? Task::embed : Task::classify;
+  info.pooled_size = pooled_size(spec);
+  info.normalise = head.normalise;
+  info.labels = head.labels;
+  switch (head.label_activation) {
+    case LabelActivation::none:
+      info.score_activation = ScoreActivation::none;
+      break;
+    case LabelActivation::sigmoid:
+      info.score_activation = ScoreActivation::sigmoid;
+      break;
+    case LabelActivation::softmax:
+      info.score_activation = ScoreActivation::softmax;
+      break;
+  }
+}
+
+// Takes the states of max_num_seqs sequences from `bytes`, or of as many as half of it holds.
+Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
+  if (state_bytes == 0) return {};
+  const std::int64_t most = bytes / 2 / state_bytes;
+  if (most < 1)
+    return invalid("kv_cache_memory_bytes", "{} bytes, of which half is for states: one sequence needs {}",
+                   bytes, state_bytes);
+  if (most < s.max_num_seqs) {
+    log_warning("a sequence has {} bytes of states: max_num_seqs lowered from {} to {}", state_bytes,
+                s.max_num_seqs, most);
+    s.max_num_seqs = static_cast<int>(most);
+  }
+  bytes -= s.max_num_seqs * state_bytes;
+  return {};
+}
+
+// Settles the number of states and blocks, and with it the longest sequence: one that was asked for must fit,
+// the model's own limit gives way.
 Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_t block_bytes,
-                    SchedulerOptions& s) {
-  const KvCache shape(1, s.block_size, s.groups);
-  const std::int64_t useful =
-      std::int64_t{shape.peak_blocks(s.max_model_len, s.max_num_batched_tokens)} * s.max_num_seqs;
-  memory.useful = useful * block_bytes;
-  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : cache_bytes(memory) / block_bytes;
+                    std::int64_t state_bytes, SchedulerOptions& s) {
+  const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
+  memory.useful = s.max_num_seqs * (cached + 2 * state_bytes);  // half may be states
+  std::int64_t bytes = cache_bytes(memory);
+  TRY_VOID(plan_states(state_bytes, bytes, s));
+  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : bytes / block_bytes;
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
   const int longest = longest_sequence(s);
   if (longest < 2 || (options.max_model_len && longest < s.max_model_len))
@@ -99,6 +145,28 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
   return {};
 }
 
+// 0: as many as this process may use.
+int threads_of_rank(const EngineOptions& options) {
+  if (options.tensor_parallel_size == 1) return options.threads;
+  const int all = options.threads > 0 ? options.threads : usable_processors();
+  return std::max(1, all / options.tensor_parallel_size);
+}
+
+// What ranks cannot do yet.
+Result<> check_ranks(const EngineOptions& options) {
+  constexpr std::string_view kField = "tensor_parallel_size";
+  if (options.tensor_parallel_size == 1) return {};
+  if (options.device != "cpu")
+    return field_failure(kField, ErrorCode::unsupported, "must be 1 on devices other than cpu, got {} on {}",
+                         options.tensor_parallel_size, options.device);
+  if (options.lora.enabled)
+    return field_failure(kField, ErrorCode::unsupported, "must be 1 with LoRA adapters, got {}",
+                         options.tensor_parallel_size);
+  if (const int processors = usable_processors(); processors < options.tensor_parallel_size)
+    log_warning("{} ranks on {} processors", options.tensor_parallel_size, processors);
+  return {};
+}
+
 // The device that the options ask for.
 Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "reference") return make_reference_backend();
@@ -106,72 +174,192 @@ Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "auto")
     if (auto cuda = make_cuda_backend()) return cuda;
   if (options.device == "cpu" || options.device == "auto")
-    return make_cpu_backend({.threads = options.threads, .isa = {}});
+    return make_cpu_backend({.threads = threads_of_rank(options), .isa = {}});
   return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device);
 }
 
-Result<LoadedEngine> load_on(Backend backend, const EngineOptions& options,
-                             const std::function<void(std::size_t, std::size_t)>& progress) {
+// A model, or a rank's part of it, on its device, with everything but the KV cache.
+struct Loaded {
+  std::unique_ptr<LocalExecutor> executor;
+  SchedulerOptions scheduler;
+  std::int64_t block_bytes = 0;
+  std::int64_t state_bytes = 0;
+};
+
+Result<Loaded> load_model(Backend backend, const EngineOptions& options, const LoadHooks& hooks,
+                          ProcessGroup* group) {
   TRY(const ModelDType dtype, model_dtype(options.dtype));
+  TRY(const Runner runner, runner_of(options.runner));
   TRY(const Encoding encoding, quantization(options.quantization, options.model_dir));
   if (options.speculation) TRY_VOID(validate(*options.speculation));
-  TRY(auto model, Model::load(options.model_dir, backend,
-                              {dtype, encoding, options.max_model_len, options.threads, progress}));
+  TRY(auto model,
+      Model::load(options.model_dir, backend,
+                  {.dtype = dtype,
+                   .quantization = encoding,
+                   .max_model_len = options.max_model_len,
+                   .runner = runner,
+                   .threads = threads_of_rank(options),
+                   .shard = group != nullptr ? Shard{group->rank(), group->size()} : Shard{},
+                   .progress = hooks.progress}));
+  if (options.lora.enabled && model->spec.head)
+    return invalid("enable_lora", "{} does not generate: LoRA adapters are for models that do",
+                   model->spec.architecture);
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
+  const bool pools = model->spec.head.has_value();
   const CacheLayout layout =
-      cache_layout(model->spec, {options.block_size, cache_dtype, options.sliding_window_groups});
-  TRY_VOID(backend.ops.supports(layout.kv, model->spec.layers[0].attention.q_heads));
-  SchedulerOptions scheduler = scheduler_options(options, layout, model->max_model_len);
-  const std::int64_t block_bytes = layout.block_bytes(backend.ops);
+      cache_layout(model->spec, {.block_size = options.block_size,
+                                 .dtype = cache_dtype,
+                                 .window_groups = options.sliding_window_groups && !pools,
+                                 .one_plane = pools});
+  TRY_VOID(layout.supported(backend.ops));
+  if (options.speculation && layout.state_floats > 0)
+    return field_failure("speculative_config", ErrorCode::unsupported,
+                         "{} has recurrent layers, whose states cannot take guesses back",
+                         model->spec.architecture);
+  Loaded loaded{.executor = {},
+                .scheduler = scheduler_options(options, layout, model->max_model_len),
+                .block_bytes = layout.block_bytes(backend.ops),
+                .state_bytes = layout.state_bytes()};
+  if (pools) read_whole_texts(loaded.scheduler);
+  TRY(loaded.executor,
+      LocalExecutor::create(std::move(backend), std::move(model), layout,
+                            {.max_tokens = loaded.scheduler.max_num_batched_tokens,
+                             .max_sequences = loaded.scheduler.max_num_seqs,
+                             .max_adapters = options.lora.in_memory(),
+                             .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
+                             .sampler = {options.processed_logprobs},
+                             // Guesses are made of tokens that the host has seen.
+                             .asynchronous = options.async_scheduling && !options.speculation && !pools,
+                             .recorded = !options.enforce_eager && !pools,
+                             .group = group}));
+  return loaded;
+}
+
+Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& options,
+                                        const LoadHooks& hooks) {
+  TRY_VOID(check_ranks(options));
+  const int ranks = options.tensor_parallel_size;
+  std::unique_ptr<RankProcesses> others;
+  if (ranks > 1) {
+    TRY(others, RankProcesses::start(ranks, hooks.rank_command));
+  }
 
   // Weights and workspaces first: what is left then is measured, not guessed.
-  TRY(auto executor, LocalExecutor::create(std::move(backend), std::move(model), layout,
-                                           {.max_tokens = scheduler.max_num_batched_tokens,
-                                            .max_sequences = scheduler.max_num_seqs,
-                                            .sampler = {options.processed_logprobs},
-                                            // Guesses are made of tokens that the host has seen.
-                                            .asynchronous = options.async_scheduling && !options.speculation,
-                                            .recorded = !options.enforce_eager}));
+  TRY(Loaded loaded, load_model(std::move(backend), options, hooks, others ? &others->group() : nullptr));
+  if (others) TRY_VOID(others->agree());
+  auto& [executor, scheduler, block_bytes, state_bytes] = loaded;
+  const bool pools = executor->pools();
+  scheduler.max_steps_in_flight = executor->steps_in_flight();
   const Device& device = executor->device();
   const MemoryPlan memory = {.asked = options.kv_cache_memory_bytes,
                              .all = static_cast<std::int64_t>(device.memory_bytes()),
-                             .available = static_cast<std::int64_t>(device.available_bytes()),
+                             .available = static_cast<std::int64_t>(device.available_bytes()) / ranks,
                              .reserved = executor->later_bytes(),
                              .shared_with_host = device.shares_host_memory(),
                              .utilization = options.gpu_memory_utilization};
-  TRY_VOID(plan_cache(options, memory, block_bytes, scheduler));
-  TRY_VOID(executor->allocate_cache(scheduler.num_blocks));
+  if (!pools) TRY_VOID(plan_cache(options, memory, block_bytes, state_bytes, scheduler));
 
-  LoadedEngine loaded;
-  loaded.spec = executor->model().spec;
-  loaded.max_model_len = scheduler.max_model_len;
-  loaded.num_blocks = scheduler.num_blocks;
-  loaded.weight_bytes = static_cast<std::int64_t>(executor->model().weight_bytes());
-  loaded.cache_bytes = scheduler.num_blocks * block_bytes;
-  const EngineLimits limits = {options.max_unfinished, loaded.spec.vocab, options.seed};
-  std::unique_ptr<Proposer> proposer;
-  if (options.speculation) proposer = std::make_unique<NgramProposer>(*options.speculation);
-  TRY(loaded.engine, Engine::start(std::move(scheduler), limits, std::move(executor), std::move(proposer)));
-  return loaded;
+  EngineInfo info;
+  info.index = options.index;
+  info.architecture = executor->model().spec.architecture;
+  info.weight_bytes = ranks * static_cast<std::int64_t>(executor->model().weight_bytes);
+  info.cache_bytes = ranks * (scheduler.num_blocks * block_bytes + scheduler.max_num_seqs * state_bytes);
+  info.vocab_size = executor->model().spec.vocab;
+  if (pools) describe_head(executor->model().spec, info);
+  info.max_queued = options.max_queued;
+  info.max_logprobs = options.max_logprobs;
+  info.max_loras = options.lora.in_memory();
+  std::unique_ptr<Executor> whole;
+  if (others) {
+    TRY(whole, RankedExecutor::create(std::move(others), std::move(executor), scheduler.num_blocks,
+                                      scheduler.max_num_seqs));
+  } else {
+    TRY_VOID(executor->allocate_cache(scheduler.num_blocks, scheduler.max_num_seqs));
+    whole = std::move(executor);
+  }
+  EngineParts parts{.executor = std::move(whole),
+                    .vocabulary = hooks.vocabulary,
+                    .seed = options.seed,
+                    .after_step = hooks.after_step,
+                    .kv_events = options.kv_events};
+  if (options.speculation) parts.proposer = std::make_unique<NgramProposer>(*options.speculation);
+  return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
+}
+
+// A stand-in for the model: its network tells how long steps take and how large its cache would be.
+Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, const LoadHooks& hooks) {
+  constexpr std::string_view kPrefix = "simulated=";
+  const bool named = options.executor.starts_with(kPrefix);
+  if (!named && options.executor != "simulated")
+    return invalid("executor", "must be local, simulated or simulated=.., got {}", options.executor);
+  const std::string by = named ? options.executor.substr(kPrefix.size()) : "h100";
+
+  TRY(const ModelSpec spec, load_spec(options.model_dir));
+  const ModelFigures figures = model_figures(spec);
+  StepTiming timing;
+  MemoryPlan memory{.asked = options.kv_cache_memory_bytes};
+  if (const auto device = std::ranges::find(known_devices(), by, &Named<DeviceFigures>::name);
+      device != known_devices().end()) {
+    timing = roofline(figures, device->figures, 1);
+    memory.all = static_cast<std::int64_t>(device->figures.memory_bytes);
+    memory.available = memory.all - static_cast<std::int64_t>(figures.weight_bytes);
+    memory.shared_with_host = false;
+    memory.utilization = options.gpu_memory_utilization;
+  } else {
+    TRY(timing, read_step_timing(by));
+  }
+  const Backend reference = make_reference_backend();
+  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, DType::bf16));
+  const CacheLayout layout =
+      cache_layout(spec, {options.block_size, cache_dtype, options.sliding_window_groups});
+  TRY_VOID(layout.supported(reference.ops));
+  SchedulerOptions scheduler =
+      scheduler_options(options, layout, options.max_model_len.value_or(spec.max_positions));
+  scheduler.max_steps_in_flight = 1;
+  const std::int64_t block_bytes = layout.block_bytes(reference.ops);
+  TRY_VOID(plan_cache(options, memory, block_bytes, layout.state_bytes(), scheduler));
+
+  EngineInfo info;
+  info.index = options.index;
+  info.architecture = spec.architecture;
+  info.cache_bytes = scheduler.num_blocks * block_bytes;
+  info.vocab_size = spec.vocab;
+  info.max_queued = options.max_queued;
+  info.max_logprobs = options.max_logprobs;
+  log_info("simulated: {} blocks of {} tokens", scheduler.num_blocks, options.block_size);
+  return Engine::start(std::move(scheduler), std::move(info),
+                       {.executor = std::make_unique<TimedExecutor>(timing, spec.vocab),
+                        .vocabulary = hooks.vocabulary,
+                        .seed = options.seed,
+                        .after_step = hooks.after_step,
+                        .kv_events = options.kv_events});
 }
 
 }  // namespace
 
-Result<LoadedEngine> load_engine(const EngineOptions& options,
-                                 std::function<void(std::size_t, std::size_t)> progress,
-                                 const std::function<Backend(Backend)>& dress) {
+Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks) {
+  if (options.executor != "local") return load_simulated(options, hooks);
   const auto dressed = [&](Backend backend) {
-    return dress ? dress(std::move(backend)) : std::move(backend);
+    return hooks.dress ? hooks.dress(std::move(backend)) : std::move(backend);
   };
   TRY(Backend backend, make_backend(options));
   const bool may_fall_back = options.device == "auto" && backend.name == "cuda";
-  auto loaded = load_on(dressed(std::move(backend)), options, progress);
+  auto loaded = load_on(dressed(std::move(backend)), options, hooks);
   if (loaded || !may_fall_back || loaded.error().code != ErrorCode::unsupported) return loaded;
   log_warning("not on the GPU but on the CPU: {}", loaded.error().message);
   EngineOptions on_cpu = options;
   on_cpu.device = "cpu";
   TRY(Backend cpu, make_backend(on_cpu));
-  return load_on(dressed(std::move(cpu)), on_cpu, progress);
+  return load_on(dressed(std::move(cpu)), on_cpu, hooks);
+}
+
+Result<> run_rank(const EngineOptions& options, int rank) {
+  TRY(const auto joined, JoinedRank::join(rank, options.tensor_parallel_size));
+  TRY(Backend backend, make_backend(options));
+  auto loaded = load_model(std::move(backend), options, {}, &joined->group());
+  TRY_VOID(joined->agree(loaded ? Result<>() : std::unexpected(loaded.error())));
+  follow_rank_0(*loaded->executor, *joined);
+  return {};
 }
 
 }  // namespace octavo

@@ -4,30 +4,35 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "engine/engine.h"
 #include "engine/engine_options.h"
 #include "kernels/ops.h"
-#include "model/spec.h"
 
 namespace octavo {
 
-struct LoadedEngine {
-  std::unique_ptr<Engine> engine;
-  ModelSpec spec;
-  int max_model_len = 0;
-  int num_blocks = 0;
-  std::int64_t weight_bytes = 0;
-  std::int64_t cache_bytes = 0;
+// What the one who loads an engine may add. Each may be empty.
+struct LoadHooks {
+  // Called with (bytes read, bytes in all), from any thread, while the weights load.
+  std::function<void(std::size_t, std::size_t)> progress{};
+  MakeVocabulary vocabulary{};              // of grammars; empty: requests cannot have one
+  std::function<Backend(Backend)> dress{};  // puts another backend around the device's
+  std::function<void()> after_step{};       // see EngineParts
+  // The command of a process that calls run_rank(); the rank's number is added to it. Empty: there can be one
+  // rank alone.
+  std::vector<std::string> rank_command{};
 };
 
 // The device "auto" is the CPU, with one line in the log, when there is a GPU and its backend cannot run this
-// model. progress(bytes read, bytes in all) may be called from any thread while the weights load. `dress` may
-// put another backend around the device's. Errors: the checkpoint is wrong or not supported, the device is
-// not there, the memory does not suffice, the options contradict each other.
-Result<LoadedEngine> load_engine(const EngineOptions& options,
-                                 std::function<void(std::size_t, std::size_t)> progress = {},
-                                 const std::function<Backend(Backend)>& dress = {});
+// model. Errors: the checkpoint is wrong or not supported, the device is not there, the memory does not
+// suffice, the options contradict each other.
+Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
+
+// The process of a rank other than 0, which load_engine has started with the same options: works until rank 0's
+// process goes. Errors: there is none.
+Result<> run_rank(const EngineOptions& options, int rank);
 
 }  // namespace octavo

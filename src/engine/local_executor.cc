@@ -44,12 +44,22 @@ LocalExecutor::LocalExecutor(Backend backend, std::unique_ptr<Model> model, Cach
 
 Result<> LocalExecutor::allocate() {
   const int rows = logit_rows(options_);
-  TRY(Decoder decoder, Decoder::make(*model_, layout_, backend_, {options_.max_tokens, rows}));
+  TRY(Decoder decoder, Decoder::make(*model_, layout_, backend_,
+                                     {options_.max_tokens, rows, options_.max_adapter_rank}, options_.group));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
-  const AttentionLimits limits =
-      attention_limits(*model_, layout_, options_.max_tokens, options_.max_sequences);
-  for (std::size_t g = 0; g < layout_.groups.size(); ++g)
-    plans_.push_back(backend_.ops.make_attention_plan(*backend_.device, limits));
+  for (const LayerGroup& group : layout_.groups) {
+    TRY(auto plan,
+        backend_.ops.make_attention_plan(
+            *backend_.device, attention_limits(*model_, group, options_.max_tokens, options_.max_sequences)));
+    plans_.push_back(std::move(plan));
+  }
+  if (!pools()) TRY_VOID(sampler_.reserve(rows, model_->spec.vocab));
+
+  if (options_.max_adapters > 0)
+    reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank);
+  adapters_.resize(static_cast<std::size_t>(options_.max_adapters));
+  step_adapters_.reserve(adapters_.size());
+  adapter_starts_.reserve(adapters_.size() + 1);
 
   // Now as large as they will ever be: recordings know their places.
   const auto tokens = static_cast<std::size_t>(options_.max_tokens);
@@ -57,10 +67,11 @@ Result<> LocalExecutor::allocate() {
   inputs_.slots.resize(layout_.groups.size());
   lay_out_inputs(tokens, sequences);
   TRY_VOID(inputs_memory_.fit(*backend_.device, *backend_.stream));
-  row_memory_.add<std::int32_t>(static_cast<std::size_t>(rows));
+  row_memory_.add<std::int32_t>(static_cast<std::size_t>(rows) + 1);
   TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
-  TRY(logits_, backend_.device->allocate(static_cast<std::size_t>(rows) *
-                                         static_cast<std::size_t>(model_->spec.vocab) * 4));
+  const auto columns = static_cast<std::size_t>(pools() ? pooled_size(model_->spec) : model_->spec.vocab);
+  TRY(logits_, backend_.device->allocate(static_cast<std::size_t>(rows) * columns * 4));
+  if (pools()) pooled_.reserve(sequences * columns);
   groups_.reserve(layout_.groups.size());
   query_starts_.reserve(sequences + 1);
   lengths_.reserve(sequences);
@@ -70,35 +81,46 @@ Result<> LocalExecutor::allocate() {
 }
 
 // Padding's keys and values go to a block of their own, which nobody reads.
-Result<> LocalExecutor::allocate_cache(std::int64_t blocks) {
+Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots) {
   blocks_ = blocks;
-  TRY(cache_, KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1)));
+  TRY(cache_,
+      KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1), state_slots));
   return {};
 }
 
 std::int64_t LocalExecutor::later_bytes() const {
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20;
-  const std::int64_t raw_logits = std::int64_t{logit_rows(options_)} * model_->spec.vocab * 4;
-  return backend_.stream->asynchronous() ? kRecordingsAndCode + raw_logits : 0;
+  const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;
+  return adapters + (backend_.stream->asynchronous() ? kRecordingsAndCode : 0);
 }
 
 void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
   inputs_memory_.clear();
   inputs_.ids = inputs_memory_.add<std::int32_t>(tokens);
   inputs_.positions = inputs_memory_.add<std::int32_t>(tokens);
+  inputs_.types = inputs_memory_.add<std::int32_t>(model_->spec.token_types > 0 ? tokens : 0);
   for (auto& slots : inputs_.slots) slots = inputs_memory_.add<std::int64_t>(tokens);
+  if (layout_.state_floats > 0) {  // a sequence has a token at least
+    inputs_.state_slots = inputs_memory_.add<std::int32_t>(tokens);
+    inputs_.state_starts = inputs_memory_.add<std::int32_t>(tokens + 1);
+  }
   inputs_.pending_tokens = inputs_memory_.add<std::int32_t>(pending);
   inputs_.pending_rows = inputs_memory_.add<std::int32_t>(pending);
+  if (!reader_) return;
+  inputs_.adapter_tokens = inputs_memory_.add<std::int32_t>(tokens);
+  inputs_.adapter_starts = inputs_memory_.add<std::int32_t>(adapters_.size() + 1);
 }
 
-void LocalExecutor::forward(const Batch& batch) {
-  const int size = recordings_.size_of(batch);  // 0: as it is
+Result<> LocalExecutor::forward(const Batch& batch) {
+  // Recordings know no adapters.
+  const bool adapted = std::ranges::any_of(batch.adapters, [](int place) { return place >= 0; });
+  const int size = adapted ? 0 : recordings_.size_of(batch);  // 0: as it is
   CHECK(batch.pending.empty() || options_.asynchronous, "this executor is not asynchronous");
   lay_out_inputs(static_cast<std::size_t>(size > 0 ? size : batch.tokens()), batch.pending.size());
-  const auto fitted = inputs_memory_.fit(*backend_.device, *backend_.stream);
-  CHECK(fitted.has_value());
+  TRY_VOID(inputs_memory_.fit(*backend_.device, *backend_.stream));
   pack(batch);
   const std::size_t pending = resolve(batch);
+  if (adapted) sort_by_adapter(batch);
   plan(batch, size);
 
   Stream& stream = *backend_.stream;
@@ -114,18 +136,42 @@ void LocalExecutor::forward(const Batch& batch) {
   groups_.clear();
   for (std::size_t g = 0; g < plans_.size(); ++g)
     groups_.push_back({plans_[g].get(), device(inputs_.slots[g])});
+  StateBatch states;
+  if (layout_.state_floats > 0) {
+    const auto sequences = std::ssize(lengths_);
+    states = {.memory = cache_.states(),
+              .slots = device(inputs_.state_slots).rows(0, sequences),
+              .starts = device(inputs_.state_starts).rows(0, sequences + 1)};
+  }
+  StepAdapters adapters{.adapters = step_adapters_, .host_starts = adapter_starts_};
+  if (adapted) {
+    adapters.starts = device(inputs_.adapter_starts).rows(0, std::ssize(adapter_starts_));
+    adapters.tokens = device(inputs_.adapter_tokens).rows(0, adapter_starts_.back());
+  }
   const auto run = [&] {
-    decoder_->forward({device(inputs_.ids), device(inputs_.positions), groups_}, cache_.layers());
+    decoder_->forward({.ids = device(inputs_.ids),
+                       .positions = device(inputs_.positions),
+                       .token_types = device(inputs_.types),
+                       .groups = groups_,
+                       .states = states,
+                       .adapters = adapted ? &adapters : nullptr},
+                      cache_.layers());
   };
   size > 0 ? recordings_.run(stream, size, run) : run();
+  return ranks_status();
+}
+
+Result<> LocalExecutor::ranks_status() const {
+  return options_.group != nullptr ? options_.group->status() : Result<>();
 }
 
 void LocalExecutor::pack(const Batch& batch) {
   put<std::int32_t>(inputs_memory_.host(inputs_.ids), batch.ids, 0);
   put<std::int32_t>(inputs_memory_.host(inputs_.positions), batch.positions, 0);
+  if (model_->spec.token_types > 0) put<std::int32_t>(inputs_memory_.host(inputs_.types), batch.types, 0);
   for (std::size_t g = 0; g < plans_.size(); ++g)
     put<std::int64_t>(inputs_memory_.host(inputs_.slots[g]), batch.groups[g].slots,
-                      blocks_ * layout_.kv.block_size);
+                      blocks_ * layout_.block_size);
 }
 
 // Finds the tokens that were still being sampled when the step was planned. Returns how many still are,
@@ -151,6 +197,39 @@ std::size_t LocalExecutor::resolve(const Batch& batch) {
   return count;
 }
 
+void LocalExecutor::sort_by_adapter(const Batch& batch) {
+  const auto tokens = inputs_memory_.host(inputs_.adapter_tokens);
+  step_adapters_.clear();
+  adapter_starts_.assign(1, 0);
+  std::int32_t count = 0;
+  for (std::size_t place = 0; place < adapters_.size(); ++place) {
+    for (std::size_t s = 0; s < batch.adapters.size(); ++s) {
+      if (batch.adapters[s] != static_cast<int>(place)) continue;
+      for (std::int32_t token = batch.query_starts[s]; token < batch.query_starts[s + 1]; ++token)
+        tokens[static_cast<std::size_t>(count++)] = token;
+    }
+    if (count == adapter_starts_.back()) continue;
+    step_adapters_.push_back(&adapters_[place]);
+    adapter_starts_.push_back(count);
+  }
+  std::ranges::copy(adapter_starts_, inputs_memory_.host(inputs_.adapter_starts).begin());
+}
+
+Result<> LocalExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
+  Adapter& adapter = adapters_[static_cast<std::size_t>(place)];
+  adapter.resize(reader_->linears());
+  for (const AdapterFile::Change& change : changes) {
+    TRY(adapter[change.linear], reader_->prepare(change, backend_));
+  }
+  return {};
+}
+
+// A step on its way may still read it.
+void LocalExecutor::drop_adapter(int place) {
+  backend_.stream->synchronize();
+  adapters_[static_cast<std::size_t>(place)].clear();
+}
+
 // Sequences that are padding have no query and nothing cached.
 void LocalExecutor::plan(const Batch& batch, int size) {
   sequences_.assign(batch.sequences.begin(), batch.sequences.end());
@@ -159,6 +238,10 @@ void LocalExecutor::plan(const Batch& batch, int size) {
   if (size > 0) {
     query_starts_.resize(static_cast<std::size_t>(size) + 1, query_starts_.back());
     lengths_.resize(static_cast<std::size_t>(size), 0);
+  }
+  if (layout_.state_floats > 0) {
+    put<std::int32_t>(inputs_memory_.host(inputs_.state_slots), batch.state_slots, 0);
+    put<std::int32_t>(inputs_memory_.host(inputs_.state_starts), query_starts_, query_starts_.back());
   }
   for (std::size_t g = 0; g < plans_.size(); ++g) {
     const Batch::Group& group = batch.groups[g];
@@ -174,16 +257,16 @@ void LocalExecutor::plan(const Batch& batch, int size) {
 
 // Rows beyond those that are computed at a time make the host wait: only prompts' log-probabilities are so
 // many.
-void LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   results_.clear();
-  sampled_ = {};
   note_owners(tokens, rows);
   const auto chunk = static_cast<std::size_t>(logit_rows(options_));
-  for (std::size_t begin = 0; begin < rows.size() && sampled_; begin += chunk) {
+  for (std::size_t begin = 0; begin < rows.size(); begin += chunk) {
     take_chunk();
     const std::size_t count = std::min(chunk, rows.size() - begin);
-    sampled_ = sample_chunk(tokens.subspan(begin, count), rows.subspan(begin, count));
+    TRY_VOID(sample_chunk(tokens.subspan(begin, count), rows.subspan(begin, count)));
   }
+  return {};
 }
 
 void LocalExecutor::note_owners(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
@@ -197,14 +280,27 @@ void LocalExecutor::note_owners(std::span<const std::int32_t> tokens, std::span<
   std::ranges::sort(owners_);
 }
 
-Result<> LocalExecutor::sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+// In the chunks in which rank 0 samples.
+Result<> LocalExecutor::give_logits(std::span<const std::int32_t> tokens) {
+  const auto chunk = static_cast<std::size_t>(logit_rows(options_));
+  for (std::size_t begin = 0; begin < tokens.size(); begin += chunk)
+    TRY_VOID(chunk_logits(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), {}));
+  return {};
+}
+
+Result<> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens, const View& logits) {
   row_memory_.clear();
-  const auto part = row_memory_.add<std::int32_t>(rows.size());
+  const auto part = row_memory_.add<std::int32_t>(tokens.size());
   TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
   std::ranges::copy(tokens, row_memory_.host(part).begin());
   row_memory_.upload(*backend_.device, *backend_.stream);
-  const View logits = logits_.view(DType::f32, {static_cast<std::int64_t>(rows.size()), model_->spec.vocab});
   decoder_->logits(row_memory_.device(part), logits);
+  return ranks_status();
+}
+
+Result<> LocalExecutor::sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+  const View logits = logits_.view(DType::f32, {static_cast<std::int64_t>(rows.size()), model_->spec.vocab});
+  TRY_VOID(chunk_logits(tokens, logits));
   TRY_VOID(sampler_.launch(logits, rows));
   sampling_ = true;
   return {};
@@ -216,9 +312,24 @@ void LocalExecutor::take_chunk() {
 }
 
 Result<std::span<const SampledToken>> LocalExecutor::collect() {
-  if (!sampled_) return std::unexpected(sampled_.error());
   take_chunk();
   return std::span<const SampledToken>(results_);
+}
+
+Result<std::span<const float>> LocalExecutor::pool() {
+  const std::size_t sequences = query_starts_.size() - 1;
+  row_memory_.clear();
+  const auto starts = row_memory_.add<std::int32_t>(sequences + 1);
+  TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
+  std::ranges::copy(query_starts_, row_memory_.host(starts).begin());
+  row_memory_.upload(*backend_.device, *backend_.stream);
+  const View out =
+      logits_.view(DType::f32, {static_cast<std::int64_t>(sequences), pooled_size(model_->spec)});
+  decoder_->pool(row_memory_.device(starts), out);
+  pooled_.resize(static_cast<std::size_t>(out.elements()));
+  backend_.device->download(*backend_.stream, pooled_.data(), out);
+  backend_.stream->synchronize();
+  return std::span<const float>(pooled_);
 }
 
 }  // namespace octavo

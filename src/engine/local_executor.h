@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,10 +24,14 @@ namespace octavo {
 struct LocalExecutorOptions {
   int max_tokens = 0;     // of a step
   int max_sequences = 0;  // of a step
+  int max_adapters = 0;   // in memory at a time; 0: none at all
+  int max_adapter_rank = 0;
   SamplerOptions sampler = {};
   // For devices that work by themselves:
   bool asynchronous = true;  // a step begins before the last one's tokens are known
   bool recorded = true;      // decoding steps are recorded and replayed
+  // Of the ranks that hold the other parts of the model; null: there are none. Lives longer.
+  ProcessGroup* group = nullptr;
 };
 
 class LocalExecutor final : public Executor {
@@ -38,35 +43,47 @@ class LocalExecutor final : public Executor {
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
   // Once, before the first step. Error: there is not enough memory.
-  Result<> allocate_cache(std::int64_t blocks);
+  Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots);
 
   const Model& model() const { return *model_; }
   const Device& device() const { return *backend_.device; }
-  // What a device of its own memory must have left when the cache is there too: the sampler's memory, which
-  // grows with what requests ask for, recordings, and the code of kernels, which is loaded when it first
-  // runs.
+  // What a device of its own memory must have left when the cache is there too: the part of the sampler's
+  // memory that grows with what requests ask for, recordings, and the code of kernels, which is loaded when
+  // it first runs.
   std::int64_t later_bytes() const;
 
   bool asynchronous() const override { return options_.asynchronous; }
-  void forward(const Batch& batch) override;
-  void sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
+  Result<> forward(const Batch& batch) override;
+  // On ranks other than 0, where rank 0 samples: this rank's part of the logits of these tokens.
+  Result<> give_logits(std::span<const std::int32_t> tokens);
+  Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<const SampledToken>> collect() override;
+  bool pools() const override { return model_->spec.head.has_value(); }
+  Result<std::span<const float>> pool() override;
+  Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
+  Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
+  void drop_adapter(int place) override;
 
  private:
   // Where a step's inputs lie; places depend on the number of tokens alone.
   struct Inputs {
-    Part<std::int32_t> ids, positions;
-    std::vector<Part<std::int64_t>> slots;  // of each cache group
+    Part<std::int32_t> ids, positions, types;
+    std::vector<Part<std::int64_t>> slots;         // of each cache group
+    Part<std::int32_t> state_slots, state_starts;  // of recurrent layers
     Part<std::int32_t> pending_tokens, pending_rows;
+    Part<std::int32_t> adapter_tokens, adapter_starts;
   };
 
   LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
                 const LocalExecutorOptions& options);
   Result<> allocate();
+  Result<> ranks_status() const;
   void lay_out_inputs(std::size_t tokens, std::size_t pending);
   void pack(const Batch& batch);
   std::size_t resolve(const Batch& batch);
+  void sort_by_adapter(const Batch& batch);
   void plan(const Batch& batch, int size);
+  Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
   void take_chunk();
   void note_owners(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
@@ -82,19 +99,24 @@ class LocalExecutor final : public Executor {
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
   DecodeRecordings recordings_;
 
+  std::optional<AdapterReader> reader_;  // with max_adapters
+  std::vector<Adapter> adapters_;        // by place
+  std::vector<const Adapter*> step_adapters_;
+  std::vector<std::int32_t> adapter_starts_;  // of the step
+
   StepMemory inputs_memory_, row_memory_;
   Inputs inputs_;
   std::vector<GroupBatch> groups_;
   std::vector<std::int32_t> query_starts_, lengths_;  // of the step, padding included
   std::vector<SequenceId> sequences_;                 // of the step
-  Buffer logits_;                                     // f32 [logit rows, vocab]
+  Buffer logits_;              // f32 [logit rows, vocab]; with a head [.., pooled_size]
+  std::vector<float> pooled_;  // of the last step
 
   // The last sample(): the row that chooses each sequence's next token, by sequence; the tokens that the host
   // has already; whether the rows behind those are still being chosen.
   std::vector<std::pair<SequenceId, std::int32_t>> owners_;
   std::vector<SampledToken> results_;
   bool sampling_ = false;
-  Result<> sampled_;  // how it went
 };
 
 }  // namespace octavo

@@ -33,6 +33,7 @@ Batch batch_of(const std::vector<TokenId>& ids, int begin, int groups) {
   batch.query_starts = {0, end - begin};
   batch.lengths = {end};
   batch.sequences.resize(1);
+  batch.state_slots = {0};
   for (int g = 0; g < groups; ++g) {
     Batch::Group group;
     group.table_stride = (end + kBlockSize - 1) / kBlockSize;
@@ -59,17 +60,17 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
   auto executor = LocalExecutor::create(std::move(backend), std::move(model), layout,
                                         {.max_tokens = 64, .max_sequences = 4})
                       .value();
-  EXPECT_TRUE(executor->allocate_cache(64));
+  EXPECT_TRUE(executor->allocate_cache(64, 1));
   std::vector<TokenId> ids;
   for (int i = 0; i < kPrompt; ++i) ids.push_back((7 * i + 3) % vocab);
   const SamplingParams wanted = params();
   SequenceSampling sampling(wanted, ids, {}, 42, vocab);
   std::vector<SampledToken> answer;
   for (int begin = 0; std::ssize(answer) < kAnswer;) {
-    executor->forward(batch_of(ids, begin, groups));
+    EXPECT_TRUE(executor->forward(batch_of(ids, begin, groups)));
     const std::int32_t last = static_cast<std::int32_t>(ids.size()) - begin - 1;
     const SampleRow row{.sequence = &sampling, .output = std::span(ids).subspan(kPrompt)};
-    executor->sample({&last, 1}, {&row, 1});
+    EXPECT_TRUE(executor->sample({&last, 1}, {&row, 1}));
     answer.push_back(executor->collect().value()[0]);
     begin = static_cast<int>(ids.size());
     ids.push_back(answer.back().id);
@@ -91,7 +92,7 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   auto executor = LocalExecutor::create(std::move(backend), std::move(model), layout,
                                         {.max_tokens = 64, .max_sequences = 4})
                       .value();
-  ASSERT_TRUE(executor->allocate_cache(64));
+  ASSERT_TRUE(executor->allocate_cache(64, 1));
   ASSERT_TRUE(executor->asynchronous());
   std::vector<TokenId> ids;
   for (int i = 0; i < kPrompt; ++i) ids.push_back((7 * i + 3) % vocab);
@@ -99,16 +100,16 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   SequenceSampling sampling(wanted, ids, {}, 42, vocab);
   const auto sample = [&](std::int32_t token) {
     const SampleRow row{.sequence = &sampling, .output = std::span(ids).subspan(kPrompt)};
-    executor->sample({&token, 1}, {&row, 1});
+    EXPECT_TRUE(executor->sample({&token, 1}, {&row, 1}));
   };
-  executor->forward(batch_of(ids, 0, 1));
+  EXPECT_TRUE(executor->forward(batch_of(ids, 0, 1)));
   sample(kPrompt - 1);
   for (int step = 1; step < 10; ++step) {  // some as they are, one recorded, the others replayed
     ids.push_back(0);
     Batch batch = batch_of(ids, static_cast<int>(ids.size()) - 1, 1);
     batch.pending = {{0, 0}};
     const std::uint64_t done = device::work_done();
-    executor->forward(batch);
+    EXPECT_TRUE(executor->forward(batch));
     EXPECT_EQ(device::work_done(), done) << "forward() waited in step " << step;
     const auto sampled = executor->collect().value();
     EXPECT_GT(device::work_done(), done);

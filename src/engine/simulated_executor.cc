@@ -19,7 +19,7 @@ TokenId SimulatedExecutor::allowed_from(TokenId token, std::span<const std::int3
   return -1;
 }
 
-void SimulatedExecutor::forward(const Batch& batch) {
+Result<> SimulatedExecutor::forward(const Batch& batch) {
   last_of_token_ = batch.ids;
   for (const Batch::Pending& p : batch.pending) {
     const SequenceId sequence = batch.sequences[static_cast<std::size_t>(p.sequence)];
@@ -51,9 +51,10 @@ void SimulatedExecutor::forward(const Batch& batch) {
       owner_.push_back(batch.sequences[s]);
     }
   }
+  return {};
 }
 
-void SimulatedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+Result<> SimulatedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   std::vector<SampledToken>& results = sampled_.emplace_back();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto token = static_cast<std::size_t>(tokens[i]);
@@ -65,6 +66,7 @@ void SimulatedExecutor::sample(std::span<const std::int32_t> tokens, std::span<c
     if (params.logprobs || params.prompt_logprobs) result.logprobs = TokenLogprobs{result.id, -1.0f, 1, {}};
     results.push_back(std::move(result));
   }
+  return {};
 }
 
 Result<std::span<const SampledToken>> SimulatedExecutor::collect() {

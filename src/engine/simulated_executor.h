@@ -28,8 +28,8 @@ class SimulatedExecutor final : public Executor {
                kNeverStored) {}
 
   bool asynchronous() const override { return options_.asynchronous; }
-  void forward(const Batch& batch) override;
-  void sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
+  Result<> forward(const Batch& batch) override;
+  Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<const SampledToken>> collect() override;
 
   // What follows these tokens.

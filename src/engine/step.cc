@@ -1,6 +1,7 @@
 #include "engine/step.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 
@@ -15,18 +16,28 @@ Result<bool> StepLoop::run() {
   scheduler_.plan(plan_);
   if (plan_.empty() && flying_ == 0) return false;
 
+  const std::int64_t began_us = now_us();
+  const StepRecord record = record_of_plan();
   if (!plan_.empty()) {
     step_tokens_.observe(plan_.tokens);
     note_scheduled();
     pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
-    executor_.forward(batch_);
+    batch_.adapters.clear();
+    for (const PlannedSequence& s : plan_.sequences) batch_.adapters.push_back(answers_[s.tag].adapter);
+    TRY_VOID(executor_.forward(batch_));
+    if (executor_.pools()) {
+      TRY_VOID(commit_pooled(record, began_us));
+      return true;
+    }
   }
   if (flying_ != 0) TRY_VOID(commit_flying());  // step N - 1, while N runs
   if (plan_.empty()) return true;
 
   choose_rows();
-  executor_.sample(row_tokens_, rows_);
+  TRY_VOID(executor_.sample(row_tokens_, rows_));
   flying_ = plan_.step;
+  flying_record_ = record;
+  flying_began_us_ = began_us;
   if (!executor_.asynchronous()) TRY_VOID(commit_flying());
   return true;
 }
@@ -41,6 +52,16 @@ void StepLoop::note_scheduled() {
   }
 }
 
+StepRecord StepLoop::record_of_plan() const {
+  StepRecord record{.number = static_cast<std::int64_t>(plan_.step)};
+  for (const PlannedSequence& s : plan_.sequences) {
+    const auto prompt = static_cast<int>(answers_[s.tag].accepted->request.prompt.size());
+    record.prompt_tokens += std::clamp(prompt - s.first, 0, s.count);
+  }
+  record.answer_tokens = plan_.tokens - record.prompt_tokens;
+  return record;
+}
+
 // Rows of sequences that ended while their forward pass ran are left out.
 void StepLoop::choose_rows() {
   row_tokens_.clear();
@@ -50,9 +71,22 @@ void StepLoop::choose_rows() {
     const PlannedSequence& s = plan_.sequences[i];
     if (!scheduler_.contains(s.sequence)) continue;
     const int first_token = batch_.query_starts[i];
+    const std::size_t rows_before = rows_.size();
     if (answers_[s.tag].params().prompt_logprobs) add_prompt_rows(s, first_token);
-    if (s.samples) add_answer_rows(s, first_token + s.count - 1);
+    if (!s.samples) continue;
+    const Result<bool> added = add_answer_rows(s, first_token + s.count - 1);
+    if (added.value_or(false)) continue;
+    drop_rows_from(rows_before);  // they point into the answer, which ends here
+    scheduler_.finish(s.sequence);
+    added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
   }
+}
+
+void StepLoop::drop_rows_from(std::size_t row) {
+  const auto from = static_cast<std::ptrdiff_t>(row);
+  row_tokens_.erase(row_tokens_.begin() + from, row_tokens_.end());
+  rows_.erase(rows_.begin() + from, rows_.end());
+  owners_.erase(owners_.begin() + from, owners_.end());
 }
 
 // The logits of position p tell about the prompt's token at p + 1. After a preemption, positions come again.
@@ -70,8 +104,9 @@ void StepLoop::add_prompt_rows(const PlannedSequence& s, int first_token) {
 }
 
 // One row behind the last known token and one behind each guess. A grammar follows the guesses for the masks,
-// as far as it allows them, and goes back.
-void StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
+// as far as it allows them, and goes back. False: nothing is left to follow, and the text may end here.
+// Error: nothing is left, and it may not.
+Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
   Answer& answer = answers_[s.tag];
   grammar::Matcher* const rule = answer.rule();
   std::size_t followed = 0;
@@ -85,10 +120,15 @@ void StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
       if (rule->is_terminated()) break;
       if (const Result<> filled = fill_mask(answer, row.mask); !filled) {
         if (drafts > 0) break;
-        scheduler_.finish(s.sequence);
-        answers_.fail(s.tag, filled.error().message, now_us());
-        return;
+        return std::unexpected(filled.error());
       }
+    }
+    if (drafts == 0 && answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), bans_)) {
+      if (rule && rule->can_terminate()) return false;  // under min_tokens
+      return invalid("",
+                     "no token is left: allowed_token_ids, bad_words, min_tokens and the structured output "
+                     "of this request exclude each other after {} tokens",
+                     scheduler_.output(s.sequence).size());
     }
     owners_.push_back({s.sequence, s.tag, false, drafts, guess});
     add_row(s, last_token + drafts, row);
@@ -96,6 +136,7 @@ void StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
   if (rule) rule->rollback(followed);
   draft_counters_.drafts += !s.drafts.empty();
   draft_counters_.tokens += static_cast<std::int64_t>(s.drafts.size());
+  return true;
 }
 
 // Which tokens the grammar of an answer lets follow.
@@ -153,6 +194,7 @@ Result<> StepLoop::commit_flying() {
   TRY(const std::span<const SampledToken> results, executor_.collect());
   CHECK(results.size() == owners_.size(), "{} results for {} rows", results.size(), owners_.size());
   const std::int64_t now = now_us();
+  note_computed(flying_, flying_record_, flying_began_us_, now);
   drop_rows(results);
   // Broken numbers end their own request, before collect() lets others share the blocks they stand in.
   for (std::size_t i = 0; i < results.size(); ++i)
@@ -170,13 +212,41 @@ Result<> StepLoop::commit_flying() {
       scheduler_.finish(owner.sequence);
     }
   }
+  answers_.hand_over();
+  return {};
+}
+
+void StepLoop::note_computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us) {
+  record.microseconds = now_us - std::max(began_us, computed_us_);
+  recent_steps_[step % recent_steps_.size()] = record;
+  computed_us_ = now_us;
+}
+
+// Prompts are computed whole: each ends with the numbers that the model makes of it.
+Result<> StepLoop::commit_pooled(const StepRecord& record, std::int64_t began_us) {
+  TRY(const std::span<const float> pooled, executor_.pool());
+  const std::int64_t now = now_us();
+  note_computed(plan_.step, record, began_us, now);
+  const std::size_t size = pooled.size() / plan_.sequences.size();
+  for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
+    const PlannedSequence& s = plan_.sequences[i];
+    CHECK(s.first == 0 && s.samples, "tokens [{}, {}) of a prompt that is pooled", s.first, s.end());
+    const std::span<const float> own = pooled.subspan(i * size, size);
+    const bool finite = std::ranges::all_of(own, [](float x) { return std::isfinite(x); });
+    scheduler_.finish(s.sequence);
+    finite ? answers_.deliver_pooled(s.tag, own, now)
+           : answers_.fail(s.tag, {ErrorCode::internal, "the model's numbers are not finite", {}}, now);
+  }
+  scheduler_.collect(plan_.step);
   return {};
 }
 
 void StepLoop::fail_broken(const RowOwner& owner, std::int64_t now_us) {
   if (scheduler_.finish(owner.sequence))
-    answers_.fail(owner.answer, "no token could be chosen: the logits are not numbers, or all are banned",
-                  now_us);
+    answers_.fail(
+        owner.answer,
+        {ErrorCode::internal, "no token could be chosen: the logits are not numbers, or all are banned", {}},
+        now_us);
 }
 
 void StepLoop::drop_rows(std::span<const SampledToken> results) {

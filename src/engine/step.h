@@ -36,6 +36,7 @@ class StepLoop {
   Result<bool> run();
 
   const Histogram& step_tokens() const { return step_tokens_; }
+  const RecentSteps& recent_steps() const { return recent_steps_; }
 
   // What grammars have cost so far.
   struct MaskCounters {
@@ -64,12 +65,16 @@ class StepLoop {
   };
 
   void note_scheduled();
+  StepRecord record_of_plan() const;
   void choose_rows();
   void add_prompt_rows(const PlannedSequence& s, int first_token);
-  void add_answer_rows(const PlannedSequence& s, int last_token);
+  Result<bool> add_answer_rows(const PlannedSequence& s, int last_token);
+  void drop_rows_from(std::size_t row);
   void add_row(const PlannedSequence& s, int token, const SampleRow& row);
   Result<> fill_mask(Answer& answer, std::span<const std::int32_t>& mask);
   Result<> commit_flying();
+  Result<> commit_pooled(const StepRecord& record, std::int64_t began_us);
+  void note_computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
   void fail_broken(const RowOwner& owner, std::int64_t now_us);
   void drop_rows(std::span<const SampledToken> results);
   bool commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us);
@@ -88,9 +93,13 @@ class StepLoop {
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
   std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those under a grammar
-  std::vector<TokenId> drafts_;                   // scratch
+  std::vector<TokenId> drafts_, bans_;            // scratch
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
+  StepRecord flying_record_;
+  std::int64_t flying_began_us_ = 0;
+  std::int64_t computed_us_ = 0;  // when the step before it was
   Histogram step_tokens_ = step_token_histogram();
+  RecentSteps recent_steps_ = {};
   MaskCounters mask_counters_;
   DraftCounters draft_counters_;
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -22,6 +23,7 @@ class Recorder final : public OutputSink {
  public:
   struct Record {
     std::vector<TokenId> tokens;
+    std::vector<std::size_t> output_sizes;  // tokens that came together
     std::vector<TokenLogprobs> logprobs, prompt_logprobs;
     std::vector<Output> ends;
   };
@@ -34,6 +36,7 @@ class Recorder final : public OutputSink {
     r.logprobs.insert(r.logprobs.end(), output.logprobs.begin(), output.logprobs.end());
     r.prompt_logprobs.insert(r.prompt_logprobs.end(), output.prompt_logprobs.begin(),
                              output.prompt_logprobs.end());
+    if (!output.token_ids.empty()) r.output_sizes.push_back(output.token_ids.size());
     ++outputs_;
     if (output.finished) {
       r.ends.push_back(std::move(output));
@@ -42,9 +45,10 @@ class Recorder final : public OutputSink {
     changed_.notify_all();
   }
 
-  void wait_ended(int answers) {
+  // False: not within the time.
+  bool wait_ended(int answers, std::chrono::seconds at_most = std::chrono::hours(1)) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ >= answers; });
+    return changed_.wait_for(lock, at_most, [&] { return ended_ >= answers; });
   }
   void wait_outputs(int outputs) {
     std::unique_lock lock(mutex_);
@@ -99,9 +103,10 @@ struct Setup {
   int max_tokens = 64;
   int max_seqs = 8;
   int max_model_len = 512;
-  int max_unfinished = 256;
+  int max_queued = 256;
   Mode mode = Mode::synchronous;
   bool prefix_caching = true;
+  MakeVocabulary vocabulary{};
 };
 
 struct Rig {
@@ -120,15 +125,17 @@ struct Rig {
     auto executor = std::make_unique<SimulatedExecutor>(
         SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.mode == Mode::asynchronous});
     device = executor.get();
-    std::unique_ptr<Prompter> proposer;
+    EngineParts parts{.executor = std::move(executor), .vocabulary = setup.vocabulary};
     if (setup.mode == Mode::guessing) {
       options.max_draft_tokens = 5;
-      proposer = std::make_unique<Prompter>();
+      auto proposer = std::make_unique<Prompter>();
       prompter = proposer.get();
+      parts.proposer = std::move(proposer);
     }
-    engine =
-        Engine::start(options, {setup.max_unfinished, kVocab, 0}, std::move(executor), std::move(proposer))
-            .value();
+    EngineInfo info;
+    info.max_queued = setup.max_queued;
+    info.vocab_size = kVocab;
+    engine = Engine::start(options, info, std::move(parts)).value();
   }
 
   // What a request is going to say.
@@ -136,15 +143,19 @@ struct Rig {
     if (prompter) prompter->learn(prompt, answer);
   }
   std::int64_t guessed_right() const {
-    const auto& accepted = engine->stats().accepted_drafts;
+    const auto& accepted = engine->own_stats().accepted_drafts;
     return std::accumulate(accepted.begin(), accepted.end(), std::int64_t{0});
   }
 
+  // An end reaches its sink before the engine counts anew, so the figures are waited for.
   void expect_empty() {
     engine->reset_prefix_cache();
-    for (int i = 0; i < 1000 && engine->stats().blocks_used + engine->stats().blocks_cached > 0; ++i)
+    const auto empty = [](const EngineStats& s) {
+      return s.running + s.waiting + s.unfinished + s.blocks_used + s.blocks_cached + s.request_bytes == 0;
+    };
+    for (int i = 0; i < 1000 && !empty(engine->own_stats()); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const EngineStats stats = engine->stats();
+    const EngineStats stats = engine->own_stats();
     EXPECT_EQ(stats.running, 0);
     EXPECT_EQ(stats.waiting, 0);
     EXPECT_EQ(stats.blocks_used, 0);
@@ -178,6 +189,10 @@ inline std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
 class EngineModes : public testing::TestWithParam<Mode> {
  public:
   static auto all() { return testing::Values(Mode::synchronous, Mode::asynchronous, Mode::guessing); }
+  static std::string name(const testing::TestParamInfo<Mode>& mode) {
+    constexpr std::array kNames{"synchronous", "asynchronous", "guessing"};
+    return kNames[static_cast<std::size_t>(mode.param)];
+  }
 };
 
 }  // namespace octavo

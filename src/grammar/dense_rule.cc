@@ -59,6 +59,66 @@ StateMask DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, St
   return out;
 }
 
+std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
+  constexpr int kMost = 80;  // of the bytes that text is made of: those below 128 but for control characters
+  const auto leads = [&](std::uint32_t from, std::uint32_t to) {
+    int count = 0;
+    for (unsigned byte = 0x20; byte < 0x80; ++byte)
+      count += next(tables, from, static_cast<std::uint8_t>(byte)) == to;
+    return count >= kMost;
+  };
+  const std::uint32_t from = state - first_;
+  for (const std::uint8_t byte : {'~', '`', 'Q', '4'}) {
+    const std::uint32_t to = next(tables, from, byte);
+    if (to != kNowhere && to != from && leads(from, to) && leads(to, to)) return to + first_;
+  }
+  return std::nullopt;
+}
+
+StateMask DenseRule::mask_near(const Tables& tables, const Vocabulary& vocabulary, StateId state, StateId hub,
+                               std::shared_ptr<const StateMask> of_hub) const {
+  const auto trie = vocabulary.trie();
+  const auto sorted = vocabulary.sorted_tokens();
+  StateMask out;
+  out.may_end = accepting_[state - first_];
+  out.subtracts = true;
+  struct Place {
+    std::uint32_t node, here, there;  // the states behind it from this state and from the hub
+  };
+  const auto after = [&](std::uint32_t at, std::uint8_t byte) {
+    return at == kNowhere ? kNowhere : next(tables, at, byte);
+  };
+  const auto ends_inside = [&](std::uint32_t at) { return at != kNowhere && accepting_[at]; };
+  std::vector<TokenId> added;
+  std::vector<std::uint32_t> open;
+  std::vector<Place> work{{0, state - first_, hub - first_}};
+  while (!work.empty()) {
+    const Place at = work.back();
+    work.pop_back();
+    const auto bytes = vocabulary.child_bytes(at.node);
+    const auto nodes = vocabulary.child_nodes(at.node);
+    out.visited += bytes.size();
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
+      if (here == there) continue;
+      const std::uint32_t n = nodes[i];
+      const auto ids = sorted.subspan(trie[n].first_token, trie[n].token_count);
+      if (here == kNowhere) out.removed.insert(out.removed.end(), ids.begin(), ids.end());
+      if (there == kNowhere) added.insert(added.end(), ids.begin(), ids.end());
+      if (trie[n].end == n + 1) continue;
+      if (ends_inside(here) && !ends_inside(there)) open.push_back(n);
+      if (ends_inside(there) && !ends_inside(here))
+        for (const std::uint32_t child : vocabulary.child_nodes(n)) out.closed.push_back(child);
+      work.push_back({n, here, there});
+    }
+  }
+  std::ranges::sort(out.closed);
+  out.set_open(trie, open, {});
+  out.accepted = TokenSet(added, vocabulary.mask_words());
+  out.base = std::move(of_hub);
+  return out;
+}
+
 StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start) const {
   const auto trie = vocabulary.trie();
   const auto sorted = vocabulary.sorted_tokens();

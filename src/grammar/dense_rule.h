@@ -24,6 +24,15 @@ class DenseRule {
 
   StateMask mask(const Tables& tables, const Vocabulary& vocabulary, StateId state) const;
 
+  // The state to which nearly every byte leads from this one and from itself, such as the inside of a string
+  // behind the names that it must not be; nullopt: there is none.
+  std::optional<StateId> hub(const Tables& tables, StateId state) const;
+
+  // The mask of a state by its difference from that of its hub: only texts are followed on which the two
+  // part.
+  StateMask mask_near(const Tables& tables, const Vocabulary& vocabulary, StateId state, StateId hub,
+                      std::shared_ptr<const StateMask> of_hub) const;
+
   // The mask of unbounded repetitions of the rule, with the number of repetitions behind each token and open
   // node. The rule must be prefix-free.
   StateMask repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start) const;
@@ -33,7 +42,7 @@ class DenseRule {
 
   StateId first_ = 0;
   int classes_ = 0;
-  // The state after one byte that may come next.
+  // The state after one byte.
   std::uint32_t next(const Tables& tables, std::uint32_t state, std::uint8_t byte) const {
     return next_[state * static_cast<std::size_t>(classes_) + tables.byte_class[byte]];
   }

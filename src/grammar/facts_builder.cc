@@ -21,21 +21,15 @@ unsigned type_of(std::string_view name) {
   return 0;
 }
 
-constexpr std::string_view kPassive[] = {
-    "$schema",         "$id",           "$comment",      "$anchor",     "$defs",
-    "definitions",     "$vocabulary",   "title",         "description", "default",
-    "examples",        "deprecated",    "readOnly",      "writeOnly",   "contentMediaType",
-    "contentEncoding", "contentSchema", "then",          "else",        "additionalItems",
-    "minContains",     "maxContains",   "$dynamicAnchor"};
-
 bool is_dependency(std::string_view keyword) {
   return keyword == "dependentRequired" || keyword == "dependentSchemas" || keyword == "dependencies";
 }
 
 }  // namespace
 
-bool FactsBuilder::is_passive(std::string_view keyword) {
-  return keyword.starts_with("x-") || std::ranges::find(kPassive, keyword) != std::end(kPassive);
+bool FactsBuilder::is_exclusive(const Json& schema, std::string_view keyword) {
+  const Json* beside = schema.find(keyword == "minimum" ? "exclusiveMinimum" : "exclusiveMaximum");
+  return beside && beside->boolean;
 }
 
 void FactsBuilder::tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive,
@@ -49,7 +43,8 @@ void FactsBuilder::tighten(std::optional<NumberLimits::Bound>& bound, Decimal va
 
 Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
   TRY_VOID(find_whole(goals));
-  open_.push_back({{}, goals, {}});
+  // The list is worked off from its end.
+  open_.push_back({{}, Goals(goals.rbegin(), goals.rend()), {}});
   std::vector<Facts> out;
   while (!open_.empty()) {
     Branch branch = std::move(open_.back());
@@ -102,8 +97,6 @@ Result<void> FactsBuilder::holds(Branch& branch, const Json& schema) {
     branch.dead = !schema.boolean;
     return {};
   }
-  if (reader_.draft7_)
-    if (const Json* ref = schema.find("$ref")) return combinator_holds(branch, schema, "$ref", *ref);
   for (const auto& [keyword, value] : schema.members) TRY_VOID(keyword_holds(branch, schema, keyword, value));
   return {};
 }
@@ -130,7 +123,7 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
     if (groups.empty() || groups.back() != &schema) groups.push_back(&schema);
     return {};
   };
-  if (is_passive(keyword)) return {};
+  if (!reader_.counts(schema, keyword)) return {};
   if (keyword == "type") {
     TRY(const unsigned bits, types(schema));
     facts.types &= bits;
@@ -147,10 +140,10 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
       });
     else
       facts.values = std::move(allowed);
-  } else if (keyword == "minimum" || keyword == "exclusiveMinimum") {
-    return limit(true, keyword == "exclusiveMinimum");
-  } else if (keyword == "maximum" || keyword == "exclusiveMaximum") {
-    return limit(false, keyword == "exclusiveMaximum");
+  } else if (keyword == "minimum" || keyword == "maximum") {
+    return limit(keyword == "minimum", is_exclusive(schema, keyword));
+  } else if (keyword == "exclusiveMinimum" || keyword == "exclusiveMaximum") {
+    if (!value.is(Json::Kind::boolean)) return limit(keyword == "exclusiveMinimum", true);
   } else if (keyword == "multipleOf") {
     TRY(Decimal d, number(schema, keyword));
     if (d.negative || d.is_zero()) return reader_.refuse(&schema, keyword, "must be greater than zero");
@@ -163,10 +156,7 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
   } else if (keyword == "pattern") {
     facts.patterns.push_back({&schema, false});
   } else if (keyword == "format") {
-    if (!value.is(Json::Kind::string)) return reader_.refuse(&schema, keyword, "must be a string");
-    if (!format_pattern(value.text))
-      return reader_.refuse(&schema, keyword, "'{}' is not supported", value.text);
-    facts.formats.push_back(value.text);
+    if (is_enforced_format(value.text)) facts.formats.push_back(value.text);
   } else if (keyword == "minItems") {
     return at_least(facts.items_min);
   } else if (keyword == "maxItems") {
@@ -202,11 +192,11 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
 
 Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, std::string_view keyword,
                                             const Json& value) {
-  if (keyword == "$ref") {
+  if (is_reference(keyword)) {
     TRY(const Json* target, reader_.resolve(&schema, keyword));
     branch.todo.push_back({target});
   } else if (keyword == "allOf") {
-    // The list is worked off from its end; properties of the first part come first.
+    // Properties of the first part come first.
     for (const Json& part : std::views::reverse(value.items)) branch.todo.push_back({&part});
   } else if (keyword == "not") {
     branch.todo.push_back({&value, Kind::fails});
@@ -217,7 +207,6 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
       branch.todo.push_back({&schema, Kind::keyword_holds, keyword, i});
   } else if (keyword == "unevaluatedProperties" || keyword == "unevaluatedItems") {
     if (value.is(Json::Kind::boolean) && value.boolean) return {};
-    if (reader_.draft7_) return reader_.refuse(&schema, keyword, "is a keyword of later drafts");
     if (std::ranges::find(whole_, &schema) == whole_.end())
       return reader_.refuse(&schema, keyword, "is supported only where the schema is no part of another one");
     Facts& facts = branch.facts;
@@ -318,6 +307,8 @@ Result<unsigned> FactsBuilder::types(const Json& schema) const {
     bits |= bit;
     return bit != 0;
   };
+  const Json* nullable = schema.find("nullable");  // of OpenAPI 3.0
+  if (nullable && nullable->boolean) bits |= kNull;
   bool ok = !value.is(Json::Kind::array) ? add(value) : !value.items.empty();
   for (const Json& name : value.items) ok = ok && add(name);
   if (!ok)

@@ -43,8 +43,8 @@ class FactsBuilder {
   Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,
                       std::vector<Goals> choices);
 
-  // Keywords whose work is done by another one of the same schema, or that only inform.
-  static bool is_passive(std::string_view keyword);
+  // Whether `minimum` or `maximum` is made exclusive by a boolean beside it, as in draft-04.
+  static bool is_exclusive(const Json& schema, std::string_view keyword);
   static void tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive, bool lower);
 
   Result<std::uint32_t> count(const Json& schema, std::string_view keyword) const;

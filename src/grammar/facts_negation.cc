@@ -1,5 +1,6 @@
 // What follows when a schema, or a keyword of it, must not hold.
 #include "grammar/facts_builder.h"
+#include "grammar/string_format.h"
 
 namespace octavo::grammar {
 
@@ -15,7 +16,9 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
     choices.push_back({{&schema, Kind::keyword_fails, keyword, index}});
   };
   for (const auto& [keyword, value] : schema.members) {
-    if (is_passive(keyword) || (reader_.draft7_ && schema.find("$ref") && keyword != "$ref")) continue;
+    if (!reader_.counts(schema, keyword)) continue;
+    if (keyword.starts_with("exclusive") && value.is(Json::Kind::boolean)) continue;
+    if (keyword == "format" && !is_enforced_format(value.text)) continue;
     if (keyword == "required" || keyword == "allOf") {
       for (std::size_t i = 0; i < value.items.size(); ++i) add(keyword, i);
     } else if (keyword == "properties") {
@@ -62,10 +65,10 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
     facts.excluded.push_back(&value);
   } else if (keyword == "enum") {
     for (const Json& item : value.items) facts.excluded.push_back(&item);
-  } else if (keyword == "minimum" || keyword == "exclusiveMinimum") {
-    return beyond(false, keyword == "minimum");
-  } else if (keyword == "maximum" || keyword == "exclusiveMaximum") {
-    return beyond(true, keyword == "maximum");
+  } else if (keyword == "minimum" || keyword == "maximum") {
+    return beyond(keyword == "maximum", !is_exclusive(schema, keyword));
+  } else if (keyword == "exclusiveMinimum" || keyword == "exclusiveMaximum") {
+    return beyond(keyword == "exclusiveMaximum", false);
   } else if (keyword == "minLength") {
     return below(kString, facts.length_max);
   } else if (keyword == "maxLength") {
@@ -96,7 +99,7 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
   } else if (keyword == "not") {
     branch.doubly_negated = true;
     branch.todo.push_back({&value});
-  } else if (keyword == "$ref") {
+  } else if (is_reference(keyword)) {
     TRY(const Json* target, reader_.resolve(&schema, keyword));
     branch.todo.push_back({target, Kind::fails});
   } else if (keyword == "if") {

@@ -10,8 +10,8 @@ Result<void> FactsBuilder::find_whole(const Goals& goals) {
   for (const Json* schema = goals[0].schema;;) {
     TRY_VOID(reader_.check(schema));  // it has no loops of references
     whole_.push_back(schema);
-    const bool refers = schema->find("$ref") && std::ranges::all_of(schema->members, [](const auto& member) {
-                          return member.first == "$ref" || is_passive(member.first);
+    const bool refers = schema->find("$ref") && std::ranges::all_of(schema->members, [&](const auto& member) {
+                          return member.first == "$ref" || !reader_.counts(*schema, member.first);
                         });
     if (!refers) return {};
     TRY(schema, reader_.resolve(schema, "$ref"));
@@ -52,7 +52,7 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     }
     rest.members.emplace_back("additionalProperties",
                               *facts.unevaluated_properties->find("unevaluatedProperties"));
-    facts.objects.push_back(&reader_.made_.try_emplace(to_text(rest), rest).first->second);
+    facts.objects.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of;
   }
   if (facts.unevaluated_items && !speaks(facts.arrays, "items")) {
@@ -61,7 +61,7 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     prefix.items.resize(reader_.prefix_size(facts), yes);
     rest.members.emplace_back("prefixItems", std::move(prefix));
     rest.members.emplace_back("items", *facts.unevaluated_items->find("unevaluatedItems"));
-    facts.arrays.push_back(&reader_.made_.try_emplace(to_text(rest), rest).first->second);
+    facts.arrays.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of || !facts.contains.empty();
   }
   return {};

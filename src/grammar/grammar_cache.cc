@@ -38,7 +38,7 @@ namespace {
 std::string key_of(const GrammarSource& source) {
   const JsonOptions& o = source.options;
   return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace),
-                     o.whitespace_max, o.strict, o.any_order, source.text);
+                     o.strict, o.any_order, o.refuse_unknown, source.text);
 }
 
 }  // namespace
@@ -94,7 +94,14 @@ void GrammarCache::evict() {
 
 void GrammarCache::warm_up() {
   std::vector<std::int32_t> mask(vocabulary_->mask_words());
-  for (const std::string_view schema : {R"({"type":"string"})", R"({"type":"string","maxLength":100000})"}) {
+  constexpr std::string_view kSchemas[] = {R"({"type":"string"})",
+                                           R"({"type":"string","maxLength":100000})",
+                                           R"({"type":"string","pattern":"\\S"})",
+                                           R"({"type":"string","format":"date-time"})",
+                                           R"({"type":"string","format":"email"})",
+                                           R"({"type":"string","format":"uri"})",
+                                           R"({"type":"string","format":"uuid"})"};
+  for (const std::string_view schema : kSchemas) {
     const auto compiled = compile({GrammarKind::json_schema, std::string(schema), {}});
     if (!compiled) continue;
     Matcher matcher(*compiled);

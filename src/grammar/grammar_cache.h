@@ -13,17 +13,10 @@
 
 #include "base/error.h"
 #include "grammar/compiled_grammar.h"
-#include "grammar/json_schema.h"
+#include "grammar/grammar.h"
+#include "grammar/grammar_source.h"
 
 namespace octavo::grammar {
-
-enum class GrammarKind : std::uint8_t { json_schema, json_object, regex, ebnf, choice, structural_tag };
-
-struct GrammarSource {
-  GrammarKind kind = GrammarKind::json_object;
-  std::string text;     // for choice: a JSON array of strings; for json_object: unused
-  JsonOptions options;  // for the kinds that hold JSON
-};
 
 // Parses the source by its kind.
 Result<Grammar> make_grammar(const GrammarSource& source);

@@ -8,14 +8,14 @@
 //   {"error":".."}
 //   {"op":"accept","token":5}                                {"ok":true,"us":..,"end":false}
 //   {"op":"matches","text":"aa"}                             {"ok":true}: a whole text, from the beginning
-//   {"op":"walk","tokens":[5,7]}     {"masks":[us ..],"accepts":[us ..]}: up to the first token that is not
-//   allowed
+//   {"op":"walk","tokens":[5,7]}     {"masks":[us ..],"accepts":[us ..],"end":true}: up to the first token
+//   that is not allowed; whether all were and the text may end. Times are of the processor.
 //   {"op":"finish"}                                          {"text":hex}: some bytes that end the text
 //   {"op":"rollback","count":2}   {"op":"jump"}
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -77,9 +77,14 @@ Result<std::shared_ptr<const Vocabulary>> load(const char* path) {
 
 template <class Action>
 double timed(Action&& action) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto now = [] {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+  };
+  const double start = now();
   action();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 
 class Session {
@@ -128,7 +133,7 @@ class Session {
     source.kind =
         static_cast<GrammarKind>(std::ranges::find(kKinds, text(request, "kind")) - std::begin(kKinds));
     if (number(request, "whitespace") == 0) source.options.whitespace = JsonOptions::Whitespace::none;
-    source.options.whitespace_max = static_cast<std::uint32_t>(number(request, "whitespace"));
+    if (const Json* refuse = request.find("refuse_unknown")) source.options.refuse_unknown = refuse->boolean;
     if (const Json* strict = request.find("strict")) source.options.strict = strict->boolean;
     matcher_.reset();
     Result<std::shared_ptr<const CompiledGrammar>> compiled = failure(ErrorCode::internal, "");
@@ -190,8 +195,9 @@ class Session {
         break;
       accepts.push_back(timed([&] { matcher_->accept(token); }));
     }
-    return fmt::format(R"({{"masks":[{:.2f}],"accepts":[{:.2f}]}})", fmt::join(masks, ","),
-                       fmt::join(accepts, ","));
+    const bool end = accepts.size() == tokens.items.size() && matcher_->can_terminate();
+    return fmt::format(R"({{"masks":[{:.2f}],"accepts":[{:.2f}],"end":{}}})", fmt::join(masks, ","),
+                       fmt::join(accepts, ","), end);
   }
 
   std::string fill() {

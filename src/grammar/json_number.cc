@@ -1,6 +1,7 @@
 #include "grammar/json_number.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "grammar/limits.h"
 
@@ -94,6 +95,35 @@ class NumberTexts {
   Grammar& g_;
   const bool fractions_;
 };
+
+// Unsigned texts like 1.5e-07 whose power of ten alone says that they lie between the bounds: what programs
+// write for small and large numbers.
+std::optional<ExprId> exponent_texts(Grammar& g, const std::optional<NumberLimits::Bound>& least,
+                                     const std::optional<NumberLimits::Bound>& most) {
+  constexpr int kPowerMax = 99;
+  const auto power = [](int k) { return *Decimal::parse(fmt::format("1e{}", k)); };
+  int low = -kPowerMax, high = kPowerMax;
+  if (least && !least->value.is_zero())
+    while (low <= kPowerMax && !(least->exclusive ? power(low) > least->value : power(low) >= least->value))
+      ++low;
+  if (most)
+    while (high >= low && power(high + 1) > most->value) --high;
+  std::vector<std::string> powers;
+  for (int k = low; k <= high; ++k) {
+    const int digits = std::abs(k);
+    std::vector<std::string> spelled{fmt::format("{}", digits)};
+    if (digits < 10) spelled.push_back(fmt::format("0{}", digits));
+    for (const std::string& text : spelled)
+      for (const std::string_view e : {"e", "E"}) {
+        if (k < 0) powers.push_back(fmt::format("{}-{}", e, text));
+        if (k >= 0) powers.push_back(fmt::format("{}+{}", e, text));
+        if (k >= 0) powers.push_back(fmt::format("{}{}", e, text));
+      }
+  }
+  if (powers.empty()) return std::nullopt;
+  NumberTexts texts(g, true);
+  return g.sequence({texts.digit(1), texts.any_fraction(), g.leaf(automaton_of(std::move(powers)))});
+}
 
 // Unsigned decimal texts whose value is a multiple of divisor / 10^scale.
 Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions) {
@@ -206,7 +236,11 @@ std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits&
     if (most && most->value.negative) continue;
     auto texts_of = magnitudes(limits, non_negative(least), most);
     if (!texts_of) return std::unexpected(texts_of.error());
-    const ExprId body = g.leaf(*std::move(texts_of));
+    std::vector<ExprId> bodies{g.leaf(*std::move(texts_of))};
+    if (limits.integers && limits.fractions && limits.multiples.empty())
+      if (const auto with_exponent = exponent_texts(g, non_negative(least), most))
+        bodies.push_back(*with_exponent);
+    const ExprId body = g.choice(std::move(bodies));
     signs.push_back(negative ? g.sequence({g.literal("-"), body}) : body);
   }
   return g.choice(std::move(signs));

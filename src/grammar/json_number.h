@@ -23,8 +23,9 @@ struct NumberLimits {
 
 enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 
-// The texts of all numbers within the limits. Integers are written without fraction, and the exponent form is
-// left out wherever a limit must be checked. Empty automaton: no number fits.
+// The texts of all numbers within the limits. Integers are written without fraction and exponent. Where there
+// are limits the exponent form has one digit before its point and a power of ten that lies within them
+// whatever the other digits. Empty automaton: no number fits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);
 bool within(const NumberLimits& limits, const Decimal& value);
 

@@ -8,7 +8,7 @@ namespace octavo::grammar {
 Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const JsonOptions& options,
                                std::string_view field) {
   TRY(const Json document, parse_json(schema, field));
-  SchemaReader reader(document, field);
+  SchemaReader reader(document, field, options.refuse_unknown);
   return SchemaWriter(grammar, reader, options).write({{&document}});
 }
 
@@ -21,7 +21,7 @@ Result<Grammar> json_schema_grammar(std::string_view schema, const JsonOptions& 
 Result<Grammar> json_object_grammar(const JsonOptions& options) {
   Grammar grammar;
   const Json document;
-  SchemaReader reader(document, "json_object");
+  SchemaReader reader(document, "json_object", options.refuse_unknown);
   grammar.root = SchemaWriter(grammar, reader, options).any_object();
   return within_limits(std::move(grammar));
 }

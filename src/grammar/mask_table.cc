@@ -286,7 +286,9 @@ const DenseRule* MaskTable::dense(RuleId rule) {
 StateMask MaskTable::compute(StateId state) {
   if (!states_.is_counter(state)) {
     if (const DenseRule* table = dense(rule_of_state_[state])) {
-      StateMask mask = table->mask(tables_, vocabulary_, state);
+      const std::optional<StateId> hub = table->hub(tables_, state);
+      StateMask mask = hub ? table->mask_near(tables_, vocabulary_, state, *hub, state_mask(*hub))
+                           : table->mask(tables_, vocabulary_, state);
       states_.spend(mask.visited / kWalkShare);
       return mask;
     }
@@ -382,7 +384,29 @@ const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
   return key;
 }
 
+std::optional<Hash128> MaskTable::key_of_what_follows(StateId root) {
+  constexpr std::size_t kStatesMax = 64;
+  std::vector<StateId> states{root};
+  std::vector<std::uint32_t> text{static_cast<std::uint32_t>(vocabulary_.size()), UINT32_MAX - 1};
+  state_numbers_[root] = 0;
+  for (std::size_t i = 0; i < states.size() && states.size() <= kStatesMax; ++i) {
+    text.insert(text.end(), {3, tables_.states[states[i]].accepting});
+    for (const Edge& edge : tables_.byte_edges(states[i])) {
+      if (state_numbers_[edge.target] == kNoNumber) {
+        state_numbers_[edge.target] = static_cast<std::uint32_t>(states.size());
+        states.push_back(edge.target);
+      }
+      text.insert(text.end(), {4, edge.low, edge.high, state_numbers_[edge.target]});
+    }
+  }
+  for (const StateId state : states) state_numbers_[state] = kNoNumber;
+  if (states.size() > kStatesMax) return std::nullopt;
+  return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), vocabulary_.cache().seed());
+}
+
 std::optional<Hash128> MaskTable::key_of(StateId state) {
+  if (!states_.is_counter(state) && !rule_calls_[rule_of_state_[state]])
+    if (const auto key = key_of_what_follows(state)) return key;
   std::uint32_t name[3] = {0, 0, 0};
   const RuleKey* rule = nullptr;
   if (states_.is_counter(state)) {

@@ -76,6 +76,9 @@ class MaskTable {
   template <class Take, class Reach>
   std::size_t walk_plain(std::uint32_t node, StateId state, Take&& take, Reach&& reach);
   std::optional<Hash128> key_of(StateId state);
+  // Of a state of a rule that calls nothing: by the automaton that begins at it, which other rules may have,
+  // too.
+  std::optional<Hash128> key_of_what_follows(StateId root);
   const RuleKey& rule_key(RuleId rule);
   const DenseRule* dense(RuleId rule);
   // Whether the mask is so small that it is sooner computed than found in the shared cache.

@@ -64,22 +64,20 @@ std::string SchemaWriter::written_name(std::string_view name) {
   return fmt::format("\"{}\"", json_escape(name));
 }
 
-ExprId SchemaWriter::value_of(RuleId value) {
-  return g_.sequence({space(), g_.literal(":"), space(), g_.call(value)});
-}
+ExprId SchemaWriter::value_of(RuleId value) { return g_.sequence({colon(), g_.call(value)}); }
 
 std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {
-  // Names that are not listed might repeat, so that only the first surely adds one to the count.
-  const std::uint32_t least = count >= shape.members_min ? 0 : 1;
+  // A name that is not listed and comes twice counts twice.
+  const std::uint32_t least = count >= shape.members_min ? 0 : shape.members_min - count;
   const bool bounded = shape.members_max != kUnbounded;
-  if (count + least < shape.members_min || (bounded && count + least > shape.members_max))
-    return std::nullopt;
+  if (bounded && count + least > shape.members_max) return std::nullopt;
   const std::uint32_t most = bounded ? shape.members_max - count : kUnbounded;
   const ExprId none = count == 0 ? g_.empty() : space();
   if (!shape.others || most == 0) return least == 0 ? std::optional(none) : std::nullopt;
   const ExprId more = g_.sequence({comma(), *shape.others});
   if (count > 0) return g_.sequence({g_.repeat(more, least, most), space()});
-  const ExprId some = g_.sequence({*shape.others, g_.repeat(more, 0, bounded ? most - 1 : most), space()});
+  const ExprId some = g_.sequence(
+      {*shape.others, g_.repeat(more, least > 0 ? least - 1 : 0, bounded ? most - 1 : most), space()});
   return least > 0 ? some : g_.choice({g_.empty(), some});
 }
 

@@ -129,7 +129,7 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
       key = g_.call(g_.rule("", quoted(g_.leaf(*std::move(text)))));
     }
     TRY(const RuleId value, rule_for(std::move(goals)));
-    branches.push_back(g_.sequence({*key, space(), g_.literal(":"), space(), g_.call(value)}));
+    branches.push_back(g_.sequence({*key, value_of(value)}));
   }
   if (branches.empty()) return std::optional<ExprId>{};
   return std::optional(g_.choice(std::move(branches)));

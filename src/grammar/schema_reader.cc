@@ -6,6 +6,7 @@
 #include "grammar/facts_builder.h"
 #include "grammar/json_pointer.h"
 #include "grammar/limits.h"
+#include "grammar/string_format.h"
 
 namespace octavo::grammar {
 
@@ -43,24 +44,29 @@ void add_goal(Goals& goals, const Json& schema) {
   if (!schema.is(Json::Kind::boolean) || !schema.boolean) goals.push_back({&schema});
 }
 
-SchemaReader::SchemaReader(const Json& document, std::string_view field)
-    : document_(document), field_(field) {
-  if (const Json* dialect = document.find("$schema"))
-    draft7_ = dialect->text.find("draft-07") != std::string::npos ||
-              dialect->text.find("draft-06") != std::string::npos ||
-              dialect->text.find("draft-04") != std::string::npos;
-  index_anchors(document);
+namespace {
+
+Dialect declared_dialect(const Json& document) {
+  const Json* uri = document.find("$schema");
+  return uri ? dialect_of(uri->text) : Dialect::draft2020;
 }
 
-void SchemaReader::index_anchors(const Json& node) {
-  if (const Json* anchor = node.find("$anchor"); anchor && anchor->is(Json::Kind::string))
-    anchors_.emplace(anchor->text, &node);
-  for (const Json& item : node.items) index_anchors(item);
-  for (const auto& member : node.members) index_anchors(member.second);
+}  // namespace
+
+SchemaReader::SchemaReader(const Json& document, std::string_view field, bool refuse_unknown)
+    : document_(document),
+      field_(field),
+      dialect_(declared_dialect(document)),
+      refuse_unknown_(refuse_unknown),
+      references_(document, dialect_) {}
+
+bool SchemaReader::counts(const Json& schema, std::string_view keyword) const {
+  if (role_of(keyword, dialect_) != KeywordRole::constrains) return false;
+  return dialect_ > Dialect::draft7 || keyword == "$ref" || !schema.find("$ref");
 }
 
 std::string SchemaReader::path(const Json* schema, std::string_view keyword) const {
-  const std::string pointer = pointer_to(document_, *schema);
+  const std::string pointer = schema->offset < kMadeOffset ? pointer_to(document_, *schema) : "#";
   return keyword.empty() ? pointer : fmt::format("{}/{}", pointer, escaped_pointer(keyword));
 }
 
@@ -72,25 +78,9 @@ bool SchemaReader::is_false(const Goals& goals) {
 }
 
 Result<const Json*> SchemaReader::resolve(const Json* schema, std::string_view keyword) {
-  const Json* ref = schema->find(keyword);
-  if (!ref->is(Json::Kind::string)) return refuse(schema, keyword, "must be a string");
-  std::string_view text = ref->text;
-  if (const Json* id = document_.find("$id"); id && !id->text.empty() && text.starts_with(id->text))
-    text.remove_prefix(id->text.size());
-  if (!text.empty() && text[0] != '#')
-    return refuse(schema, keyword, "'{}' is outside of this schema", ref->text);
-  if (text.size() <= 1) return &document_;
-  const auto decoded = percent_decoded(text.substr(1));
-  if (!decoded) return refuse(schema, keyword, "'{}' is malformed", ref->text);
-  std::string_view pointer = *decoded;
-  if (pointer[0] != '/') {
-    const auto anchor = anchors_.find(pointer);
-    if (anchor == anchors_.end()) return refuse(schema, keyword, "'{}' is defined nowhere", ref->text);
-    return anchor->second;
-  }
-  const Json* node = at_pointer(document_, pointer);
-  if (!node) return refuse(schema, keyword, "'{}' points nowhere", ref->text);
-  return node;
+  const auto target = references_.target(*schema, keyword);
+  if (!target) return refuse(schema, keyword, "{}", target.error());
+  return *target;
 }
 
 Result<void> SchemaReader::check(const Json* schema) {
@@ -98,6 +88,9 @@ Result<void> SchemaReader::check(const Json* schema) {
   if (schema->is(Json::Kind::boolean)) return {};
   if (!schema->is(Json::Kind::object)) return refuse(schema, "", "a schema must be an object or a boolean");
   for (const auto& [keyword, value] : schema->members) {
+    const KeywordRole role = role_of(keyword, dialect_);
+    if (role == KeywordRole::unknown) TRY_VOID(unknown(schema, "keyword", keyword));
+    if (role != KeywordRole::serves && !counts(*schema, keyword)) continue;
     const auto applicator = std::ranges::find(kApplicators, keyword, &Applicator::keyword);
     if (applicator != std::end(kApplicators)) {
       const bool tuple = keyword == "items" && value.is(Json::Kind::array);
@@ -121,12 +114,23 @@ Result<void> SchemaReader::check(const Json* schema) {
       return refuse(schema, keyword, "must be an object");
     if (keyword == "pattern" && !value.is(Json::Kind::string))
       return refuse(schema, keyword, "must be a string");
-    if (keyword == "$id" && schema != &document_)
-      return refuse(schema, keyword, "is supported at the root only");
     if (keyword == "uniqueItems" && !value.is(Json::Kind::boolean))
       return refuse(schema, keyword, "must be a boolean");
+    if (keyword == "format") {
+      if (!value.is(Json::Kind::string)) return refuse(schema, keyword, "must be a string");
+      if (!is_format(value.text)) TRY_VOID(unknown(schema, "format", value.text));
+    }
   }
   return check_loops(schema);
+}
+
+Result<void> SchemaReader::unknown(const Json* schema, std::string_view what, std::string_view name) const {
+  const auto meant = what == "keyword" ? likely_constraint(name) : likely_format(name);
+  const std::string hint = meant ? fmt::format("; is '{}' meant?", *meant) : "";
+  if (refuse_unknown_)
+    return refuse(schema, what == "keyword" ? name : what, "{} '{}' is not known{}", what, name, hint);
+  log_ignored(what, name, meant);
+  return {};
 }
 
 Result<void> SchemaReader::check_loops(const Json* root) {
@@ -146,17 +150,19 @@ Result<void> SchemaReader::check_loops(const Json* root) {
     Frame frame{schema, {}};
     for (const Applicator& a : kApplicators) {
       const Json* value = a.in_place ? schema->find(a.keyword) : nullptr;
-      if (!value) continue;
+      if (!value || (role_of(a.keyword, dialect_) != KeywordRole::serves && !counts(*schema, a.keyword)))
+        continue;
       if (a.holds == Holds::schema) frame.next.push_back(value);
       for (const Json& item : value->items)
         if (a.holds == Holds::schemas) frame.next.push_back(&item);
       for (const auto& member : value->members)
         if (a.holds == Holds::map) frame.next.push_back(&member.second);
     }
-    if (schema->find("$ref")) {
-      TRY(const Json* target, resolve(schema, "$ref"));
-      frame.next.push_back(target);
-    }
+    for (const std::string_view keyword : kReferences)
+      if (schema->find(keyword) && counts(*schema, keyword)) {
+        TRY(const Json* target, resolve(schema, keyword));
+        frame.next.push_back(target);
+      }
     stack.push_back(std::move(frame));
     return {};
   };
@@ -250,6 +256,12 @@ const Json* SchemaReader::member(const Json& object, std::string_view name) {
     for (const auto& [key, value] : object.members) by_name.emplace(key, &value);
   const auto it = by_name.find(name);
   return it == by_name.end() ? nullptr : it->second;
+}
+
+const Json* SchemaReader::made(Json schema) {
+  schema.offset = kMadeOffset + made_.size();
+  const std::string text = to_text(schema);
+  return &made_.try_emplace(text, std::move(schema)).first->second;
 }
 
 // --- equal subschemas ---

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +18,8 @@
 #include "grammar/automaton.h"
 #include "grammar/json_number.h"
 #include "grammar/json_value.h"
+#include "grammar/schema_keywords.h"
+#include "grammar/schema_references.h"
 #include "grammar/text_length.h"
 
 namespace octavo::grammar {
@@ -35,7 +38,12 @@ struct Goal {
   Kind kind = Kind::holds;
   std::string_view keyword = {};
   std::size_t index = 0;
-  auto operator<=>(const Goal&) const = default;
+  // By the place in the document, never by address: the order of goals is that of an object's members.
+  auto operator<=>(const Goal& other) const {
+    return std::tie(schema->offset, kind, keyword, index) <=>
+           std::tie(other.schema->offset, other.kind, other.keyword, other.index);
+  }
+  bool operator==(const Goal& other) const { return (*this <=> other) == 0; }
 };
 using Goals = std::vector<Goal>;  // all of them; sorted and unique as a key
 
@@ -86,8 +94,9 @@ struct Facts {
 
 class SchemaReader {
  public:
-  // The document must outlive the reader.
-  SchemaReader(const Json& document, std::string_view field);
+  // The document must outlive the reader. refuse_unknown: keywords and formats that are not known are errors,
+  // not annotations.
+  SchemaReader(const Json& document, std::string_view field, bool refuse_unknown);
 
   // The alternatives of which a value must satisfy one; none: no value can.
   Result<std::vector<Facts>> read(const Goals& goals);
@@ -100,8 +109,6 @@ class SchemaReader {
 
   // The contents (not their spelling) that a `pattern`, or a key of patternProperties, matches.
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
-  // The contents of a `format`.
-  Result<const Automaton*> format(std::string_view name, const Facts& facts);
   // The contents that satisfy all that is said of strings but for their length; nullptr: nothing is said.
   Result<const Automaton*> contents(const Facts& facts);
   // Those of the lengths that are asked for; nullopt: nothing but lengths is said.
@@ -137,23 +144,31 @@ class SchemaReader {
   friend class FactsBuilder;
 
   Result<const Json*> resolve(const Json* schema, std::string_view keyword);
-  // Refuses unknown keywords and references that lead back to themselves without descending into the value.
+  // Whether the keyword of this schema says something of values, in this dialect and beside the others.
+  bool counts(const Json& schema, std::string_view keyword) const;
+  // Refuses malformed keywords, and references that lead back to themselves without descending into the
+  // value.
   Result<void> check(const Json* schema);
   Result<void> check_loops(const Json* schema);
+  // A keyword or format that is not known: an error, or a line in the log.
+  Result<void> unknown(const Json* schema, std::string_view what, std::string_view name) const;
   Result<bool> disjoint(const Facts& a, const Facts& b, int depth);
   Result<bool> disjoint(const Goals& a, const Goals& b, int depth);
-  void index_anchors(const Json& node);
   const Json* member(const Json& object, std::string_view name);
+  // A schema that is not in the document; the same for the same text.
+  const Json* made(Json schema);
 
   const Json& document_;
   const std::string field_;
-  bool draft7_ = false;
-  std::map<std::string, const Json*, std::less<>> anchors_;
+  const Dialect dialect_;
+  const bool refuse_unknown_;
+  const References references_;
   std::set<const Json*> checked_, loop_free_;
   std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
   std::unordered_map<std::string, std::unique_ptr<const Automaton>> contents_;
   // Schemas that stand for unevaluatedProperties and unevaluatedItems, by their text: a recursive one is one.
   std::map<std::string, Json> made_;
+  static constexpr std::size_t kMadeOffset = SIZE_MAX / 2;  // their offsets begin here
   bool narrowed_ = false;  // some facts leave out values: nothing can be concluded from what they exclude
   std::unordered_map<const Json*, std::unordered_map<std::string_view, const Json*>> members_;
   std::unordered_map<const Json*, const Json*> like_;      // first_like, as far as it is known

@@ -35,15 +35,14 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
   return it->second.get();
 }
 
-Result<const Automaton*> SchemaReader::format(std::string_view name, const Facts& facts) {
-  return pattern(whole(*format_pattern(name)), facts.about, "format");
-}
-
 std::optional<std::string> SchemaReader::only_pattern(const Facts& facts) const {
   const bool excludes =
       std::ranges::any_of(facts.excluded, [](const Json* value) { return value->is(Json::Kind::string); });
   if (excludes || facts.patterns.size() + facts.formats.size() != 1) return std::nullopt;
-  if (facts.patterns.empty()) return whole(*format_pattern(facts.formats[0]));
+  if (facts.patterns.empty()) {
+    const auto of_format = format_pattern(facts.formats[0]);
+    return of_format ? std::optional(whole(*of_format)) : std::nullopt;
+  }
   if (facts.patterns[0].negated) return std::nullopt;
   return text_of(facts.patterns[0]);
 }
@@ -81,8 +80,7 @@ Result<const Automaton*> SchemaReader::contents(const Facts& facts) {
         narrow(*automaton, p.negated ? Combine::difference : Combine::intersection, p.schema, "pattern"));
   }
   for (const std::string_view name : facts.formats) {
-    TRY(const Automaton* automaton, format(name, facts));
-    TRY_VOID(narrow(*automaton, Combine::intersection, facts.about, "format"));
+    TRY_VOID(narrow(format_automaton(name), Combine::intersection, facts.about, "format"));
   }
   if (!excluded.empty()) {
     const Json* first = facts.excluded[0];

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "grammar/schema_reader.h"
+#include "grammar/string_format.h"
 #include "grammar/unicode.h"
 
 namespace octavo::grammar {
@@ -88,8 +89,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
         if (matches(*automaton, value.text) == p.negated) return false;
       }
       for (const std::string_view name : facts.formats) {
-        TRY(const Automaton* automaton, format(name, facts));
-        if (!matches(*automaton, value.text)) return false;
+        if (!matches(format_automaton(name), value.text)) return false;
       }
       return true;
     }

@@ -7,9 +7,38 @@
 #include "grammar/json_string.h"
 #include "grammar/limits.h"
 #include "grammar/regex.h"
+#include "grammar/string_format.h"
 #include "grammar/text_length.h"
 
 namespace octavo::grammar {
+
+namespace {
+
+// Beyond these sizes (in values) arrays and objects of `enum` and `const` are written compactly, and members
+// in the order of the schema.
+constexpr std::size_t kValuesWrittenMax = 2000, kAnyOrderSizeMax = 7;
+
+std::size_t value_size(const Json& value) {
+  std::size_t size = 1;
+  for (const Json& item : value.items) size += value_size(item);
+  for (const auto& member : value.members) size += value_size(member.second);
+  return size;
+}
+
+// A value in the schema's words, and a number also as it is written without exponent and trailing zeros.
+std::vector<std::string> spellings(const Json& value) {
+  constexpr std::size_t kPlainMax = 40;
+  std::vector<std::string> texts{to_text(value)};
+  const auto number = value.is(Json::Kind::number) ? Decimal::parse(value.text) : std::nullopt;
+  if (!number || number->integer.size() + number->fraction.size() > kPlainMax) return texts;
+  const std::string plain =
+      fmt::format("{}{}{}{}", number->negative ? "-" : "", number->integer.empty() ? "0" : number->integer,
+                  number->fraction.empty() ? "" : ".", number->fraction);
+  if (plain != texts[0]) texts.push_back(plain);
+  return texts;
+}
+
+}  // namespace
 
 Result<RuleId> SchemaWriter::write(const Goals& goals) {
   TRY(const RuleId root, rule_for(goals));
@@ -91,17 +120,78 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   Facts rest = facts;
   rest.values.reset();
   std::vector<std::string> texts;
+  std::vector<ExprId> branches;
+  std::size_t written = 0;  // values in arrays and objects
   for (const Json* value : *facts.values) {
     TRY(const bool fits, reader_.satisfies(*value, rest));
-    if (fits) texts.push_back(to_text(*value));
+    if (!fits) continue;
+    const std::size_t size = value_size(*value);
+    if (size > 1 && written + size <= kValuesWrittenMax) {
+      written += size;
+      branches.push_back(value_text(*value));
+    } else {
+      for (std::string& text : spellings(*value)) texts.push_back(std::move(text));
+    }
   }
   const std::size_t bytes = trie_bytes(texts);
   TRY_VOID(reader_.work(bytes, facts.about, ""));
   if (bytes > kListBytesMax)
     return reader_.refuse((*facts.values)[0], "", "the values listed here differ in more than {} bytes",
                           kListBytesMax);
-  if (texts.empty()) return g_.nothing();
-  return g_.leaf(automaton_of(std::move(texts)));
+  if (!texts.empty()) branches.push_back(g_.leaf(automaton_of(std::move(texts))));
+  return g_.choice(std::move(branches));
+}
+
+// A value with the space that a document has between its parts; the members of small objects in any order.
+ExprId SchemaWriter::value_text(const Json& value) {
+  if (value.is(Json::Kind::array) && !value.items.empty()) {
+    std::vector<ExprId> parts{g_.literal("["), space()};
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      if (i > 0) parts.push_back(comma());
+      parts.push_back(value_text(value.items[i]));
+    }
+    parts.insert(parts.end(), {space(), g_.literal("]")});
+    return g_.sequence(std::move(parts));
+  }
+  if (value.is(Json::Kind::object) && !value.members.empty()) {
+    const auto count = static_cast<std::uint32_t>(value.members.size());
+    std::vector<ExprId> members;
+    for (const auto& [name, member] : value.members)
+      members.push_back(g_.sequence({g_.literal(written_name(name)), colon(), value_text(member)}));
+    const ExprId all =
+        value_size(value) <= kAnyOrderSizeMax ? each_once(members, count, count) : in_turn(members);
+    return g_.sequence({g_.literal("{"), space(), all, space(), g_.literal("}")});
+  }
+  std::vector<ExprId> texts;
+  for (const std::string& text : spellings(value)) texts.push_back(g_.literal(text));
+  return g_.choice(std::move(texts));
+}
+
+ExprId SchemaWriter::in_turn(const std::vector<ExprId>& parts) {
+  std::vector<ExprId> all;
+  for (const ExprId part : parts) {
+    if (!all.empty()) all.push_back(comma());
+    all.push_back(part);
+  }
+  return g_.sequence(std::move(all));
+}
+
+// Parts with commas between them, none of them twice. Node: the set of parts written.
+ExprId SchemaWriter::each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max) {
+  const std::uint32_t end = 1u << parts.size();
+  Graph graph;
+  graph.nodes = end;
+  const ExprId comma_before = comma();
+  for (std::uint32_t set = 0; set < end; ++set) {
+    const auto count = static_cast<std::uint32_t>(std::popcount(set));
+    if (count >= min && count <= max) graph.accepting.push_back(set);
+    if (count >= max) continue;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (!(set >> i & 1))
+        graph.arcs.push_back(
+            {set, set | 1u << i, count == 0 ? parts[i] : g_.sequence({comma_before, parts[i]})});
+  }
+  return g_.graph(std::move(graph));
 }
 
 Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const Json*>& excluded) {
@@ -171,6 +261,14 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
     const auto cut = of_length(unspelled, whole, wanted);
     const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
     if (text) return quoted(*text);
+    const auto within = facts.formats.empty()
+                            ? std::nullopt
+                            : format_pattern_within(facts.formats[0], wanted.min, wanted.max);
+    if (within) {
+      Grammar counted;
+      TRY(const ExprId all, add_regex(counted, *within, RegexMatch::full, ""));
+      if (const auto written = spelled(g_, counted, all)) return quoted(*written);
+    }
   }
   TRY(const std::optional<Automaton> cut, reader_.contents_of_length(facts));
   auto text = spelled(*cut);
@@ -268,33 +366,20 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Items out of a few values, none of them twice. Node: the set of values written.
+// Items out of a few values, none of them twice.
 Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
   if (reader_.prefix_size(facts) > 0 || !facts.contains.empty())
     return reader_.refuse(facts.unique_items, "uniqueItems",
                           "is not supported beside 'prefixItems' and 'contains'");
-  TRY(const std::vector<std::string> texts, few_values(reader_.item_goals(facts, 0), facts.unique_items));
-  const std::uint32_t end = 1u << texts.size();
-  Graph graph;
-  graph.nodes = end + 1;
-  graph.accepting = {end};
+  TRY(const std::vector<const Json*> values, few_values(reader_.item_goals(facts, 0), facts.unique_items));
   std::vector<ExprId> items;
-  for (const std::string& text : texts) items.push_back(g_.literal(text));
-  const ExprId space_before_end = space(), comma_before_item = comma();
-  for (std::uint32_t set = 0; set < end; ++set) {
-    const auto count = static_cast<std::uint32_t>(std::popcount(set));
-    if (count > facts.items_max) continue;
-    if (count >= facts.items_min) graph.arcs.push_back({set, end, space_before_end});
-    for (std::size_t i = 0; i < items.size(); ++i)
-      if (!(set >> i & 1))
-        graph.arcs.push_back(
-            {set, set | 1u << i, count == 0 ? items[i] : g_.sequence({comma_before_item, items[i]})});
-  }
-  return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
+  for (const Json* value : values) items.push_back(value_text(*value));
+  const ExprId all = each_once(items, facts.items_min, facts.items_max);
+  return g_.sequence({g_.literal("["), space(), all, space(), g_.literal("]")});
 }
 
-// The texts of all values that satisfy the goals, where these are few and known.
-Result<std::vector<std::string>> SchemaWriter::few_values(const Goals& goals, const Json* asker) {
+// All values that satisfy the goals, where these are few and known.
+Result<std::vector<const Json*>> SchemaWriter::few_values(const Goals& goals, const Json* asker) {
   static const std::vector<Json> kWords = [] {
     std::vector<Json> words(3);
     words[1].kind = words[2].kind = Json::Kind::boolean;
@@ -321,24 +406,32 @@ Result<std::vector<std::string>> SchemaWriter::few_values(const Goals& goals, co
   if (found.size() > kDifferentItemsMax)
     return reader_.refuse(asker, "uniqueItems", "is supported for items out of at most {} values",
                           kDifferentItemsMax);
-  std::vector<std::string> texts;
-  for (const Json* value : found) texts.push_back(to_text(*value));
-  return texts;
+  return found;
 }
 
 // --- shared pieces ---
 
+// What stands before a part of an array or object, and before its end: nothing, a space, or a line break and
+// the indentation of the next line. Never more, so that no text is padded without end.
 ExprId SchemaWriter::space() {
-  if (options_.whitespace == JsonOptions::Whitespace::none || options_.whitespace_max == 0) return g_.empty();
+  constexpr std::uint32_t kSpacesMax = 40, kTabsMax = 16;
+  if (options_.whitespace == JsonOptions::Whitespace::none) return g_.empty();
   if (!space_) {
-    ByteSet set;
-    for (const char c : {' ', '\t', '\n', '\r'}) set.add(static_cast<unsigned char>(c));
-    const RuleId one = g_.rule("", g_.bytes(set));
-    space_ = g_.rule("", g_.call(one));
-    g_.rules[*space_].min = 0;
-    g_.rules[*space_].max = options_.whitespace_max;
+    const auto up_to = [&](std::string_view text, std::uint32_t most) {
+      const RuleId one = g_.rule("", g_.literal(text)), many = g_.rule("", g_.call(one));
+      g_.rules[many].min = 1;
+      g_.rules[many].max = most;
+      return g_.call(many);
+    };
+    const ExprId indentation = g_.choice({g_.empty(), up_to(" ", kSpacesMax), up_to("\t", kTabsMax)});
+    space_ = g_.choice({g_.empty(), g_.literal(" "), g_.sequence({g_.literal("\n"), indentation})});
   }
-  return g_.call(*space_);
+  return *space_;
+}
+
+ExprId SchemaWriter::colon() {
+  const bool compact = options_.whitespace == JsonOptions::Whitespace::none;
+  return g_.sequence({g_.literal(":"), compact ? g_.empty() : g_.optional(g_.literal(" "))});
 }
 
 RuleId SchemaWriter::any_string() {
@@ -361,8 +454,7 @@ RuleId SchemaWriter::any_object() {
   if (object_) return *object_;
   object_ = g_.rule("");
   const RuleId value = any_value();
-  const ExprId member =
-      g_.sequence({g_.call(any_string()), space(), g_.literal(":"), space(), g_.call(value)});
+  const ExprId member = g_.sequence({g_.call(any_string()), colon(), g_.call(value)});
   const ExprId more = g_.repeat(g_.sequence({comma(), member}), 0, kUnbounded);
   g_.rules[*object_].body =
       g_.choice({g_.sequence({g_.literal("{"), space(), g_.literal("}")}),

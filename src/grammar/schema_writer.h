@@ -49,7 +49,7 @@ class SchemaWriter {
   Result<ExprId> array(const Facts& facts);
   Result<ExprId> array_containing(const Facts& facts);
   Result<ExprId> array_of_different(const Facts& facts);
-  Result<std::vector<std::string>> few_values(const Goals& goals, const Json* asker);
+  Result<std::vector<const Json*>> few_values(const Goals& goals, const Json* asker);
 
   Result<ExprId> object(const Facts& facts);
   Result<bool> add_properties(const Facts& facts, ObjectShape& shape);
@@ -64,8 +64,12 @@ class SchemaWriter {
   // What stands between a member's name and the next one.
   ExprId value_of(RuleId value);
 
+  ExprId value_text(const Json& value);
+  ExprId in_turn(const std::vector<ExprId>& parts);
+  ExprId each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max);
   ExprId space();
-  ExprId comma() { return g_.sequence({space(), g_.literal(","), space()}); }
+  ExprId colon();
+  ExprId comma() { return g_.sequence({g_.literal(","), space()}); }
   ExprId quoted(ExprId content) { return g_.sequence({g_.literal("\""), content, g_.literal("\"")}); }
   RuleId any_string();
   RuleId any_value();
@@ -78,7 +82,8 @@ class SchemaWriter {
   // By what is said of the contents and by the lengths.
   std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
   std::deque<std::pair<RuleId, const Goals*>> queue_;
-  std::optional<RuleId> space_, string_, value_, object_;
+  std::optional<ExprId> space_;
+  std::optional<RuleId> string_, value_, object_;
 };
 
 }  // namespace octavo::grammar

@@ -104,14 +104,16 @@ void StateMask::add_to(std::span<std::int32_t> mask) const {
 }
 
 void StateMask::copy_to(std::span<std::int32_t> mask) const {
-  const StateMask& all = subtracts ? *base : *this;
-  all.accepted.copy_to(mask);
-  if (subtracts) clear(mask, removed);
+  if (!subtracts) return accepted.copy_to(mask);
+  base->accepted.copy_to(mask);
+  clear(mask, removed);
+  accepted.add_to(mask);
 }
 
 std::size_t StateMask::byte_size() const {
   return sizeof *this + accepted.byte_size() + groups.size() * sizeof(Group) +
-         (open.size() + removed.size() + open_repeats.size() + by_repeats.size() + repeats_begin.size()) *
+         (open.size() + removed.size() + closed.size() + open_repeats.size() + by_repeats.size() +
+          repeats_begin.size()) *
              sizeof(std::uint32_t);
 }
 

@@ -3,6 +3,7 @@
 // Dong et al. 2024).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -60,12 +61,14 @@ struct StateMask {
   std::vector<TokenId> by_repeats;
   std::vector<std::uint32_t> repeats_begin;
 
-  // For bounded repetitions: the mask of unbounded ones, whose open nodes count where the repetitions are
-  // within bounds. `subtracts`: the accepted tokens are those of `base`, too, without `removed`.
+  // A mask that is told by its difference from another one. For bounded repetitions that is the mask of
+  // unbounded ones, whose open nodes count where the repetitions are within bounds. `subtracts`: the accepted
+  // tokens are those of `base`, too, without `removed`. `closed`: open nodes of `base` that are none here.
   std::shared_ptr<const StateMask> base;
   std::uint32_t repeats_min = 0, repeats_max = UINT32_MAX;
   bool subtracts = false;
   std::vector<TokenId> removed;
+  std::vector<std::uint32_t> closed;  // rising
 
   // Sets groups, open and open_repeats to the children of these nodes.
   void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents,
@@ -73,15 +76,23 @@ struct StateMask {
   // Calls visit(node) for the open nodes of each byte for which wanted(byte).
   template <class Wanted, class Visit>
   void for_open(Wanted&& wanted, Visit&& visit) const {
-    const StateMask& lists = base ? *base : *this;
-    for (const Group& group : lists.groups) {
+    for (const Group& group : groups) {
+      if (!wanted(group.byte)) continue;
+      for (std::uint32_t i = group.begin; i < group.end; ++i) visit(open[i]);
+    }
+    if (!base) return;
+    const auto counts = [&](std::uint32_t i) {
+      if (!base->open_repeats.empty())
+        return repeats_min <= base->open_repeats[i] && base->open_repeats[i] <= repeats_max;
+      return !std::ranges::binary_search(closed, base->open[i]);
+    };
+    for (const Group& group : base->groups) {
       if (!wanted(group.byte)) continue;
       for (std::uint32_t i = group.begin; i < group.end; ++i)
-        if (!base || (repeats_min <= lists.open_repeats[i] && lists.open_repeats[i] <= repeats_max))
-          visit(lists.open[i]);
+        if (counts(i)) visit(base->open[i]);
     }
   }
-  bool has_open() const { return !(base ? base->open : open).empty(); }
+  bool has_open() const { return !open.empty() || (base && !base->open.empty()); }
   bool accepts_any() const { return subtracts || !accepted.empty(); }
   void add_to(std::span<std::int32_t> mask) const;
   // Sets a mask to exactly the accepted tokens.

@@ -1,7 +1,17 @@
 #include "grammar/string_format.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
+
+#include "base/check.h"
+#include "grammar/limits.h"
+#include "grammar/regex.h"
+#include "grammar/text_length.h"
 
 namespace octavo::grammar {
 
@@ -18,50 +28,185 @@ namespace {
 // At least one component, at least one part of time after T; weeks alone.
 #define OCTAVO_TIME_PARTS "T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S)"
 #define OCTAVO_DAYS "(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)"
-#define OCTAVO_LABEL "[A-Za-z0-9](?:[A-Za-z0-9]|-[A-Za-z0-9]){0,30}"
-#define OCTAVO_SHORT_LABEL "[A-Za-z0-9](?:[A-Za-z0-9]|-[A-Za-z0-9]){0,23}"
-#define OCTAVO_ATEXT "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
 #define OCTAVO_BYTE "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
 #define OCTAVO_IPV4 OCTAVO_BYTE "(?:\\." OCTAVO_BYTE "){3}"
 #define OCTAVO_H16 "[0-9A-Fa-f]{1,4}"
 #define OCTAVO_LS32 "(?:" OCTAVO_H16 ":" OCTAVO_H16 "|" OCTAVO_IPV4 ")"
-#define OCTAVO_PCHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
+#define OCTAVO_IPV6                                                                                       \
+  "(?:(?:" OCTAVO_H16 ":){6}" OCTAVO_LS32 "|::(?:" OCTAVO_H16 ":){5}" OCTAVO_LS32 "|(?:" OCTAVO_H16       \
+  ")?::(?:" OCTAVO_H16 ":){4}" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,1}" OCTAVO_H16 ")?::(?:" OCTAVO_H16 \
+  ":){3}" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,2}" OCTAVO_H16 ")?::(?:" OCTAVO_H16 ":){2}" OCTAVO_LS32  \
+  "|(?:(?:" OCTAVO_H16 ":){0,3}" OCTAVO_H16 ")?::" OCTAVO_H16 ":" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16        \
+  ":){0,4}" OCTAVO_H16 ")?::" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,5}" OCTAVO_H16 ")?::" OCTAVO_H16     \
+  "|(?:(?:" OCTAVO_H16 ":){0,6}" OCTAVO_H16 ")?::)"
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFormats = {{
+// RFC 3986, and RFC 3987 with X, the further characters of an IRI. Addresses of future versions (v1.x) are
+// left out.
+#define OCTAVO_PERCENT "%[0-9A-Fa-f]{2}"
+#define OCTAVO_UNRESERVED "A-Za-z0-9._~!$&'()*+,;="
+#define OCTAVO_PCHAR(X) "(?:[" OCTAVO_UNRESERVED X ":@-]|" OCTAVO_PERCENT ")"
+#define OCTAVO_AUTHORITY(X)                                                                \
+  "//(?:(?:[" OCTAVO_UNRESERVED X ":-]|" OCTAVO_PERCENT ")*@)?(?:(?:[" OCTAVO_UNRESERVED X \
+  "-]|" OCTAVO_PERCENT ")*|\\[" OCTAVO_IPV6 "\\])(?::\\d*)?"
+#define OCTAVO_SEGMENTS(X) "(?:/" OCTAVO_PCHAR(X) "*)*"
+#define OCTAVO_QUERY(X) "(?:\\?(?:" OCTAVO_PCHAR(X) "|[/?])*)?(?:#(?:" OCTAVO_PCHAR(X) "|[/?])*)?"
+#define OCTAVO_ROOTED(X) "/(?:" OCTAVO_PCHAR(X) "+" OCTAVO_SEGMENTS(X) ")?"
+#define OCTAVO_SCHEME "[A-Za-z][A-Za-z0-9+.-]*:"
+#define OCTAVO_ABSOLUTE(X)                                                                          \
+  OCTAVO_SCHEME "(?:" OCTAVO_AUTHORITY(X) OCTAVO_SEGMENTS(X) "|" OCTAVO_ROOTED(X) "|" OCTAVO_PCHAR( \
+      X) "+" OCTAVO_SEGMENTS(X) ")?" OCTAVO_QUERY(X)
+#define OCTAVO_RELATIVE(X)                                                                      \
+  "(?:" OCTAVO_AUTHORITY(X)                                                                     \
+      OCTAVO_SEGMENTS(X) "|" OCTAVO_ROOTED(X) "|(?:[" OCTAVO_UNRESERVED X "@-]|" OCTAVO_PERCENT \
+                                              ")+" OCTAVO_SEGMENTS(X) ")?" OCTAVO_QUERY(X)
+#define OCTAVO_IRI_MORE "\u00A0-\uD7FF\uF900-\uFDCF\uFDF0-\uFFEF"
+#define OCTAVO_VARIABLE \
+  "(?:[A-Za-z0-9_]|" OCTAVO_PERCENT ")(?:\\.?(?:[A-Za-z0-9_]|" OCTAVO_PERCENT "))*(?::[1-9]\\d{0,3}|\\*)?"
+
+// Regular expressions of a plain kind, which all dialects read: groups up to three deep, no look-around, no
+// names, no references; classes of single characters, \d \w \s and the usual ranges; {n}, {n,}, {0,n}.
+#define OCTAVO_ESCAPE "\\\\[dDwWsSbnrtfv\\\\/^$*+?.()\\[\\]{}|-]"
+#define OCTAVO_CLASS                                                  \
+  "\\[\\^?(?:[^\\u0000-\\u001f\\\\\\[\\]^&~|-]|\\\\[dDwWsSnrtfv\\\\/" \
+  "^$*+?.()\\[\\]{}|-]|a-z|A-Z|0-9|a-f|A-F)+-?\\]"
+#define OCTAVO_ATOM "(?:[^\\u0000-\\u001f\\\\()\\[\\]{}*+?^$|]|" OCTAVO_ESCAPE "|" OCTAVO_CLASS
+#define OCTAVO_TIMES                                   \
+  ")(?:(?:[*+?]|\\{\\d{1,3},?\\}|\\{0,\\d{1,3}\\})\\?" \
+  "?)?|[\\^$])*"
+#define OCTAVO_GROUP(INNER) "|\\((?:\\?:)?" INNER "(?:\\|" INNER ")*\\)"
+#define OCTAVO_REGEX_0 "(?:" OCTAVO_ATOM OCTAVO_TIMES
+#define OCTAVO_REGEX_1 "(?:" OCTAVO_ATOM OCTAVO_GROUP(OCTAVO_REGEX_0) OCTAVO_TIMES
+#define OCTAVO_REGEX_2                           \
+  "(?:" OCTAVO_ATOM OCTAVO_GROUP(OCTAVO_REGEX_1) \
+  OCTAVO_TIMES
+
+constexpr std::string_view kAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]";
+constexpr std::string_view kWideAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00A1-\uD7FF-]";
+constexpr std::string_view kLabel = "[A-Za-z0-9](?:-?[A-Za-z0-9])*";
+// Letters that stand in a name as they are: lower case, of scripts written from left to right.
+constexpr std::string_view kWideLabel =
+    "(?:[a-z0-9\u00E0-\u00F6\u00F8-\u00FF\u03B1-\u03C9\u0430-\u044F\u3041-\u3096\u30A1-\u30FA\u4E00-"
+    "\u9FA5\uAC00-\uD7A3]"
+    "(?:-?[a-z0-9\u00E0-\u00F6\u00F8-\u00FF\u03B1-\u03C9\u0430-\u044F\u3041-\u3096\u30A1-\u30FA\u4E00-"
+    "\u9FA5\uAC00-\uD7A3])*)";
+
+struct Format {
+  std::string_view name;
+  std::string_view pattern;  // of the whole text; "": made of labels
+};
+constexpr Format kFormats[] = {
     {"date", OCTAVO_DATE},
     {"time", OCTAVO_TIME},
     {"date-time", OCTAVO_DATE "T" OCTAVO_TIME},
     {"duration", "P(?:" OCTAVO_DAYS "(?:" OCTAVO_TIME_PARTS ")?|" OCTAVO_TIME_PARTS "|\\d+W)"},
     {"uuid", "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"},
     {"ipv4", OCTAVO_IPV4},
-    {"ipv6",
-     "(?:(?:" OCTAVO_H16 ":){6}" OCTAVO_LS32 "|::(?:" OCTAVO_H16 ":){5}" OCTAVO_LS32 "|(?:" OCTAVO_H16
-     ")?::(?:" OCTAVO_H16 ":){4}" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,1}" OCTAVO_H16 ")?::(?:" OCTAVO_H16
-     ":){3}" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,2}" OCTAVO_H16 ")?::(?:" OCTAVO_H16 ":){2}" OCTAVO_LS32
-     "|(?:(?:" OCTAVO_H16 ":){0,3}" OCTAVO_H16 ")?::" OCTAVO_H16 ":" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16
-     ":){0,4}" OCTAVO_H16 ")?::" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,5}" OCTAVO_H16 ")?::" OCTAVO_H16
-     "|(?:(?:" OCTAVO_H16 ":){0,6}" OCTAVO_H16 ")?::)"},
-    // Without quoted local parts and address literals; the domain as for hostname, with labels of at most 47
-    // characters: an address takes no more than 241, where mail allows 254.
-    {"email", OCTAVO_ATEXT "{1,32}(?:\\." OCTAVO_ATEXT "{1,16}){0,1}@" OCTAVO_SHORT_LABEL
-                           "(?:\\." OCTAVO_SHORT_LABEL "){0,3}"},
-    // Labels of at most 61 characters with single hyphens, so that reserved "??--" labels never arise; at
-    // most four.
-    {"hostname", OCTAVO_LABEL "(?:\\." OCTAVO_LABEL "){0,3}"},
-    // scheme://authority/path?query#fragment or scheme:path, without IP literals and user information.
-    {"uri", "[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9._~-]+(?::\\d{1,5})?(?:/" OCTAVO_PCHAR "*)*|" OCTAVO_PCHAR
-            "+(?:/" OCTAVO_PCHAR "*)*)"
-            "(?:\\?(?:" OCTAVO_PCHAR "|[/?])*)?(?:#(?:" OCTAVO_PCHAR "|[/?])*)?"},
+    {"ipv6", OCTAVO_IPV6},
+    {"email", ""},
+    {"idn-email", ""},
+    {"hostname", ""},
+    {"idn-hostname", ""},
+    {"uri", OCTAVO_ABSOLUTE("")},
+    {"uri-reference", "(?:" OCTAVO_ABSOLUTE("") "|" OCTAVO_RELATIVE("") ")"},
+    {"iri", OCTAVO_ABSOLUTE(OCTAVO_IRI_MORE)},
+    {"iri-reference", "(?:" OCTAVO_ABSOLUTE(OCTAVO_IRI_MORE) "|" OCTAVO_RELATIVE(OCTAVO_IRI_MORE) ")"},
+    {"uri-template", "(?:[^\\u0000-\\u0020\"'%<>\\\\^`{|}\\u007f-\\u009f]|" OCTAVO_PERCENT
+                     "|\\{[+#./;?&]?" OCTAVO_VARIABLE "(?:," OCTAVO_VARIABLE ")*\\})*"},
+    {"regex", OCTAVO_REGEX_2 "(?:\\|" OCTAVO_REGEX_2 ")*"},
     {"json-pointer", "(?:/(?:[^~/]|~[01])*)*"},
     {"relative-json-pointer", "(?:0|[1-9]\\d*)(?:#|(?:/(?:[^~/]|~[01])*)*)"},
-}};
+};
+// Of OpenAPI and its kin: they say how a value is stored or shown.
+constexpr std::string_view kFree[] = {"int32", "int64", "float", "double", "byte", "binary", "password"};
+
+// Texts of a pattern with at most `most` characters.
+ExprId short_texts(Grammar& g, std::string_view pattern, std::uint32_t most) {
+  const auto expr = add_regex(g, pattern, RegexMatch::full, "format");
+  const auto all = regular_automaton(g, *expr, kPatternStatesMax);
+  return g.leaf(*of_length(*all, {1, most}, kPatternStatesMax));
+}
+
+ExprId names(Grammar& g, std::string_view label, std::uint32_t labels, std::uint32_t length) {
+  const ExprId one = short_texts(g, label, length);
+  return g.sequence({one, g.repeat(g.sequence({g.literal("."), one}), 0, labels - 1)});
+}
+
+ExprId made_of_labels(Grammar& g, std::string_view format) {
+  // The encoded form of a label may take 63 characters, of a name 253, of an address 254.
+  if (format == "hostname") return names(g, kLabel, 6, 40);
+  if (format == "idn-hostname") return names(g, kWideLabel, 4, 12);
+  const std::string_view atom = format == "email" ? kAtom : kWideAtom;
+  const std::uint32_t local = format == "email" ? 64 : 16;
+  return g.sequence({short_texts(g, fmt::format("{}+(?:\\.{}+)*", atom, atom), local), g.literal("@"),
+                     format == "email" ? names(g, kLabel, 6, 30) : names(g, kWideLabel, 4, 12)});
+}
 
 }  // namespace
 
-std::optional<std::string_view> format_pattern(std::string_view format) {
-  for (const auto& [name, pattern] : kFormats)
-    if (name == format) return pattern;
+bool is_enforced_format(std::string_view format) {
+  return std::ranges::find(kFormats, format, &Format::name) != std::end(kFormats);
+}
+
+bool is_format(std::string_view format) {
+  return is_enforced_format(format) || std::ranges::find(kFree, format) != std::end(kFree);
+}
+
+std::optional<std::string_view> likely_format(std::string_view unknown) {
+  const auto letters = [](std::string_view name) {
+    std::string out;
+    for (const char c : name)
+      if (c != '-' && c != '_') out += static_cast<char>(c | 0x20);
+    return out;
+  };
+  for (const Format& format : kFormats)
+    if (letters(unknown) == letters(format.name)) return format.name;
   return std::nullopt;
+}
+
+std::optional<std::string_view> format_pattern(std::string_view format) {
+  const auto it = std::ranges::find(kFormats, format, &Format::name);
+  if (it == std::end(kFormats) || it->pattern.empty()) return std::nullopt;
+  return it->pattern;
+}
+
+std::optional<std::string> format_pattern_within(std::string_view format, std::uint32_t min,
+                                                 std::uint32_t max) {
+  constexpr std::uint32_t kBefore = 180, kLeast = 400, kMost = 100'000;  // characters before the counted ones
+  const bool wide = format.starts_with("iri");
+  if ((!wide && !format.starts_with("uri")) || format == "uri-template") return std::nullopt;
+  if (min > 1 || max < kLeast) return std::nullopt;
+  const std::string more = wide ? OCTAVO_IRI_MORE : "";
+  // One character, or three that spell one.
+  const auto unit = [&](const std::string& also) {
+    return "(?:[" OCTAVO_UNRESERVED + more + also + "-]|" OCTAVO_PERCENT ")";
+  };
+  const std::uint32_t units = (std::min(max, kMost) - kBefore) / 3, last = units / 8;
+  const auto up_to = [](std::uint32_t n) { return fmt::format("{{0,{}}}", n); };
+  const std::string rest = unit(":@/?") + up_to(units - last),
+                    fragment = "(?:#" + unit(":@/?") + up_to(last) + ")?",
+                    authority = "//(?:[" OCTAVO_UNRESERVED + more + ":-]{1,40}@)?(?:[" OCTAVO_UNRESERVED +
+                                more + "-]{0,90}|\\[" OCTAVO_IPV6 "\\])(?::\\d{0,5})?(?:[/?]" + rest + ")?",
+                    rooted = "/(?:" + unit(":@") + rest + ")?", query = "\\?" + rest;
+  const std::string absolute = "[A-Za-z][A-Za-z0-9+.-]{0,15}:(?:" + authority + "|" + rooted + "|" +
+                               unit(":@") + rest + "|" + query + ")" + fragment;
+  if (!format.ends_with("-reference")) return absolute;
+  const std::string relative = "(?:" + authority + "|" + rooted + "|" + unit("@") + "{1,40}(?:[/?]" + rest +
+                               ")?|" + query + ")" + fragment;
+  return "(?:" + absolute + "|" + relative + "|#" + unit(":@/?") + up_to(last) + ")";
+}
+
+const Automaton& format_automaton(std::string_view format) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> known;
+  const std::scoped_lock lock(mutex);
+  if (const auto it = known.find(format); it != known.end()) return *it->second;
+  Grammar g;
+  const auto pattern = format_pattern(format);
+  const ExprId expr =
+      pattern ? *add_regex(g, *pattern, RegexMatch::full, "format") : made_of_labels(g, format);
+  auto automaton = regular_automaton(g, expr, kDfaStatesMax);
+  CHECK(automaton, "the format {} is too large", format);
+  return *known.emplace(format, std::make_unique<const Automaton>(*std::move(automaton))).first->second;
 }
 
 }  // namespace octavo::grammar

@@ -56,7 +56,7 @@ TEST(StructuralTag, Refuses) {
         R"({"structures":[{"begin":"<a>","schema":{},"end":"x"}],"triggers":["<b"]})",
         R"({"format":{"type":"unheard"}})", R"({"format":{"type":"tag","begin":"a","end":"b"}})",
         R"({"format":{"type":"sequence","elements":[]}})",
-        R"({"format":{"type":"json_schema","json_schema":{"typ":1}}})", "[]", "{"}) {
+        R"({"format":{"type":"json_schema","json_schema":{"type":1}}})", "[]", "{"}) {
     const auto grammar = structural_tag_grammar(spec);
     EXPECT_FALSE(grammar) << spec;
   }

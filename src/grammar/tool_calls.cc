@@ -77,8 +77,8 @@ bool is_text(const Json& schema) {
 
 class TagWriter {
  public:
-  TagWriter(bool parallel, const ToolDialect& dialect, const Vocabulary& vocabulary)
-      : parallel_(parallel), dialect_(dialect), vocabulary_(vocabulary) {}
+  TagWriter(bool parallel, const ToolDialect& dialect, std::span<const std::string> special_tokens)
+      : parallel_(parallel), dialect_(dialect), special_tokens_(special_tokens) {}
 
   Result<std::string> write(std::span<const Tool> tools, ToolChoice choice) {
     const bool free = choice == ToolChoice::free;
@@ -111,7 +111,8 @@ class TagWriter {
 
   // Free text in which the trigger begins these parts.
   std::string in_text(const std::vector<std::string>& parts, bool once) const {
-    const bool special = vocabulary_.special_named(dialect_.trigger) >= 0;
+    const bool special =
+        std::ranges::find(special_tokens_, dialect_.trigger) != special_tokens_.end();
     const std::string trigger = quoted(dialect_.trigger);
     return document(fmt::format(
         R"({{"type":"{0}triggered_tags","trigger{1}s":[{2}],"stop_after_first":{3},"tags":[{{"type":"tag","begin":{4},"content":{5},"end":""}}]}})",
@@ -160,8 +161,7 @@ class TagWriter {
   void append(std::vector<std::string>& parts, std::string_view text) const {
     while (!text.empty()) {
       std::size_t first = text.size(), size = 0;
-      for (const TokenId id : vocabulary_.special()) {
-        const std::string_view name = vocabulary_.bytes(id);
+      for (const std::string_view name : special_tokens_) {
         const std::size_t at = name.empty() ? std::string_view::npos : text.find(name);
         if (at < first || (at == first && name.size() > size)) {
           first = at;
@@ -260,7 +260,7 @@ class TagWriter {
 
   const bool parallel_;
   const ToolDialect& dialect_;
-  const Vocabulary& vocabulary_;
+  std::span<const std::string> special_tokens_;
 };
 
 Result<void> not_empty(std::span<const Tool> tools) {
@@ -281,9 +281,9 @@ std::vector<std::string> text_parameters(std::string_view schema) {
 }
 
 Result<std::string> tool_call_tag(std::span<const Tool> tools, ToolChoice choice, bool parallel,
-                                  const ToolDialect& dialect, const Vocabulary& vocabulary) {
+                                  const ToolDialect& dialect, std::span<const std::string> special_tokens) {
   TRY_VOID(not_empty(tools));
-  return TagWriter(parallel, dialect, vocabulary).write(tools, choice);
+  return TagWriter(parallel, dialect, special_tokens).write(tools, choice);
 }
 
 Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel) {

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "grammar/tool_dialect.h"
-#include "grammar/vocabulary.h"
 
 namespace octavo::grammar {
 
@@ -25,10 +24,11 @@ enum class ToolChoice : std::uint8_t {
   required,  // one call at least, and nothing else
 };
 
-// The structural tag (as JSON, for structural_tag_grammar) of calls of these tools. A named tool is a list of
-// one with ToolChoice::required and without parallel calls. Errors name tools[i].
+// The structural tag (as JSON, for structural_tag_grammar) of calls of these tools, for a vocabulary with
+// these special tokens. A named tool is a list of one with ToolChoice::required and without parallel calls.
+// Errors name tools[i].
 Result<std::string> tool_call_tag(std::span<const Tool> tools, ToolChoice choice, bool parallel,
-                                  const ToolDialect& dialect, const Vocabulary& vocabulary);
+                                  const ToolDialect& dialect, std::span<const std::string> special_tokens);
 
 // vLLM's `required`: the JSON Schema of an array of {"name", "parameters"}. The $defs of the tools are
 // joined.

@@ -25,7 +25,7 @@ class Calls {
       : vocabulary_(testing::byte_vocabulary({}, special)) {
     const ToolDialect* found = tool_dialect(dialect);
     EXPECT_TRUE(found) << dialect;
-    const auto tag = tool_call_tag(tools(), choice, parallel, *found, *vocabulary_);
+    const auto tag = tool_call_tag(tools(), choice, parallel, *found, special);
     EXPECT_TRUE(tag) << tag.error().message;
     JsonOptions options;
     auto grammar = make_grammar({GrammarKind::structural_tag, *tag, options});
@@ -215,9 +215,8 @@ TEST(ToolCalls, ListsAndArguments) {
 }
 
 TEST(ToolCalls, Refuses) {
-  const auto vocabulary = testing::byte_vocabulary();
   const auto error = [&](std::vector<Tool> list, std::string_view dialect) {
-    const auto tag = tool_call_tag(list, ToolChoice::required, true, *tool_dialect(dialect), *vocabulary);
+    const auto tag = tool_call_tag(list, ToolChoice::required, true, *tool_dialect(dialect), {});
     return tag ? "" : tag.error().message;
   };
   EXPECT_NE(error({}, "hermes").find("empty"), std::string::npos);
@@ -239,7 +238,7 @@ TEST(ToolCalls, Refuses) {
   EXPECT_FALSE(tool_list_schema(clash, true));
   EXPECT_NE(error({{"a", "", false}}, "pythonic").find("cannot be enforced"), std::string::npos);
   const std::vector<Tool> one = {{"a", "", true}};
-  EXPECT_FALSE(tool_call_tag(one, ToolChoice::free, true, *tool_dialect("xlam"), *vocabulary));
+  EXPECT_FALSE(tool_call_tag(one, ToolChoice::free, true, *tool_dialect("xlam"), {}));
   EXPECT_FALSE(tool_dialect("nothing"));
 }
 

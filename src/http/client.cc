@@ -17,6 +17,9 @@
 #include <cstring>
 #include <string>
 
+#include "http/tls.h"
+#include "http/url.h"
+
 namespace octavo::http {
 namespace {
 
@@ -65,6 +68,7 @@ Result<int> connected_socket(const ClientOptions& options) {
 struct Client::State {
   ClientOptions options;
   int fd = -1;
+  std::optional<Tls> tls;
   std::string unread;
   std::unique_ptr<Parser> parser;
 
@@ -78,6 +82,11 @@ struct Client::State {
 Result<bool> Client::State::receive() {
   if (fd < 0) return failure(ErrorCode::io, "the connection is closed");
   std::array<char, kReadBytes> bytes;
+  if (tls) {
+    TRY(const std::size_t received, tls->receive(bytes));
+    unread.append(bytes.data(), received);
+    return received > 0;
+  }
   ssize_t count = 0;
   do count = ::recv(fd, bytes.data(), bytes.size(), 0);
   while (count < 0 && errno == EINTR);
@@ -94,12 +103,16 @@ Client::~Client() = default;
 Result<Client> Client::connect(ClientOptions options) {
   TRY(const int fd, connected_socket(options));
   auto state = std::make_unique<State>();
-  state->options = std::move(options);
   state->fd = fd;
+  if (options.tls) {
+    TRY(state->tls, Tls::start(fd, options.host));
+  }
+  state->options = std::move(options);
   return Client(std::move(state));
 }
 
 Result<> Client::send_raw(std::string_view bytes) {
+  if (state_->tls) return state_->tls->send(bytes);
   while (!bytes.empty()) {
     const ssize_t count = ::send(state_->fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
@@ -137,8 +150,9 @@ Result<> Client::State::parse_header() {
 
 Result<Response> Client::open(std::string_view method, std::string_view target, std::string body,
                               Headers headers) {
-  std::string message = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\n", method, target, state_->options.host,
-                                    state_->options.port);
+  const ClientOptions& to = state_->options;
+  std::string message = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", method, target,
+                                    host_header(to.host, to.port, to.tls));
   for (const auto& [name, value] : headers) message += fmt::format("{}: {}\r\n", name, value);
   if (!body.empty() || method == "POST") message += fmt::format("Content-Length: {}\r\n", body.size());
   message += "\r\n";

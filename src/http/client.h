@@ -16,13 +16,14 @@ namespace octavo::http {
 struct ClientOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 80;
+  bool tls = false;
   int timeout_ms = 60'000;  // for connecting, and for each wait for bytes
   std::uint64_t body_bytes_max = std::uint64_t{1} << 30;
 };
 
 class Client {
  public:
-  // Errors: io (field "host" or "port").
+  // Errors: io (field "host" or "port"); with TLS those of Tls::start.
   static Result<Client> connect(ClientOptions options);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -74,8 +75,8 @@ void Connection::sweep(std::int64_t now) {
 
 void Connection::stop_when_idle() {
   stopping_ = true;
-  if (phase_ == Phase::idle || phase_ == Phase::header || phase_ == Phase::body)
-    close(CloseReason::server_stopping);
+  // A request that has begun to arrive is answered, too.
+  if (phase_ == Phase::idle) close(CloseReason::server_stopping);
 }
 
 void Connection::close(CloseReason reason) {
@@ -85,14 +86,17 @@ void Connection::close(CloseReason reason) {
   error_code ignored;
   socket_.close(ignored);
   std::function<void(CloseReason)> callback;
+  std::function<void()> resume;
   {
     const std::lock_guard lock(mutex_);
     if (!closed_) closed_ = reason;
     reason = *closed_;
     callback.swap(on_close_);
+    resume.swap(on_writable_);
     std::string().swap(outgoing_);
   }
   if (callback) callback(reason);
+  if (resume) resume();
   loop_->remove(this);
 }
 
@@ -120,8 +124,12 @@ void Connection::on_readable() {
     if (lingered_bytes_ > kLingerBytesMax) return close(CloseReason::client_gone);
     return wait_readable();
   }
-  unread_.append(loop_->scratch().data(), count);
-  if (phase_ != Phase::answering) return parse();
+  try {
+    unread_.append(loop_->scratch().data(), count);
+    if (phase_ != Phase::answering) return parse();
+  } catch (const std::bad_alloc&) {
+    return close(CloseReason::out_of_memory);
+  }
   // Requests sent ahead wait here; when they are too many, in the kernel.
   if (unread_.size() < context_->options.header_bytes_max) wait_readable();
 }
@@ -300,7 +308,7 @@ void Connection::start_stream(std::uint64_t serial, Response response) {
 bool Connection::write(std::uint64_t serial, std::string_view piece) {
   const std::lock_guard lock(mutex_);
   if (!may_answer(serial, Answer::streaming)) return false;
-  if (outgoing_.size() + sending_bytes_ + piece.size() > context_->options.stream_buffer_bytes_max) {
+  if (unsent() > context_->options.stream_buffer_bytes_max) {
     closed_ = CloseReason::too_slow;
     std::string().swap(outgoing_);
     asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
@@ -308,6 +316,19 @@ bool Connection::write(std::uint64_t serial, std::string_view piece) {
   }
   append_piece(piece);
   request_flush();
+  return true;
+}
+
+std::size_t Connection::unsent_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return unsent();
+}
+
+bool Connection::wait_writable(std::uint64_t serial, std::function<void()> resume) {
+  const std::lock_guard lock(mutex_);
+  if (!may_answer(serial, Answer::streaming) || unsent() <= context_->options.stream_buffer_bytes_max / 2)
+    return false;
+  on_writable_ = std::move(resume);
   return true;
 }
 
@@ -328,6 +349,12 @@ void Connection::on_close(std::uint64_t serial, std::function<void(CloseReason)>
     if (!reason) on_close_ = std::move(callback);
   }
   if (reason) callback(*reason);
+}
+
+void Connection::cut(std::uint64_t serial) {
+  const std::lock_guard lock(mutex_);
+  if (serial != serial_ || answer_ == Answer::complete) return;
+  asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
 }
 
 void Connection::abandon(std::uint64_t serial) {
@@ -353,6 +380,7 @@ void Connection::request_flush() {
 
 void Connection::flush() {
   bool complete = false;
+  std::function<void()> resume;
   {
     const std::lock_guard lock(mutex_);
     flush_posted_ = false;
@@ -360,7 +388,9 @@ void Connection::flush() {
     complete = outgoing_.empty() && answer_ == Answer::complete;
     sending_.swap(outgoing_);
     sending_bytes_ = sending_.size();
+    if (unsent() <= context_->options.stream_buffer_bytes_max / 2) resume.swap(on_writable_);
   }
+  if (resume) resume();
   if (complete && phase_ == Phase::answering) return answer_sent();
   if (sending_.empty()) return;
   writing_ = true;

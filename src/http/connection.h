@@ -43,7 +43,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void respond(std::uint64_t serial, Response response);
   void start_stream(std::uint64_t serial, Response response);
   bool write(std::uint64_t serial, std::string_view piece);
+  bool wait_writable(std::uint64_t serial, std::function<void()> resume);
   void finish(std::uint64_t serial);
+  std::size_t unsent_bytes() const;
+  void cut(std::uint64_t serial);
   void on_close(std::uint64_t serial, std::function<void(CloseReason)> callback);
   void abandon(std::uint64_t serial);
 
@@ -66,6 +69,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
 
   bool may_answer(std::uint64_t serial, Answer state) const;
+  std::size_t unsent() const { return outgoing_.size() + sending_bytes_; }
   void append_piece(std::string_view piece);
   void request_flush();
   void flush();
@@ -93,7 +97,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   AnswerForm form_;  // set before the handler is called; constant until the answer is complete
 
-  std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all below
   std::uint64_t serial_ = 0;
   Answer answer_ = Answer::none;
   bool close_after_answer_ = false;
@@ -102,6 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool flush_posted_ = false;
   std::optional<CloseReason> closed_;
   std::function<void(CloseReason)> on_close_;
+  std::function<void()> on_writable_;
 };
 
 }  // namespace octavo::http

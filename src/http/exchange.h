@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "http/body_budget.h"
 #include "http/message.h"
@@ -18,6 +19,7 @@ enum class CloseReason : std::uint8_t {
   client_gone,      // the client closed its side, or the connection broke
   too_slow,         // the client does not read: the stream's buffer or the write timeout ran out
   server_stopping,  // the server's grace period is over
+  out_of_memory,    // there was none left for this connection
 };
 
 // Answer it once: respond(), or start_stream() then any number of write() and one finish(). All of it may be
@@ -32,9 +34,10 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   const Request& request() const { return request_; }
-  // Moves the body out: from now on the owner answers for its memory, not the server's budget. Only for the
-  // thread that handles the request.
-  std::string take_body();
+  // Moves the body out. It goes on counting in the server's budget, for what is made of it, until the
+  // exchange ends or release_body() is called. Only for the thread that handles the request.
+  std::string take_body() { return std::exchange(request_.body, {}); }
+  void release_body() { const BodyShare released = std::move(body_share_); }
 
   // A field for whatever response follows, also one that is made elsewhere.
   void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
@@ -44,10 +47,17 @@ class Exchange {
   // Sends the head; response.body is the first piece (may be empty). HTTP/1.1 clients get chunks, HTTP/1.0
   // clients the plain bytes.
   void start_stream(Response response);
-  // False: the client is gone, or this piece would exceed ServerOptions::stream_buffer_bytes_max of unsent
-  // bytes and the connection is being closed. The owner can stop producing.
+  // A piece of any size. False: the client is gone, or more than ServerOptions::stream_buffer_bytes_max of
+  // earlier pieces is unsent and the connection is being closed. The owner can stop producing.
   bool write(std::string_view piece);
+  // For owners that can wait: true when so much is unsent that the next piece should be written only when
+  // `resume` is called, once, on the server's thread: when there is room, or the connection has closed.
+  bool wait_writable(std::function<void()> resume);
   void finish();
+  // Bytes that the client has not taken yet. Who makes more than it takes can wait for it.
+  std::size_t unsent_bytes() const;
+  // Closes the connection of a client that does not read (CloseReason::too_slow).
+  void cut();
 
   // Called once, on the server's thread (or at once, when it has already happened), if the connection closes
   // before the whole answer is out. Not called after a complete answer.

@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -25,11 +26,13 @@ struct Server::State {
   std::optional<asio::steady_timer> accept_pause;
   std::uint16_t port = 0;
   std::size_t next_loop = 0;
+  bool draining = false;
   bool stopped = false;
 
   Result<> listen();
   void accept();
   void take(tcp::socket socket, const std::shared_ptr<EventLoop>& loop);
+  void stop_accepting();
   std::size_t connections() const;
 };
 
@@ -107,20 +110,28 @@ Server::~Server() { stop(0); }
 std::uint16_t Server::port() const { return state_->port; }
 std::size_t Server::connections() const { return state_->connections(); }
 
-void Server::stop(int grace_ms) {
-  if (state_->stopped) return;
-  state_->stopped = true;
-  asio::post(state_->loops.front()->io(), [state = state_.get()] {
-    error_code ignored;
-    state->acceptor->close(ignored);
-    state->accept_pause->cancel();
-  });
-  for (const auto& loop : state_->loops) loop->stop_idle();
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(grace_ms);
+bool Server::drain(int ms) {
+  if (!std::exchange(state_->draining, true)) state_->stop_accepting();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
   while (connections() > 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return connections() == 0;
+}
+
+void Server::stop(int grace_ms) {
+  if (std::exchange(state_->stopped, true)) return;
+  drain(grace_ms);
   for (const auto& loop : state_->loops) loop->close_all();
   for (const auto& loop : state_->loops) loop->join();
+}
+
+void Server::State::stop_accepting() {
+  asio::post(loops.front()->io(), [this] {
+    error_code ignored;
+    acceptor->close(ignored);
+    accept_pause->cancel();
+  });
+  for (const auto& loop : loops) loop->stop_idle();
 }
 
 }  // namespace octavo::http

@@ -31,9 +31,9 @@ struct ServerOptions {
   std::uint32_t header_bytes_max = 64 << 10;   // 431
   std::size_t headers_max = 100;               // 431
   std::uint64_t body_bytes_max = 64 << 20;     // 413
-  std::uint64_t bodies_bytes_max = 512 << 20;  // of all bodies that the handler has not taken: 503
+  std::uint64_t bodies_bytes_max = 512 << 20;  // of all requests that the handler has not released: 503
   std::size_t connections_max = 16384;         // 503
-  std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;  // unsent bytes of one stream; beyond: closed
+  std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;  // unsent bytes of one stream; see Exchange
 
   int header_ms_max = 10'000;  // from a request's first byte to the end of its header: 408
   int body_ms_max = 300'000;   // from there to the end of its body: 408
@@ -61,8 +61,10 @@ class Server {
   std::uint16_t port() const;
   std::size_t connections() const;
 
-  // Takes no new connection or request, waits up to grace_ms for answers in flight, closes what is left, and
-  // returns with all threads ended. Calling it again does nothing.
+  // Takes no new connection, and no request but those that have begun to arrive; waits up to `ms` for the
+  // answers in flight. True: none is left.
+  bool drain(int ms);
+  // Drains, closes what is left, and returns with all threads ended. Calling it again does nothing.
   void stop(int grace_ms);
 
  private:

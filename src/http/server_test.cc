@@ -147,6 +147,39 @@ TEST_F(ServerTest, CutsOffAStreamThatIsNotRead) {
   EXPECT_EQ(reason.get(), CloseReason::too_slow);
 }
 
+// Too slow is who leaves earlier pieces unread, not who gets a large one.
+TEST_F(ServerTest, APieceLargerThanTheBufferReachesItsReader) {
+  const std::string piece(4 << 20, 'x');
+  serve(
+      [&](const std::shared_ptr<Exchange>& e) {
+        e->start_stream({});
+        EXPECT_TRUE(e->write(piece));
+        e->finish();
+      },
+      {.stream_buffer_bytes_max = 64 << 10});
+  EXPECT_EQ(client().get("/").value().body.size(), piece.size());
+}
+
+TEST_F(ServerTest, AnOwnerThatWaitsForItsReaderIsNotCut) {
+  constexpr std::size_t kPiece = 256 << 10, kPieces = 128;
+  std::thread owner;
+  serve(
+      [&](std::shared_ptr<Exchange> e) {
+        e->start_stream({});
+        owner = std::thread([e = std::move(e)] {
+          for (std::size_t i = 0; i < kPieces; ++i) {
+            std::promise<void> room;
+            if (e->wait_writable([&] { room.set_value(); })) room.get_future().wait();
+            EXPECT_TRUE(e->write(std::string(kPiece, 'x')));
+          }
+          e->finish();
+        });
+      },
+      {.stream_buffer_bytes_max = 64 << 10});
+  EXPECT_EQ(client().get("/").value().body.size(), kPiece * kPieces);
+  owner.join();
+}
+
 TEST_F(ServerTest, AnUnansweredExchangeIs500AndADroppedStreamIsCut) {
   serve([](const std::shared_ptr<Exchange>& exchange) {
     if (exchange->request().path == "/stream") exchange->start_stream({.body = "part"});
@@ -245,7 +278,10 @@ TEST_F(ServerTest, BoundsAllBodiesTogether) {
                   std::string(401, 'x') + "\r\n0\r\n\r\n"),
               StartsWith("HTTP/1.1 503"));
   EXPECT_EQ(client().post_json("/", std::string(400, 'x'))->body, "400");
+  // What is made of a body that was taken counts as the body did.
   EXPECT_EQ(exchange->take_body().size(), 600u);
+  EXPECT_EQ(client().post_json("/", std::string(401, 'x'))->status, 503);
+  exchange->release_body();
   EXPECT_EQ(client().post_json("/", std::string(1000, 'x'))->body, "1000");
   exchange->respond({});
 }
@@ -327,6 +363,21 @@ TEST_F(ServerTest, StopLetsAnswersInFlightFinishAndCutsTheRest) {
   stopper.join();
   EXPECT_EQ(cut, 1);
   EXPECT_FALSE(Client::connect({.port = server_->port()}).has_value());
+}
+
+TEST_F(ServerTest, StopLetsAnUploadInProgressEnd) {
+  serve(echo);
+  Client c = client();
+  ASSERT_TRUE(c.send_raw("POST /up HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n"
+                         "abc")
+                  .has_value());
+  EXPECT_EQ(c.receive_raw().value(), "HTTP/1.1 100 Continue\r\n\r\n");
+  std::thread stopper([&] { server_->stop(10'000); });
+  while (Client::connect({.port = server_->port()}).has_value()) std::this_thread::sleep_for(5ms);
+  ASSERT_TRUE(c.send_raw("def").has_value());
+  EXPECT_THAT(c.receive_raw().value(), HasSubstr("POST /up  abcdef"));
+  c.close();
+  stopper.join();
 }
 
 TEST_F(ServerTest, SurvivesRandomBytes) {

@@ -12,6 +12,12 @@ std::string sse_event(std::string_view payload) {
   return event;
 }
 
+std::string sse_event(std::string_view name, std::string_view payload) {
+  std::string event;
+  event.reserve(name.size() + payload.size() + 16);
+  return event.append("event: ").append(name).append("\n").append(sse_event(payload));
+}
+
 std::vector<std::string> SseReader::push(std::string_view bytes) {
   std::vector<std::string> events;
   for (const char c : bytes) {

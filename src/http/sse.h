@@ -9,6 +9,8 @@ namespace octavo::http {
 
 // "data: {payload}\n\n". The payload holds no line break: JSON on one line.
 std::string sse_event(std::string_view payload);
+// "event: {name}\ndata: {payload}\n\n".
+std::string sse_event(std::string_view name, std::string_view payload);
 
 // Cuts a byte stream into the data of its events, however the bytes arrive. Fields other than data and
 // comments are skipped.

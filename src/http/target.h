@@ -23,6 +23,9 @@ Result<Target> parse_target(std::string_view target);
 // %XX -> byte, and with plus_is_space '+' -> ' '. nullopt: a broken escape.
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space);
 
+// A decoded path as it is written in a request line.
+std::string percent_encoded(std::string_view path);
+
 // The decoded value of the first `name=` in an encoded query.
 std::optional<std::string> query_value(std::string_view query, std::string_view name);
 

@@ -35,5 +35,10 @@ TEST(Target, FindsQueryValues) {
   EXPECT_EQ(query_value("a=%g", "a"), std::nullopt);
 }
 
+TEST(PercentEncoded, IsUndoneByTheParser) {
+  for (const std::string path : {"/v1/models/org/a model", "/%25?#\"<>", "/\xc3\xa9", "/a+b:c"})
+    EXPECT_EQ(parse_target(percent_encoded(path))->path, path);
+}
+
 }  // namespace
 }  // namespace octavo::http

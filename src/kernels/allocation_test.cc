@@ -1,24 +1,8 @@
 // A step allocates nothing: not even the first one, whatever fits the limits.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "base/test_allocations.h"
 #include "kernels/test_tensors.h"
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-// Not inlined: g++ would see a free() that meets a new.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace octavo {
 namespace {
@@ -56,7 +40,7 @@ TEST(Allocation, NoneInAStep) {
                            Step{{0, 1, 2, 3, 4, 5, 6, 7, 8}, std::vector<std::int32_t>(8, kLength)},
                            Step{{0, 1, 100, 101}, {7, 500, 1300}}}) {
     const std::int64_t n = step.starts.back();
-    const long before = allocations;
+    const long before = allocations();
     ops.embed(
         stream,
         {.ids = View::of(std::span(positions)).rows(0, n), .table = *w, .out = residual.view().rows(0, n)});
@@ -68,11 +52,11 @@ TEST(Allocation, NoneInAStep) {
                            .slots = View::of(std::span(slots)).rows(0, n),
                            .cache = cache,
                            .q_out = q.view().rows(0, n)});
-    ops.plan_attention(stream, {step.starts, step.lengths, table, kLength / 16}, *plan);
+    ops.plan_attention(stream, {step.starts, step.lengths, table, kLength / 16}, **plan);
     ops.attention(stream,
-                  {.q = q.view().rows(0, n), .cache = cache, .plan = *plan, .out = x.view().rows(0, n)});
+                  {.q = q.view().rows(0, n), .cache = cache, .plan = **plan, .out = x.view().rows(0, n)});
     ops.activate(stream, {.x = qkv.view().rows(0, n), .y = x.view().rows(0, n)});
-    EXPECT_EQ(allocations - before, 0);
+    EXPECT_EQ(allocations() - before, 0);
   }
 }
 

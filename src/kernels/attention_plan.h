@@ -47,6 +47,10 @@ struct AttentionLimits {
   int max_length = 0;
   int q_heads = 0;
   KvSpec kv;
+  // > 0: every layer that reads the plan has this window, so that tokens before it are left out of the plan.
+  // 0: layers may have any window, or none.
+  int window = 0;
+  bool causal = true;  // of every layer that reads the plan
 };
 
 // Backend-defined; made once (make_attention_plan), filled every step (plan_attention), read by every layer.

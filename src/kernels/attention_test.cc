@@ -14,9 +14,11 @@ struct Shape {
   DType activation;
   int window;
   float soft_cap;
+  bool sinks;
   Rope rope;
   NormKind norm;
   bool whole_row;
+  bool causal = true;
 };
 
 // Some sequences with their inputs; blocks are scattered over a pool that is otherwise full of NaN.
@@ -43,6 +45,7 @@ class Sequences {
     const int heads = std::max(shape.q_heads, shape.spec.kv_heads);
     weights = random.tensor(DType::f32, {2, heads * shape.spec.head_dim});
     const int angles = std::max(1, shape.rope.rotary_dim / 2);
+    sinks = random.tensor(DType::f32, {shape.q_heads}, -3, 6);
     cos = random.tensor(DType::f32, {5000, angles});
     sin = random.tensor(DType::f32, {5000, angles});
   }
@@ -66,13 +69,15 @@ class Sequences {
   std::vector<std::int32_t> tables;
   std::int64_t blocks_per_table = 0;
   std::int64_t blocks = 0;
-  TestTensor weights, cos, sin;
+  TestTensor weights, cos, sin, sinks;
 };
 
 // Runs sequences through one backend, as many tokens of each at a time as asked.
 class Runner {
  public:
-  Runner(Backend& backend, const Sequences& sequences) : backend_(backend), all_(sequences) {
+  // With `whole_plan`, the plan does not know of the window.
+  Runner(Backend& backend, const Sequences& sequences, bool whole_plan = false)
+      : backend_(backend), all_(sequences) {
     const std::int64_t block_bytes = backend.ops.kv_block_bytes(all_.shape.spec);
     const auto pool_bytes = static_cast<std::size_t>(all_.blocks * block_bytes);
     const std::vector<float> nan(pool_bytes / 4, std::nanf(""));
@@ -84,14 +89,16 @@ class Runner {
                            .max_sequences = static_cast<int>(all_.lengths.size()),
                            .max_length = 0,
                            .q_heads = all_.shape.q_heads,
-                           .kv = all_.shape.spec};
+                           .kv = all_.shape.spec,
+                           .window = whole_plan ? 0 : all_.shape.window,
+                           .causal = all_.shape.causal};
     for (const int length : all_.lengths) {
       limits.max_tokens += length;
       limits.max_length = std::max(limits.max_length, length);
       outputs.emplace_back(all_.shape.activation, std::vector<std::int64_t>{length, dim()});
       done_.push_back(0);
     }
-    plan_ = backend.ops.make_attention_plan(*backend.device, limits);
+    plan_ = backend.ops.make_attention_plan(*backend.device, limits).value();
   }
 
   // One step: tokens[s] more tokens of sequence s (0: not in the batch).
@@ -147,8 +154,10 @@ class Runner {
                                               .cache = cache_,
                                               .plan = *plan_,
                                               .scale = 0.3f,
+                                              .causal = shape.causal,
                                               .window = shape.window,
                                               .soft_cap = shape.soft_cap,
+                                              .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
                                               .out = on(out.view())});
     on.fetch();
     row = 0;
@@ -211,6 +220,7 @@ Shape random_shape(TestRandom& random) {
   shape.activation = random.pick({DType::f32, DType::bf16, DType::f16});
   shape.window = random.pick({0, 0, 1, 20, 100, 300});
   shape.soft_cap = random.pick({0.0f, 0.0f, 5.0f});
+  shape.sinks = random.coin();
   shape.norm = random.pick({NormKind::none, NormKind::rms, NormKind::layer});
   shape.whole_row = random.coin();
   shape.rope.interleaved = random.coin();
@@ -259,6 +269,34 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
   }
 }
 
+TEST_P(AttentionOf, SeesBothSidesWhereItIsNotCausal) {
+  Backend tested = make(4);
+  Backend one = make(1);
+  Backend reference = make_reference_backend();
+  TestRandom random(15);
+  for (int round = 0; round < rounds(12, 3); ++round) {
+    Shape shape = random_shape_of(tested, random);
+    shape.causal = false;
+    std::vector<int> lengths;
+    for (int s = random.integer(1, 4); s > 0; --s)
+      lengths.push_back(random.integer(1, random.coin() ? 40 : 300));
+    const Sequences sequences(shape, lengths, random);
+    Runner together(tested, sequences);
+    Runner alone(one, sequences, true);
+    Runner expected(reference, sequences);
+    together.step(lengths);
+    alone.run_alone();
+    expected.run_alone();
+    const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
+    for (std::size_t s = 0; s < lengths.size(); ++s) {
+      ASSERT_LE(difference(together.outputs[s], expected.outputs[s], halves ? 0.02 : 2e-5, 0.01), 1)
+          << "round " << round << " head_dim " << shape.spec.head_dim << " kv " << name(shape.spec.dtype)
+          << " act " << name(shape.activation) << " window " << shape.window << " length " << lengths[s];
+      ASSERT_TRUE(together.outputs[s] == alone.outputs[s]) << "round " << round << " sequence " << s;
+    }
+  }
+}
+
 TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
   Backend one = make(1);
   Backend four = make(4);
@@ -269,7 +307,7 @@ TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
     for (int s = random.integer(1, 5); s > 0; --s)
       lengths.push_back(random.integer(1, random.coin() ? 50 : GetParam().slow ? 300 : 1200));
     const Sequences sequences(shape, lengths, random);
-    Runner alone(one, sequences);
+    Runner alone(one, sequences, true);
     alone.run_alone();
     for (const int chunk : {1, 7, 64, 500}) {
       const int longest = *std::max_element(lengths.begin(), lengths.end());
@@ -300,7 +338,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
     sequences.share(2, 0, 832);
     sequences.share(3, 0, 320);
     sequences.share(5, 4, 512);
-    Runner alone(one, sequences);
+    Runner alone(one, sequences, true);
     alone.run_alone();
     for (Backend* backend : {&one, &four}) {
       Runner together(*backend, sequences);

@@ -8,10 +8,22 @@
 
 namespace octavo {
 
-// Instruction sets of the CPU backend; those of one processor family from least to most able.
-enum class CpuIsa : std::uint8_t { avx2, avx512, avx512_vnni, avx512_bf16, neon, neon_bf16 };
-inline constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2,        CpuIsa::avx512, CpuIsa::avx512_vnni,
-                                      CpuIsa::avx512_bf16, CpuIsa::neon,   CpuIsa::neon_bf16};
+// Instruction sets of the CPU backend; those of one processor family from least to most able. amx is
+// avx512_bf16 with products on matrix tiles; amx_modelled the same in software, for tests where there are no
+// tiles.
+enum class CpuIsa : std::uint8_t {
+  avx2,
+  amx_modelled,
+  avx512,
+  avx512_vnni,
+  avx512_bf16,
+  amx,
+  neon,
+  neon_bf16
+};
+inline constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2,        CpuIsa::amx_modelled, CpuIsa::avx512,
+                                      CpuIsa::avx512_vnni, CpuIsa::avx512_bf16,  CpuIsa::amx,
+                                      CpuIsa::neon,        CpuIsa::neon_bf16};
 std::string_view name(CpuIsa isa);
 
 struct CpuOptions {

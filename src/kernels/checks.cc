@@ -33,6 +33,13 @@ void expect_norm(std::string_view what, const Norm& norm, std::initializer_list<
   if (norm.bias) expect(what, norm.bias, DType::f32, shape);
 }
 
+void expect_plan(const StatePlan& plan, std::int64_t n) {
+  const std::int64_t sequences = plan.slots.size(0);
+  expect("state slots", plan.slots, DType::i32, {sequences});
+  expect("state starts", plan.starts, DType::i32, {sequences + 1});
+  expect("state positions", plan.positions, DType::i32, {n});
+}
+
 }  // namespace
 
 template <>
@@ -40,9 +47,13 @@ void check(const EmbedArgs& args) {
   const std::int64_t n = args.out.size(0);
   expect("embed ids", args.ids, DType::i32, {n});
   expect("embed out", args.out, DType::f32, {n, args.table.cols()});
-  if (args.position_table == nullptr) return;
-  CHECK(args.position_table->cols() == args.table.cols());
-  expect("embed positions", args.positions, DType::i32, {n});
+  const auto expect_table = [&](std::string_view what, const Weight* table, const View& rows) {
+    if (table == nullptr) return;
+    CHECK(table->cols() == args.table.cols(), "{}: {} columns", what, table->cols());
+    expect(what, rows, DType::i32, {n});
+  };
+  expect_table("embed positions", args.position_table, args.positions);
+  expect_table("embed types", args.type_table, args.types);
 }
 
 template <>
@@ -75,6 +86,58 @@ void check(const ActivateArgs& args) {
   const std::int64_t h = args.y.size(1);
   expect_activation("activate y", args.y, {n, h});
   expect("activate x", args.x, args.y.dtype, {n, args.gated ? 2 * h : h});
+  CHECK(args.activation != Activation::swigluoai || (args.gated && args.limit > 0), "swigluoai: limit {}",
+        args.limit);
+}
+
+template <>
+void check(const RouteArgs& args) {
+  CHECK(args.logits.rank == 2);
+  const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
+  CHECK(chosen > 0 && chosen <= experts, "{} of {} experts", chosen, experts);
+  expect("route logits", args.logits, DType::f32, {n, experts});
+  expect("route weights", args.weights, DType::f32, {n, chosen});
+  expect("route places", args.places, DType::i32, {n, chosen});
+  expect("route tokens", args.tokens, DType::i32, {n * chosen});
+  expect("route starts", args.starts, DType::i32, {experts + 1});
+}
+
+template <>
+void check(const GroupedMatmulArgs& args) {
+  CHECK(!args.w.empty() && args.x.rank == 2 && args.y.rank == 2);
+  const Weight& first = *args.w[0];
+  const std::int64_t places = args.y.size(0), experts = std::ssize(args.w);
+  for (const Weight* w : args.w)
+    CHECK(w->rows() == first.rows() && w->cols() == first.cols() && w->activation() == first.activation(),
+          "experts of {} x {} and {} x {}", first.rows(), first.cols(), w->rows(), w->cols());
+  expect("grouped_matmul x", args.x, first.activation(), {args.x.size(0), first.cols()});
+  expect("grouped_matmul y", args.y, first.activation(), {places, first.rows()});
+  expect("grouped_matmul starts", args.starts, DType::i32, {experts + 1});
+  if (args.rows) expect("grouped_matmul rows", args.rows, DType::i32, {places});
+  CHECK(args.rows || args.x.size(0) == places, "{} rows for {} places", args.x.size(0), places);
+  if (args.bias) expect("grouped_matmul bias", args.bias, DType::f32, {experts, first.rows()});
+}
+
+template <>
+void check(const CombineArgs& args) {
+  CHECK(args.out.rank == 2 && args.places.rank == 2);
+  const std::int64_t n = args.out.size(0), dim = args.out.size(1), chosen = args.places.size(1);
+  expect_activation("combine out", args.out, {n, dim});
+  expect("combine y", args.y, args.out.dtype, {n * chosen, dim});
+  expect("combine places", args.places, DType::i32, {n, chosen});
+  expect("combine weights", args.weights, DType::f32, {n, chosen});
+  if (args.shared) expect("combine shared", args.shared, args.out.dtype, {n, dim});
+  if (args.shared_gate) expect("combine shared_gate", args.shared_gate, DType::f32, {n, 1});
+}
+
+template <>
+void check(const AddRowsArgs& args) {
+  CHECK(args.y.rank == 2);
+  const std::int64_t n = args.y.size(0), dim = args.y.size(1), places = args.rows.size(0);
+  expect_activation("add_rows y", args.y, {n, dim});
+  expect_activation("add_rows x", args.x, {places, dim});
+  CHECK(args.y.dtype == DType::f32 || args.y.dtype == args.x.dtype, "add_rows y is {}", name(args.y.dtype));
+  expect("add_rows rows", args.rows, DType::i32, {places});
 }
 
 template <>
@@ -113,8 +176,53 @@ void check(const AttentionArgs& args) {
   CHECK(heads % spec.kv_heads == 0, "{} query heads, {} key heads", heads, spec.kv_heads);
   expect_activation("attention q", args.q, {n, heads, spec.head_dim});
   expect("attention out", args.out, args.q.dtype, {n, heads * spec.head_dim});
+  if (args.sinks) expect("attention sinks", args.sinks, DType::f32, {heads});
   CHECK(args.scale > 0 && args.window >= 0 && args.soft_cap >= 0, "scale {}, window {}, soft cap {}",
         args.scale, args.window, args.soft_cap);
+}
+
+template <>
+void check(const GateArgs& args) {
+  CHECK(args.y.rank == 2);
+  const std::int64_t n = args.y.size(0), columns = args.y.size(1);
+  expect_activation("gate y", args.y, {n, columns});
+  expect("gate x", args.x, args.y.dtype, {n, columns});
+  expect("gate gate", args.gate, args.y.dtype, {n, columns});
+  CHECK(args.activation != Activation::swigluoai);
+  if (args.norm.kind == NormKind::none) return;
+  const std::int64_t dim = args.norm.weight.size(0);
+  CHECK(dim > 0 && dim <= kMaxStateDim && columns % dim == 0, "heads of {} in {} columns", dim, columns);
+  expect_norm("gate norm", args.norm, {dim});
+  CHECK(!args.norm.bias);
+}
+
+template <>
+void check(const ConvArgs& args) {
+  CHECK(args.y.rank == 2 && args.weight.rank == 2 && args.state.rank == 3);
+  const std::int64_t n = args.y.size(0), channels = args.y.size(1), width = args.weight.size(1);
+  CHECK(width >= 2 && width <= kMaxConvWidth, "a convolution {} wide", width);
+  expect_activation("causal_conv y", args.y, {n, channels});
+  expect("causal_conv x", args.x, args.y.dtype, {n, channels});
+  expect("causal_conv weight", args.weight, DType::f32, {channels, width});
+  expect("causal_conv state", args.state, DType::f32, {args.state.size(0), width - 1, channels});
+  expect_plan(args.plan, n);
+}
+
+template <>
+void check(const GatedDeltaArgs& args) {
+  CHECK(args.out.rank == 2 && args.state.rank == 4);
+  const std::int64_t n = args.out.size(0), heads = args.state.size(1);
+  const std::int64_t key_dim = args.state.size(2), value_dim = args.state.size(3);
+  CHECK(args.key_heads > 0 && heads % args.key_heads == 0, "{} value heads, {} key heads", heads,
+        args.key_heads);
+  CHECK(key_dim <= kMaxStateDim && value_dim <= kMaxStateDim, "a state of {} x {}", key_dim, value_dim);
+  expect_activation("gated_delta out", args.out, {n, heads * value_dim});
+  expect("gated_delta qkv", args.qkv, args.out.dtype, {n, 2 * args.key_heads * key_dim + heads * value_dim});
+  expect("gated_delta ba", args.ba, DType::f32, {n, 2 * heads});
+  expect("gated_delta a_log", args.a_log, DType::f32, {heads});
+  expect("gated_delta dt_bias", args.dt_bias, DType::f32, {heads});
+  expect("gated_delta state", args.state, DType::f32, {args.state.size(0), heads, key_dim, value_dim});
+  expect_plan(args.plan, n);
 }
 
 template <>
@@ -127,6 +235,15 @@ void check(const GatherRowsArgs& args) {
   const std::int64_t r = args.out.size(0);
   expect("gather_rows out", args.out, DType::f32, {r, dim});
   expect("gather_rows rows", args.rows, DType::i32, {r});
+}
+
+template <>
+void check(const PoolArgs& args) {
+  CHECK(args.x.rank == 2 && args.out.rank == 2);
+  const std::int64_t dim = args.x.size(1), sequences = args.out.size(0);
+  expect("pool x", args.x, DType::f32, {args.x.size(0), dim});
+  expect("pool starts", args.starts, DType::i32, {sequences + 1});
+  expect("pool out", args.out, DType::f32, {sequences, dim});
 }
 
 template <>

@@ -53,4 +53,12 @@ void check_indices(std::string_view what, const View& indices, std::int64_t limi
   }
 }
 
+void check_segments(std::string_view what, const View& starts, std::int64_t limit) {
+  const auto* at = starts.as<std::int32_t>();
+  CHECK(at[0] >= 0 && at[starts.size(0) - 1] <= limit, "{}: [{}, {}) of {}", what, at[0],
+        at[starts.size(0) - 1], limit);
+  for (std::int64_t i = 1; i < starts.size(0); ++i)
+    CHECK(at[i - 1] < at[i], "{}: segment {} is [{}, {})", what, i - 1, at[i - 1], at[i]);
+}
+
 }  // namespace octavo

@@ -31,4 +31,7 @@ bool rows_contiguous(const View& view);
 // CHECKs that every index (i32 or i64, host memory) is in [0, limit).
 void check_indices(std::string_view what, const View& indices, std::int64_t limit);
 
+// CHECKs that the starts (i32, host memory) of segments ascend, none is empty, and all lie in [0, limit].
+void check_segments(std::string_view what, const View& starts, std::int64_t limit);
+
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// The kinds of norm and activation, apart from ops.h so that code for special instruction sets can name them
-// without including anything else.
+// The kinds of norm, activation and pooling, apart from ops.h so that code for special instruction sets can
+// name them without including anything else.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,9 @@
 namespace octavo {
 
 enum class NormKind : std::uint8_t { none, rms, layer };
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
+// swigluoai: gpt-oss's gate, always gated (ActivateArgs).
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu, sigmoid, tanh, swigluoai };
+// What becomes a sequence's one vector: its first or last row, or the mean of all.
+enum class Pool : std::uint8_t { first, last, mean };
 
 }  // namespace octavo

@@ -57,9 +57,9 @@ TEST(Large, BlocksBeyondFourGigabytes) {
                                   .q_out = q.view()});
   const auto plan = cpu.ops.make_attention_plan(
       *cpu.device, {.max_tokens = 1, .max_sequences = 1, .max_length = 16, .q_heads = 8, .kv = spec});
-  cpu.ops.plan_attention(*cpu.stream, {starts, lengths, table, 1}, *plan);
+  cpu.ops.plan_attention(*cpu.stream, {starts, lengths, table, 1}, **plan);
   cpu.ops.attention(*cpu.stream,
-                    {.q = q.view(), .cache = cache, .plan = *plan, .scale = 1, .out = out.view()});
+                    {.q = q.view(), .cache = cache, .plan = **plan, .scale = 1, .out = out.view()});
   for (std::int64_t i = 0; i < 8 * 128; ++i)
     ASSERT_EQ(out[i], qkv[16 * 128 + i]);  // one token: its own values
 }

@@ -37,24 +37,28 @@ struct Norm {
   View bias = {};    // f32 [dim]; optional
 };
 
-// out[i] = table[ids[i]] * scale + positions_table[positions[i]]
+// out[i] = table[ids[i]] * scale + positions_table[positions[i]] + type_table[types[i]]
 struct EmbedArgs {
   View ids;  // i32 [n]
   const Weight& table;
   float scale = 1;
   const Weight* position_table = nullptr;  // learned positions; optional
   View positions = {};                     // i32 [n]; with position_table
+  const Weight* type_table = nullptr;      // of token types; optional
+  View types = {};                         // i32 [n]; with type_table
   View out;                                // f32 [n, dim]
 };
 
 // residual += delta_scale * delta_norm(delta);  out = norm(residual)
+// With `replace` the residual becomes norm(residual), too: norms behind the residual, as BERT has them.
 struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
   Norm delta_norm = {};  // kind none: delta as it is
   Norm norm = {};        // kind none: out is the residual, converted
-  View out = {};         // act [n, dim]; optional
+  bool replace = false;
+  View out = {};  // act [n, dim]; optional
 };
 
 // y = x * w^T + bias
@@ -66,11 +70,58 @@ struct MatmulArgs {
 };
 
 // gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
+// swigluoai, with g = min(x[:, :h], limit): y = g * sigmoid(alpha * g) * (clamp(x[:, h:], -limit, limit) + 1)
 struct ActivateArgs {
   View x;  // act [m, 2h] or [m, h]
   Activation activation = Activation::silu;
   bool gated = true;
+  float alpha = 1;  // this and limit: of swigluoai
+  float limit = 0;
   View y;  // act [m, h]
+};
+
+// Which experts a token goes to: the `chosen` of greatest logit, equal ones by number. Their weights are the
+// softmax over all experts or, renormalised, over those chosen.
+struct RouterRule {
+  int chosen = 0;
+  bool renormalise = false;
+};
+
+// Chooses experts, and gives every pair (token, expert) a place: experts ascending, tokens ascending.
+struct RouteArgs {
+  View logits;  // f32 [n, experts]
+  RouterRule rule;
+  View weights;  // f32 [n, chosen]: of each token's experts, the greatest first
+  View places;   // i32 [n, chosen]: where their pairs are
+  View tokens;   // i32 [n * chosen]: each place's token
+  View starts;   // i32 [experts + 1]: the places of expert e are [starts[e], starts[e + 1])
+};
+
+// For every place p of expert e: y[p] = x[rows[p]] * w[e]^T + bias[e]
+struct GroupedMatmulArgs {
+  View x;                            // act [m, cols]
+  View rows = {};                    // i32 [places]; optional: y[p] is of x[p]
+  View starts;                       // i32 [experts + 1], as RouteArgs gives them
+  std::span<const Weight* const> w;  // one for each expert, of one shape
+  View bias = {};                    // f32 [experts, rows]; optional
+  View y;                            // act [places, rows]
+};
+
+// out[i] = sum over k, ascending, of weights[i, k] * y[places[i, k]]  + sigmoid(shared_gate[i]) * shared[i]
+struct CombineArgs {
+  View y;                 // act [places, dim]
+  View places;            // i32 [n, chosen]
+  View weights;           // f32 [n, chosen]
+  View shared = {};       // act [n, dim]; optional
+  View shared_gate = {};  // f32 [n, 1]; optional: shared counts in full
+  View out;               // act [n, dim]
+};
+
+// y[rows[p]] += x[p]
+struct AddRowsArgs {
+  View x;     // act [places, dim]
+  View rows;  // i32 [places], each at most once
+  View y;     // f32 or act [n, dim], in place
 };
 
 // Rotary embedding (Su et al., RoFormer, 2021): the first rotary_dim elements of a head turn by the angles of
@@ -99,16 +150,66 @@ struct QkvStoreArgs {
   View q_out;      // act [n, q_heads, head_dim]
 };
 
-// Causal attention of each query over its sequence's cached tokens (up to and including its own), read from
-// the pages.
+// Attention of each query over its sequence's cached tokens, read from the pages: up to and including its own
+// or, where it is not causal, all of them.
 struct AttentionArgs {
   View q;  // act [n, q_heads, head_dim]
   KvLayer cache;
   const AttentionPlan& plan;
   float scale = 1;     // > 0
-  int window = 0;      // > 0: a query sees the last `window` tokens, itself included
+  bool causal = true;  // as the plan's
+  // > 0: a query sees the last `window` tokens, itself included, and where it is not causal as many on the
+  // other side; the plan's, if it has one.
+  int window = 0;
   float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
+  View sinks = {};     // f32 [q_heads]: a score of each head that takes its share and has no value; optional
   View out;            // act [n, q_heads * head_dim]
+};
+
+// y = norm(x) * activation(gate), each head of x normalised on its own
+struct GateArgs {
+  View x;                                       // act [n, heads * dim]
+  View gate;                                    // act [n, heads * dim]
+  Norm norm = {};                               // weight [dim], no bias; kind none: x as it is
+  Activation activation = Activation::sigmoid;  // not swigluoai
+  View y;                                       // act [n, heads * dim]
+};
+
+// What recurrent layers know of a step. Each sequence has a state of fixed size in place of its past; its
+// tokens [starts[s], starts[s + 1]) pass it one after the other. At position 0 a sequence begins with a state
+// of zeros, whatever its slot holds.
+struct StatePlan {
+  View slots;      // i32 [sequences]: where each state is; different ones where there are tokens
+  View starts;     // i32 [sequences + 1]
+  View positions;  // i32 [n]
+};
+constexpr int kMaxConvWidth = 8;
+constexpr int kMaxStateDim = 256;
+
+// y[t, c] = silu(sum over j, ascending, of weight[c, j] * x[t - width + 1 + j, c])
+struct ConvArgs {
+  View x;       // act [n, channels]
+  View weight;  // f32 [channels, width], 2 <= width <= kMaxConvWidth
+  View state;   // f32 [slots, width - 1, channels], in place: the last x of each sequence
+  const StatePlan& plan;
+  View y;  // act [n, channels]
+};
+
+// The gated delta rule (Yang et al., "Gated Delta Networks", 2024). For each token, and each value head h
+// with key head h * key_heads / value_heads, where q and k are divided by their lengths and q by
+// sqrt(key_dim):
+//   S *= exp(-exp(a_log) * softplus(a + dt_bias))
+//   S += k (sigmoid(b) * (v - S^T k))^T
+//   out = S^T q
+struct GatedDeltaArgs {
+  View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
+  int key_heads = 0;
+  View ba;       // f32 [n, 2 * value_heads]: b of each value head, then a
+  View a_log;    // f32 [value_heads]
+  View dt_bias;  // f32 [value_heads]
+  View state;    // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
+  const StatePlan& plan;
+  View out;  // act [n, value_heads * value_dim]
 };
 
 // out[i] = x[rows[i]]
@@ -116,6 +217,15 @@ struct GatherRowsArgs {
   View x;     // f32 [n, dim]
   View rows;  // i32 [r]
   View out;   // f32 [r, dim]
+};
+
+// out[s] = the first, the last or the mean of rows [starts[s], starts[s + 1]) of x, of which there is one at
+// least. A mean sums in the order of the rows.
+struct PoolArgs {
+  View x;       // f32 [n, dim]
+  View starts;  // i32 [sequences + 1]
+  Pool pool = Pool::mean;
+  View out;  // f32 [sequences, dim]
 };
 
 // ids[tokens[i]] = max(sampled[rows[i]], 0): tokens that the step before has sampled and the host has not
@@ -218,16 +328,27 @@ struct Ops {
   std::int64_t (*kv_block_bytes)(const KvSpec&);
   // Errors name what this backend cannot do: a head size, a cache format.
   Result<> (*supports)(const KvSpec&, int q_heads);
-  std::unique_ptr<AttentionPlan> (*make_attention_plan)(Device&, const AttentionLimits&);
+  // Everything that attention allocates. Error: not enough memory.
+  Result<std::unique_ptr<AttentionPlan>> (*make_attention_plan)(Device&, const AttentionLimits&);
   void (*plan_attention)(Stream&, const AttentionShape&, AttentionPlan&);
+  // Room for sample() of at most `rows` rows of `vocab` logits. Error: not enough memory.
+  Result<> (*reserve_sampling)(Device&, std::int64_t rows, std::int64_t vocab);
 
   Op<EmbedArgs> embed;
   Op<AddNormArgs> add_norm;
   Op<MatmulArgs> matmul;
   Op<ActivateArgs> activate;
+  Op<RouteArgs> route;
+  Op<GroupedMatmulArgs> grouped_matmul;
+  Op<CombineArgs> combine;
+  Op<AddRowsArgs> add_rows;
   Op<QkvStoreArgs> qkv_store;
   Op<AttentionArgs> attention;
+  Op<GateArgs> gate;
+  Op<ConvArgs> causal_conv;
+  Op<GatedDeltaArgs> gated_delta;
   Op<GatherRowsArgs> gather_rows;
+  Op<PoolArgs> pool;
   Op<PutSampledArgs> put_sampled;
   Op<ScaleLogitsArgs> scale_logits;
   Op<SampleArgs> sample;

@@ -2,6 +2,8 @@
 // specification.
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "kernels/test_backends.h"
 #include "kernels/test_tensors.h"
 
@@ -68,7 +70,8 @@ TEST_P(Operators, Embed) {
     std::vector<std::int32_t> ids, positions;
     for (int i = 0; i < n; ++i) ids.push_back(random.integer(0, static_cast<int>(rows) - 1));
     for (int i = 0; i < n; ++i) positions.push_back(random.integer(0, static_cast<int>(rows) - 1));
-    const bool with_positions = random.coin();
+    const std::vector<std::int32_t> types(positions.rbegin(), positions.rend());
+    const bool with_positions = random.coin(), with_types = random.coin();
     const float scale = random.pick({1.0f, 3.7f});
     const auto run = [&](Backend& backend) {
       const WeightPtr t = prepare(backend, table, DType::f32);
@@ -80,7 +83,31 @@ TEST_P(Operators, Embed) {
                                           .scale = scale,
                                           .position_table = with_positions ? p.get() : nullptr,
                                           .positions = on(View::of(std::span(positions))),
+                                          .type_table = with_types ? t.get() : nullptr,
+                                          .types = on(View::of(std::span(types))),
                                           .out = on(out.view())});
+      on.fetch();
+      return out;
+    };
+    ASSERT_LE(difference(run(*tested), run(reference), 1e-6, 1e-6), 1);
+  }
+}
+
+TEST_P(Operators, Pool) {
+  TestRandom random(31);
+  for (int round = 0; round < 40; ++round) {
+    std::vector<std::int32_t> starts{random.integer(0, 3)};
+    for (int s = random.integer(1, 5); s > 0; --s) starts.push_back(starts.back() + random.integer(1, 40));
+    const std::int64_t sequences = std::ssize(starts) - 1, dim = random.integer(1, 1200);
+    const TestTensor x = random.tensor(DType::f32, {starts.back() + random.integer(0, 3), dim}, -1, 1);
+    const Pool pool = random.pick({Pool::first, Pool::last, Pool::mean});
+    const auto run = [&](Backend& backend) {
+      TestTensor out(DType::f32, {sequences, dim});
+      OnDevice on(backend);
+      backend.ops.pool(*backend.stream, {.x = on(x.view()),
+                                         .starts = on(View::of(std::span(starts))),
+                                         .pool = pool,
+                                         .out = on(out.view())});
       on.fetch();
       return out;
     };
@@ -110,6 +137,7 @@ TEST_P(Operators, AddNorm) {
                            .delta_scale = random.pick({1.0f, 0.22f}),
                            .delta_norm = norm(0),
                            .norm = norm(2),
+                           .replace = random.coin(),
                            .out = random.integer(0, 9) > 0 ? out.view() : View{}};
     const auto run = [&](Backend& backend) {
       std::pair result{residual, out};
@@ -137,17 +165,18 @@ TEST_P(Operators, Activate) {
     const std::int64_t n = random.integer(1, 20);
     const std::int64_t h = random.integer(1, 700);
     const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
-    const bool gated = random.coin();
+    const Activation kind = random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh,
+                                         Activation::relu, Activation::sigmoid, Activation::tanh,
+                                         Activation::swigluoai});
+    const bool gated = random.coin() || kind == Activation::swigluoai;
     TestTensor x = random.tensor(type, {n, gated ? 2 * h : h}, -9, 9);
     x.set(0, random.pick({-200.0f, 200.0f, std::nanf(""), 0.0f}));
-    const Activation kind =
-        random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu});
     TestTensor y(type, {n, h});
     TestTensor expected = y;
     OnDevice on(*tested);
-    tested->ops.activate(*tested->stream, {on(x.view()), kind, gated, on(y.view())});
+    tested->ops.activate(*tested->stream, {on(x.view()), kind, gated, 1.7f, 5.0f, on(y.view())});
     on.fetch();
-    reference.ops.activate(*reference.stream, {x.view(), kind, gated, expected.view()});
+    reference.ops.activate(*reference.stream, {x.view(), kind, gated, 1.7f, 5.0f, expected.view()});
     ASSERT_LE(difference(y, expected, 5e-6, 1.01 * last_place(type) + 1e-6), 1) << static_cast<int>(kind);
   }
 }
@@ -171,6 +200,28 @@ TEST_P(Operators, GatherRowsAndScaleLogits) {
       return out;
     };
     ASSERT_LE(difference(run(*tested), run(reference), 5e-6, 1e-6), 1);
+  }
+}
+
+TEST_P(Operators, AddRows) {
+  TestRandom random(8);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t n = random.integer(1, 30), dim = random.pick({7, 64, 1000, 3000});
+    const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
+    const DType sum_type = random.coin() ? DType::f32 : type;
+    std::vector<std::int32_t> rows(static_cast<std::size_t>(n));
+    std::iota(rows.begin(), rows.end(), 0);
+    random.shuffle(rows);
+    rows.resize(static_cast<std::size_t>(random.integer(1, static_cast<int>(n))));
+    const TestTensor x = random.tensor(type, {std::ssize(rows), dim}), sum = random.tensor(sum_type, {n, dim});
+    const auto run = [&](Backend& backend) {
+      TestTensor y = sum;
+      OnDevice on(backend);
+      backend.ops.add_rows(*backend.stream, {on(x.view()), on(View::of(std::span(rows))), on(y.view())});
+      on.fetch();
+      return y;
+    };
+    ASSERT_EQ(run(*tested), run(reference)) << dim << " " << name(type) << " " << name(sum_type);
   }
 }
 

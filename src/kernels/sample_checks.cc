@@ -25,7 +25,8 @@ template <>
 void check(const SampleArgs& args) {
   const std::int64_t rows = args.logits.size(0);
   check_rows(args.logits, DType::f32, rows, "logits");
-  CHECK(args.logits.size(1) >= 1 && args.logits.size(1) <= 1 << 23, "vocabulary of {}", args.logits.size(1));
+  CHECK(args.logits.size(1) >= 1 && args.logits.size(1) <= kMaxVocab, "vocabulary of {}",
+        args.logits.size(1));
   check_array(args.temperature, DType::f32, rows, "temperature");
   check_array(args.top_k, DType::i32, rows, "top_k");
   check_array(args.top_p, DType::f32, rows, "top_p");

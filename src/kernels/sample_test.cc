@@ -98,6 +98,7 @@ struct Case {
                     .out_rank = on(View::of(std::span(out.ranks))),
                     .out_top_ids = on(View::of(out.top_ids.data(), DType::i32, {rows, columns})),
                     .out_top_logprobs = on(View::of(out.top_logprobs.data(), DType::f32, {rows, columns}))};
+    EXPECT_TRUE(backend.ops.reserve_sampling(*backend.device, rows, vocab));
     backend.ops.sample(*backend.stream, args);
     on.fetch();
     return out;

@@ -19,6 +19,9 @@ namespace octavo {
 // infinity.
 inline constexpr float kLogprobFloor = -9999.0f;
 
+// The most tokens that can be told apart: the sum of their masses, at most 2^40 each, fits 64 bits.
+inline constexpr int kMaxVocab = 1 << 23;
+
 }  // namespace octavo
 
 namespace octavo::sampling {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ inline std::vector<TestBackend> test_backends() {
   std::vector<TestBackend> list;
   for (const CpuIsa isa : kCpuIsas)
     list.push_back({std::string(name(isa)),
-                    [isa](int threads) { return make_cpu_backend({.threads = threads, .isa = isa}); }});
+                    [isa](int threads) { return make_cpu_backend({.threads = threads, .isa = isa}); },
+                    isa == CpuIsa::amx_modelled});
   const auto cuda = make_cuda_backend();
   list.push_back(
       {"cuda", [](int) { return make_cuda_backend(); }, cuda && cuda->device->name() == "emulated"});
@@ -79,6 +81,19 @@ class OnDevice {
   Backend& backend_;
   bool host_;
   std::map<void*, Copy> copies_;
+};
+
+// A backend beside the specification; skipped where this machine has not got it.
+class BesideTheReference : public testing::TestWithParam<TestBackend> {
+ protected:
+  void SetUp() override {
+    auto made = GetParam().make(3);
+    if (!made) GTEST_SKIP() << made.error().message;
+    tested.emplace(*std::move(made));
+  }
+
+  std::optional<Backend> tested;
+  Backend reference = make_reference_backend();
 };
 
 }  // namespace octavo

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
+#include <utility>
 
 #include "base/check.h"
 
@@ -48,6 +50,7 @@ void BlockPool::unlink(BlockId block) {
 void BlockPool::forget(BlockId block) {
   Block& b = blocks_[at(block)];
   if (b.prefix == kEmptyPrefix) return;
+  if (log_ && !has_twin(block)) log_->write({KvEvent::Kind::removed, b.group, b.key});
   BlockId* link = &buckets_[bucket(b.group, b.key)];
   while (*link != block) link = &blocks_[at(*link)].next_in_bucket;
   *link = b.next_in_bucket;
@@ -121,14 +124,50 @@ void BlockPool::remember(BlockId block, const BlockContent& content, PrefixId pr
   b.extra = content.extra;
   b.parent = content.parent;
   b.prefix = prefix;
+  b.parent_key = content.parent_key;
   std::ranges::copy(content.tokens, tokens(block).begin());
+  if (log_ && !has_twin(block)) tell_stored(block);
   BlockId& first = buckets_[bucket(b.group, b.key)];
   b.next_in_bucket = first;
   first = block;
 }
 
 void BlockPool::reset() {
+  KvEventLog* const log = std::exchange(log_, nullptr);  // one event for all of them
   for (BlockId block = 0; block < total_; ++block) forget(block);
+  log_ = log;
+  if (log_) log_->write({.kind = KvEvent::Kind::cleared});
+}
+
+// Whether another block of the group has this one's key.
+bool BlockPool::has_twin(BlockId block) const {
+  const Block& b = blocks_[at(block)];
+  for (BlockId other = buckets_[bucket(b.group, b.key)]; other != kNoBlock;
+       other = blocks_[at(other)].next_in_bucket)
+    if (other != block && blocks_[at(other)].key == b.key && blocks_[at(other)].group == b.group) return true;
+  return false;
+}
+
+void BlockPool::tell_stored(BlockId block) {
+  const Block& b = blocks_[at(block)];
+  log_->write({KvEvent::Kind::stored, b.group, b.key, b.parent_key, b.extra}, tokens(block));
+}
+
+// Each content once, parents before their children: their ids were given out in that order.
+void BlockPool::tell_all() {
+  if (!log_ || !log_->losing() || !log_->has_room(at(total_) + 1)) return;
+  std::vector<std::tuple<PrefixId, int, BlockId>> contents;
+  for (BlockId block = 0; block < total_; ++block)
+    if (const Block& b = blocks_[at(block)]; b.prefix != kEmptyPrefix)
+      contents.emplace_back(b.prefix, b.group, block);
+  std::ranges::sort(contents);
+  log_->resume();
+  log_->write({.kind = KvEvent::Kind::cleared});
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const auto& [prefix, group, block] = contents[i];
+    const bool again = i > 0 && std::get<0>(contents[i - 1]) == prefix && std::get<1>(contents[i - 1]) == group;
+    if (!again) tell_stored(block);
+  }
 }
 
 void BlockPool::check() const {

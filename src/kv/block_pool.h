@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "kv/events.h"
 
 namespace octavo {
 
@@ -30,9 +31,10 @@ inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: not known
 struct BlockContent {
   int group = 0;                         // the cache group whose layers wrote it
   Hash128 key = {};                      // chained hash of all tokens up to the block's end
-  Hash128 extra = {};                    // what else changes the content or who may share it: salt
+  Hash128 extra = {};                    // what else changes the content or who may share it: CacheIdentity
   PrefixId parent = kEmptyPrefix;        // the content of all blocks before this one
   std::span<const std::int32_t> tokens;  // block_size of them
+  Hash128 parent_key = {};               // of the block before it, zero for the first; only told, never compared
 };
 
 class BlockPool {
@@ -77,6 +79,13 @@ class BlockPool {
   // Forgets every content, also that of blocks in use.
   void reset();
 
+  // From now on the log, which must outlive this, learns of every content that comes and goes: of equal ones
+  // the first and the last.
+  void tell(KvEventLog& log) { log_ = &log; }
+
+  // Where the log has lost events: tells all contents anew once it has room. Otherwise nothing.
+  void tell_all();
+
   // Walks everything and CHECKs that counts, lists and buckets agree. Linear; for tests and fuzzers.
   void check() const;
 
@@ -84,6 +93,7 @@ class BlockPool {
   struct Block {
     Hash128 key;
     Hash128 extra;
+    Hash128 parent_key;
     PrefixId prefix = kEmptyPrefix;  // of this block's own content; kEmptyPrefix: blank
     PrefixId parent = kEmptyPrefix;
     std::int32_t references = 0;
@@ -97,6 +107,8 @@ class BlockPool {
   std::size_t bucket(int group, Hash128 key) const;
   std::span<std::int32_t> tokens(BlockId block);
   bool holds(BlockId block, const BlockContent& content) const;
+  bool has_twin(BlockId block) const;
+  void tell_stored(BlockId block);
   void link_after(BlockId place, BlockId block);
   void unlink(BlockId block);
   void forget(BlockId block);
@@ -110,6 +122,7 @@ class BlockPool {
   std::vector<std::int32_t> tokens_;   // [total, block_size]
   std::vector<BlockId> buckets_;       // first block of each; a power of two of them
   std::vector<int> extra_references_;  // [group]
+  KvEventLog* log_ = nullptr;
 };
 
 }  // namespace octavo

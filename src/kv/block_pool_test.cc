@@ -74,7 +74,7 @@ TEST(BlockPool, DoesNotBelieveEqualHashes) {
   EXPECT_EQ(pool.find(content(a, 1, kAnyPrefix)), block);
   BlockContent salted = content(a);
   salted.extra = {7, 0};
-  EXPECT_EQ(pool.find(salted), kNoBlock) << "another salt";
+  EXPECT_EQ(pool.find(salted), kNoBlock) << "another identity";
   BlockContent other_layers = content(a);
   other_layers.group = 1;
   EXPECT_EQ(pool.find(other_layers), kNoBlock) << "another group";

@@ -81,7 +81,8 @@ void SequenceBlocks::publish(int computed, const BlockHistory& history) {
     const auto i = static_cast<std::size_t>(published_);
     BlockContent content{
         0, history.keys[i], history.extra, tip_,
-        history.tokens.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size))};
+        history.tokens.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size)),
+        i > 0 ? history.keys[i - 1] : Hash128{}};
     // The same content may be there already, computed beside us: then it has a name that all groups share.
     BlockId twin = kNoBlock;
     for (content.group = 0; content.group < cache_->group_count() && twin == kNoBlock; ++content.group)

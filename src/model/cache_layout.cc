@@ -3,60 +3,84 @@
 #include <algorithm>
 #include <map>
 
+#include "model/network.h"
+
 namespace octavo {
 namespace {
 
-// Layers in a group, given how many layers there are of each window. The smallest number wastes least, unless
-// the largest is about the same: then one group of each is best.
-int group_size(const std::map<int, std::vector<int>>& layers_by_window) {
-  int least = INT32_MAX;
-  int most = 0;
-  for (const auto& [window, layers] : layers_by_window) {
-    least = std::min(least, static_cast<int>(layers.size()));
-    most = std::max(most, static_cast<int>(layers.size()));
+// Layers in a group, given the layers of each need. The smallest number wastes least, unless the largest is
+// about the same: then one group of each is best.
+int group_size(const std::map<CacheNeed, std::vector<std::size_t>>& layers_by_need) {
+  std::size_t least = SIZE_MAX;
+  std::size_t most = 0;
+  for (const auto& [need, layers] : layers_by_need) {
+    least = std::min(least, layers.size());
+    most = std::max(most, layers.size());
   }
-  return most * 4 < least * 5 ? most : least;
+  return static_cast<int>(most * 4 < least * 5 ? most : least);
 }
 
 }  // namespace
 
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
-  const Attention& a = spec.layers[0].attention;
-  CacheLayout layout;
-  layout.kv = {.kv_heads = a.kv_heads,
-               .head_dim = a.head_dim,
-               .block_size = options.block_size,
-               .dtype = options.dtype};
-  std::map<int, std::vector<int>> layers_by_window;
-  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const Attention& other = spec.layers[i].attention;
-    CHECK(other.kv_heads == a.kv_heads && other.head_dim == a.head_dim, "layer {} has other heads", i);
-    layers_by_window[options.window_groups ? other.window : 0].push_back(static_cast<int>(i));
+  const Network network = network_of(spec);
+  std::map<CacheNeed, std::vector<std::size_t>> layers_by_need;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const Block* mixer = network.layers[i].mixer.get();
+    std::optional<CacheNeed> need = mixer != nullptr ? mixer->cache() : std::nullopt;
+    if (!need) continue;
+    if (!options.window_groups) need->window = 0;
+    layers_by_need[*need].push_back(i);
   }
-  layout.planes = group_size(layers_by_window);
-  layout.layers.resize(spec.layers.size());
-  for (const auto& [window, layers] : layers_by_window) {
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      const int plane = static_cast<int>(i) % layout.planes;
-      if (plane == 0) layout.groups.push_back({window});
-      layout.layers[static_cast<std::size_t>(layers[i])] = {static_cast<int>(layout.groups.size()) - 1,
-                                                            plane};
+  CacheLayout layout{.groups = {},
+                     .layers = std::vector<CacheLayer>(network.layers.size()),
+                     .planes = options.one_plane ? 1 : group_size(layers_by_need),
+                     .block_size = options.block_size};
+  for (const auto& [need, layers] : layers_by_need) {
+    const KvSpec kv{need.kv_heads, need.head_dim, options.block_size, options.dtype};
+    for (const std::size_t layer : layers) {
+      const bool full = !layout.groups.empty() && layout.groups.back().layers == layout.planes;
+      if (layer == layers[0] || (full && !options.one_plane))
+        layout.groups.push_back({need.window, need.q_heads, kv, need.causal});
+      LayerGroup& group = layout.groups.back();
+      const int plane = options.one_plane ? 0 : group.layers;
+      layout.layers[layer] = {static_cast<int>(layout.groups.size()) - 1, plane};
+      group.layers = plane + 1;
     }
+  }
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const Block* mixer = network.layers[i].mixer.get();
+    if (mixer == nullptr || mixer->state_floats() == 0) continue;
+    layout.layers[i].state = layout.state_floats;
+    layout.state_floats += mixer->state_floats();
   }
   return layout;
 }
 
 KvLayer CacheLayout::layer(const Ops& ops, std::byte* data, std::int64_t blocks, int layer) const {
   const CacheLayer& place = layers[static_cast<std::size_t>(layer)];
+  if (place.group < 0) return {};
+  const KvSpec& kv = groups[static_cast<std::size_t>(place.group)].kv;
   return {.data = data + place.plane * ops.kv_block_bytes(kv),
           .blocks = blocks,
           .stride_bytes = block_bytes(ops),
           .spec = kv};
 }
 
+std::int64_t CacheLayout::block_bytes(const Ops& ops) const {
+  std::int64_t most = 0;
+  for (const LayerGroup& group : groups) most = std::max(most, group.layers * ops.kv_block_bytes(group.kv));
+  return most;
+}
+
 double CacheLayout::bytes_per_token(const Ops& ops) const {
   const auto growing = std::ranges::count_if(groups, [](const LayerGroup& g) { return g.window == 0; });
-  return static_cast<double>(growing * block_bytes(ops)) / kv.block_size;
+  return static_cast<double>(growing * block_bytes(ops)) / block_size;
+}
+
+Result<> CacheLayout::supported(const Ops& ops) const {
+  for (const LayerGroup& group : groups) TRY_VOID(ops.supports(group.kv, group.q_heads));
+  return {};
 }
 
 }  // namespace octavo

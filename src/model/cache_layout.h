@@ -1,10 +1,13 @@
-// How the layers of a network share the KV cache: derived from its spec.
+// How the layers of a network share the KV cache and the states of sequences: derived from its spec.
 //
 // Layers that forget (sliding window) and layers that remember (full attention) need different numbers of
-// blocks. As in vLLM's hybrid KV cache, layers form groups of equal size, each group with block tables of its
-// own, and all groups draw blocks from one pool: a block of the pool has `planes` planes, and the i-th layer
-// of a group keeps its keys and values in plane i. Every group has as many layers as there are planes; a last
-// group may have fewer, and then wastes the rest.
+// blocks, and layers with other heads need other bytes. As in vLLM's hybrid KV cache, layers with equal needs
+// form groups of at most `planes` layers, each group with block tables of its own, and all groups draw blocks
+// from one pool: the i-th layer of a group keeps its keys and values in plane i of a block. A block has room
+// for the largest group; smaller ones waste the rest.
+//
+// Recurrent layers keep a state of fixed size for each running sequence: those of all layers lie next to each
+// other, f32, and sequences have slots.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +21,43 @@ namespace octavo {
 // Layers that share block tables.
 struct LayerGroup {
   int window = 0;  // tokens; 0: full attention, blocks are kept to the end
+  int q_heads = 0;
+  KvSpec kv;
+  bool causal = true;
+  int layers = 0;
 };
 
 struct CacheLayer {
-  int group = 0;
+  int group = -1;  // -1: the layer keeps nothing in the cache
   int plane = 0;
+  std::int64_t state = -1;  // where the layer's state begins in a sequence's; -1: it has none
 };
 
 struct CacheLayout {
   std::vector<LayerGroup> groups;
   std::vector<CacheLayer> layers;  // one for each layer of the network
   int planes = 0;
-  KvSpec kv;
+  int block_size = 0;             // tokens
+  std::int64_t state_floats = 0;  // of a sequence, all layers; 0: no layer is recurrent
 
+  std::int64_t state_bytes() const { return state_floats * static_cast<std::int64_t>(sizeof(float)); }
   // Bytes of a block of the pool, all planes.
-  std::int64_t block_bytes(const Ops& ops) const { return planes * ops.kv_block_bytes(kv); }
+  std::int64_t block_bytes(const Ops& ops) const;
   // Layer `layer`'s part of a pool of `blocks` blocks that begins at `data`.
   KvLayer layer(const Ops& ops, std::byte* data, std::int64_t blocks, int layer) const;
   // Bytes that one token adds to a long sequence: groups with a window have stopped growing.
   double bytes_per_token(const Ops& ops) const;
+  // Errors name what these operators cannot do.
+  Result<> supported(const Ops& ops) const;
 };
 
 struct CacheOptions {
   int block_size = 16;
   DType dtype = DType::bf16;
-  bool window_groups = true;  // false: layers with a window keep everything, in one group with all others
+  bool window_groups = true;  // false: layers with a window keep everything, grouped with those that do
+  // Texts are computed whole, in one step, and nothing is read afterwards: layers of a group take turns in
+  // one plane.
+  bool one_plane = false;
 };
 
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options);

@@ -1,8 +1,10 @@
 #include "model/config.h"
 
+#include <boost/json/parse.hpp>
 #include <cmath>
 
 #include "tensor/mapped_file.h"
+#include "weights/checkpoint.h"
 #include "weights/json.h"
 
 namespace octavo {
@@ -31,6 +33,17 @@ Result<double> number_in(const boost::json::value& value, std::string_view field
   return *number;
 }
 
+Result<int> integer_in(const boost::json::value& value, std::string_view field, std::string_view where,
+                       Config::Range range) {
+  // Some writers put whole numbers as 1024.0.
+  const auto number = as_number(value);
+  if (!number || std::trunc(*number) != *number) return invalid(field, "{} must be a whole number", where);
+  if (*number < static_cast<double>(range.least) || *number > static_cast<double>(range.most)) {
+    return invalid(field, "{} is {}, it must lie in [{}, {}]", where, *number, range.least, range.most);
+  }
+  return static_cast<int>(*number);
+}
+
 }  // namespace
 
 Result<Config> Config::parse(std::string_view text) {
@@ -47,6 +60,7 @@ Result<Config> Config::parse(std::string_view text) {
 }
 
 Result<Config> Config::load(const std::string& directory) {
+  TRY_VOID(check_model_path(directory));
   TRY(const MappedFile file, MappedFile::open(directory + "/config.json"));
   return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
 }
@@ -64,12 +78,18 @@ std::string Config::where(std::string_view field) const {
   return fmt::format("{}: {}", file_, name != names_.end() ? name->second : path_of(field));
 }
 
+void Config::set_defaults(std::string_view json) {
+  defaults_ = boost::json::parse({json.data(), json.size()}).as_object();
+}
+
 const boost::json::value* Config::find(std::string_view field) const {
+  bool is_null = false;
   for (const auto* object : {&fields_, &outer_}) {
     const auto* value = object->if_contains(key_of(field));
     if (value != nullptr && !value->is_null()) return value;
+    is_null |= value != nullptr;
   }
-  return nullptr;
+  return is_null ? nullptr : defaults_.if_contains(key_of(field));
 }
 
 Result<int> Config::integer(std::string_view field, Range range, std::optional<int> fallback) const {
@@ -77,14 +97,7 @@ Result<int> Config::integer(std::string_view field, Range range, std::optional<i
   const auto* value = find(field);
   if (value == nullptr && fallback) return *fallback;
   if (value == nullptr) return invalid(path, "{} is missing", where(field));
-  // Some writers put whole numbers as 1024.0.
-  const auto number = as_number(*value);
-  if (!number || std::trunc(*number) != *number)
-    return invalid(path, "{} must be a whole number", where(field));
-  if (*number < static_cast<double>(range.least) || *number > static_cast<double>(range.most)) {
-    return invalid(path, "{} is {}, it must lie in [{}, {}]", where(field), *number, range.least, range.most);
-  }
-  return static_cast<int>(*number);
+  return integer_in(*value, path, where(field), range);
 }
 
 Result<double> Config::number(std::string_view field, RealRange range, std::optional<double> fallback) const {
@@ -129,6 +142,21 @@ Result<std::vector<double>> Config::numbers(std::string_view field, std::size_t 
   return list;
 }
 
+Result<std::vector<int>> Config::integers(std::string_view field, Range range) const {
+  const std::string path = path_of(field);
+  const auto* value = find(field);
+  std::vector<int> list;
+  if (value == nullptr) return list;
+  if (!value->is_array() || value->get_array().size() > kListMax) {
+    return invalid(path, "{} must be a list of at most {} numbers", where(field), kListMax);
+  }
+  for (const auto& item : value->get_array()) {
+    TRY(const int number, integer_in(item, path, where(field), range));
+    list.push_back(number);
+  }
+  return list;
+}
+
 Result<std::vector<std::string>> Config::texts(std::string_view field) const {
   const std::string path = path_of(field);
   const auto* value = find(field);
@@ -140,6 +168,20 @@ Result<std::vector<std::string>> Config::texts(std::string_view field) const {
   for (const auto& item : value->get_array()) {
     if (!item.is_string()) return invalid(path, "{} must be a list of strings", where(field));
     list.emplace_back(item.get_string());
+  }
+  return list;
+}
+
+Result<std::vector<std::string>> Config::numbered_texts(std::string_view field) const {
+  TRY(const std::optional<Config> all, object(field));
+  std::vector<std::string> list;
+  if (!all) return list;
+  if (all->fields_.size() > kListMax)
+    return invalid(path_of(field), "{} has {} members, the limit is {}", where(field), all->fields_.size(),
+                   kListMax);
+  for (std::size_t i = 0; i < all->fields_.size(); ++i) {
+    TRY(std::string text, all->text(fmt::format("{}", i)));
+    list.push_back(std::move(text));
   }
   return list;
 }

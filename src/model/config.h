@@ -14,8 +14,9 @@
 
 namespace octavo {
 
-// A field that is absent or null counts as not there; a call without a fallback then is an error. A value of
-// the wrong type or out of range is an error in either case.
+// A field that is absent has its default (set_defaults). One that has none, or is null, counts as not there;
+// a call without a fallback then is an error. A value of the wrong type or out of range is an error in any
+// case.
 class Config {
  public:
   // Parses the text of a config.json. When it nests the language model in `text_config` (multi-modal
@@ -27,6 +28,9 @@ class Config {
   // Fields from elsewhere. `names`: how that file calls the ones that it calls otherwise, for errors.
   using Names = std::map<std::string, std::string, std::less<>>;
   static Config of(boost::json::object fields, std::string file, Names names);
+
+  // What absent fields are: a JSON object.
+  void set_defaults(std::string_view json);
 
   bool has(std::string_view field) const { return find(field) != nullptr; }
 
@@ -49,8 +53,13 @@ class Config {
   Result<std::string> text(std::string_view field, std::optional<std::string> fallback = {}) const;
   // A list of exactly `count` finite numbers in the range.
   Result<std::vector<double>> numbers(std::string_view field, std::size_t count, RealRange range) const;
+  // A list of whole numbers; empty when it is not there.
+  Result<std::vector<int>> integers(std::string_view field, Range range) const;
   // A list of strings; empty when it is not there.
   Result<std::vector<std::string>> texts(std::string_view field) const;
+
+  // The strings of an object whose members are named "0", "1" ..; empty when it is not there.
+  Result<std::vector<std::string>> numbered_texts(std::string_view field) const;
 
   // A nested object, looked up with the rules above; its errors say "rope_scaling.factor". nullopt when it is
   // not there.
@@ -64,6 +73,7 @@ class Config {
 
   boost::json::object fields_;
   boost::json::object outer_;  // the rest of a file with text_config
+  boost::json::object defaults_;
   std::string path_;
   std::string file_ = "config.json";
   Names names_;

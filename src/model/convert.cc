@@ -11,7 +11,6 @@
 #include "base/thread_pool.h"
 #include "model/load_matrix.h"
 #include "model/model.h"
-#include "model/parameters.h"
 #include "weights/json.h"
 #include "weights/pack.h"
 
@@ -24,18 +23,18 @@ namespace json = boost::json;
 // What the tensors that are to be quantised become, by name.
 using Targets = std::map<std::string, Encoding, std::less<>>;
 
-Result<Targets> targets_of(const Parameters& parameters, const ConvertOptions& options) {
+Result<Targets> targets_of(Network& network, const ConvertOptions& options) {
   Targets targets;
-  for (const LayerParameters& layer : parameters.layers)
-    for (const LinearParameter* linear : {&layer.qkv, &layer.out, &layer.up, &layer.down})
-      for (const Slot& slot : linear->weight.parts) {
-        if (linear->weight.transposed)
-          return failure(ErrorCode::unsupported, "tensor {} is stored transposed", slot.name);
-        targets[slot.name] = options.quantization;
-      }
-  if (!options.keep_embedding)
-    for (const MatrixParameter* table : {&parameters.embedding, &parameters.lm_head})
-      for (const Slot& slot : table->parts) targets[slot.name] = Encoding::int8;
+  for (const MatrixParameter* matrix : network.parameters().matrices)
+    for (const Slot& slot : matrix->parts) {
+      const bool table = matrix->use == MatrixUse::table;
+      if (!(matrix->use == MatrixUse::layer || (table && !options.keep_embedding))) continue;
+      if (matrix->transposed)
+        return failure(ErrorCode::unsupported, "tensor {} is stored transposed", slot.name);
+      if (matrix->slice >= 0)
+        return failure(ErrorCode::unsupported, "tensor {} is a stack of experts", slot.name);
+      targets[slot.name] = table ? Encoding::int8 : options.quantization;
+    }
   return targets;
 }
 
@@ -53,11 +52,9 @@ Result<> check_target(const StoredTensor& tensor, Encoding encoding) {
   if (!tensor.plain())
     return invalid("quantization", "tensor {} is {}: it cannot be quantised to {} again", tensor.name,
                    tensor.format, name(encoding));
-  // One size of groups holds for all matrices of the layers.
-  const std::int64_t multiple = encoding == Encoding::int4 ? kInt4Group : kColumnsMultiple;
-  if (tensor.shape[1] % multiple != 0)
+  if (tensor.shape[1] % kColumnsMultiple != 0)
     return invalid("quantization", "{} needs a multiple of {} columns, tensor {} has {}", name(encoding),
-                   multiple, tensor.name, tensor.shape[1]);
+                   kColumnsMultiple, tensor.name, tensor.shape[1]);
   return {};
 }
 
@@ -100,31 +97,46 @@ Result<> write_tensors(const Checkpoint& checkpoint, const Targets& targets, DTy
   return writer.finish();
 }
 
-json::object weights_of(Encoding encoding) {
+// `group`: columns that share a scale; of int4.
+json::object weights_of(Encoding encoding, std::int64_t group) {
   if (encoding == Encoding::int8)
     return {
         {"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "channel"}, {"dynamic", false}};
-  return {{"num_bits", 4},
-          {"type", "int"},
-          {"symmetric", false},
-          {"strategy", "group"},
-          {"group_size", kInt4Group},
-          {"dynamic", false}};
+  return {{"num_bits", 4},       {"type", "int"},       {"symmetric", false},
+          {"strategy", "group"}, {"group_size", group}, {"dynamic", false}};
 }
 
 // quantization_config as compressed-tensors reads it.
-json::object description(const Parameters& parameters, const ConvertOptions& options) {
-  json::object layers{{"targets", json::array{"Linear"}}, {"weights", weights_of(options.quantization)}};
-  if (options.quantization == Encoding::int8)
-    layers["input_activations"] = {
-        {"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "token"}, {"dynamic", true}};
-  json::object groups{{"group_0", std::move(layers)}};
+json::object description(const Network& network, const Checkpoint& checkpoint, const Targets& targets,
+                         const ConvertOptions& options) {
+  // The layers' matrices by the size of their groups. "Linear" stands for the size that most have, the others
+  // are named.
+  std::map<std::int64_t, json::array> modules;
+  for (const auto& [tensor, encoding] : targets) {
+    if (encoding != options.quantization) continue;
+    const StoredTensor& stored = *checkpoint.find(tensor);
+    const std::int64_t cols = stored.shape[1];
+    modules[encoding == Encoding::int4 ? cols / groups_of(encoding, cols) : 0].emplace_back(
+        module_of(stored));
+  }
+  const auto most =
+      std::ranges::max_element(modules, {}, [](const auto& group) { return group.second.size(); });
+  json::object groups;
+  for (auto& [size, names] : modules) {
+    json::object layers{{"targets", size == most->first ? json::array{"Linear"} : std::move(names)},
+                        {"weights", weights_of(options.quantization, size)}};
+    if (options.quantization == Encoding::int8)
+      layers["input_activations"] = {
+          {"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "token"}, {"dynamic", true}};
+    groups[fmt::format("group_{}", groups.size())] = std::move(layers);
+  }
   json::array ignored;
-  if (options.keep_embedding || parameters.lm_head.parts.empty()) ignored.push_back("lm_head");
+  if (options.keep_embedding || network.lm_head.parts.empty()) ignored.push_back("lm_head");
   if (!options.keep_embedding) {
     json::array tables{"Embedding"};
-    if (!parameters.lm_head.parts.empty()) tables.push_back("re:.*lm_head");
-    groups["group_1"] = {{"targets", std::move(tables)}, {"weights", weights_of(Encoding::int8)}};
+    if (!network.lm_head.parts.empty()) tables.push_back("re:.*lm_head");
+    groups[fmt::format("group_{}", groups.size())] = {{"targets", std::move(tables)},
+                                                      {"weights", weights_of(Encoding::int8, 0)}};
   }
   return {{"quant_method", "compressed-tensors"},
           {"quantization_status", "compressed"},
@@ -167,20 +179,21 @@ Result<> convert(const std::string& from, const std::string& to, const ConvertOp
   TRY(json::value config, read_json_file(from + "/config.json"));
   TRY(const ModelSpec spec, load_spec(from));
   TRY(const Checkpoint checkpoint, open_checkpoint(from));
-  TRY(const Parameters parameters, checked_parameters(spec, checkpoint));
-  TRY(const Targets targets, targets_of(parameters, options));
+  TRY(Network network, checked_network(spec, checkpoint));
+  TRY(const Targets targets, targets_of(network, options));
   for (const StoredTensor& tensor : checkpoint.tensors())
     if (tensor.packed) return invalid("in", "tensor {} is quantised already", tensor.name);
   TRY_VOID(make_empty_directory(to));
   const std::string file = to + "/model.safetensors";
-  if (auto written = write_tensors(checkpoint, targets, plain_format(parameters, checkpoint), file, options);
-      !written) {
+  if (auto written = write_tensors(checkpoint, targets, plain_format(network, checkpoint), file, options);
+      !written || !checkpoint.intact()) {
     std::error_code ignored;
     fs::remove(file, ignored);
+    TRY_VOID(checkpoint.intact());
     return written;
   }
   TRY_VOID(copy_others(from, to));
-  config.as_object()["quantization_config"] = description(parameters, options);
+  config.as_object()["quantization_config"] = description(network, checkpoint, targets, options);
   std::ofstream out(to + "/config.json");
   out << json::serialize(config) << '\n';
   if (!out.flush()) return failure(ErrorCode::io, "{}/config.json cannot be written", to);

@@ -6,41 +6,40 @@ namespace octavo {
 
 namespace {
 
-// Elements that a token needs in each workspace.
-struct Widths {
-  std::int64_t dim = 0;
-  std::int64_t second = 0;  // for the mlp of parallel layers; 0 when there are none
-  std::int64_t qkv = 0;
-  std::int64_t q = 0;
-  std::int64_t up = 0;
-  std::int64_t hidden = 0;
+// What the layers need beside the residual.
+struct Needs {
+  bool second = false;             // one is parallel
+  std::int64_t scratch_bytes = 0;  // the most
 };
 
-Widths widths_of(const ModelSpec& spec) {
-  Widths w{.dim = spec.dim};
-  for (const LayerSpec& layer : spec.layers) {
-    w.qkv = std::max<std::int64_t>(w.qkv, layer.attention.qkv_dim());
-    w.q = std::max<std::int64_t>(w.q, layer.attention.q_dim());
-    w.up = std::max<std::int64_t>(w.up, layer.mlp.gated ? 2 * layer.mlp.hidden : layer.mlp.hidden);
-    w.hidden = std::max<std::int64_t>(w.hidden, layer.mlp.hidden);
-    if (layer.residual != Residual::serial) w.second = spec.dim;
-  }
-  return w;
+Needs needs_of(const ModelSpec& spec, const Network& network, std::int64_t tokens, DType activation) {
+  Needs needs;
+  for (const LayerSpec& layer : spec.layers)
+    needs.second |= layer.residual == Residual::parallel || layer.residual == Residual::parallel_shared;
+  for (const Layer& layer : network.layers)
+    for (const Block* half : {layer.mixer.get(), layer.feed_forward.get()})
+      if (half != nullptr)
+        needs.scratch_bytes = std::max(needs.scratch_bytes, half->scratch_bytes(tokens, activation));
+  return needs;
 }
 
 }  // namespace
 
 std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits) {
-  const Widths w = widths_of(spec);
+  const Needs needs = needs_of(spec, network_of(spec), limits.max_tokens, activation);
   const auto element = static_cast<std::int64_t>(size_of(activation));
-  const std::int64_t token =
-      w.dim * 4 + (2 * w.dim + 2 * w.second + w.qkv + 2 * w.q + w.up + w.hidden) * element;
-  return limits.max_tokens * token + limits.max_logit_rows * w.dim * (4 + element);
+  const bool split = spec.shard.size > 1;
+  const std::int64_t rows = 4 + (needs.second ? 2 : 1) * (element + (split ? 4 : element));
+  const std::int64_t own = split ? 4 * (limits.max_tokens + limits.max_logit_rows * spec.vocab / spec.shard.size) : 0;
+  return limits.max_tokens * spec.dim * rows + own + needs.scratch_bytes +
+         adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_adapter_rank) +
+         limits.max_logit_rows * spec.dim * (4 + element);
 }
 
 Result<Decoder> Decoder::make(const Model& model, const CacheLayout& layout, Backend& backend,
-                              const DecoderLimits& limits) {
-  Decoder decoder(model, layout, backend);
+                              const DecoderLimits& limits, ProcessGroup* group) {
+  CHECK((group != nullptr ? group->size() : 1) == model.spec.shard.size);
+  Decoder decoder(model, layout, backend, group);
   TRY_VOID(decoder.allocate(limits));
   return decoder;
 }
@@ -48,22 +47,26 @@ Result<Decoder> Decoder::make(const Model& model, const CacheLayout& layout, Bac
 Result<> Decoder::allocate(const DecoderLimits& limits) {
   const std::int64_t n = limits.max_tokens;
   const DType act = model_.activation;
-  const Widths w = widths_of(model_.spec);
-  const Attention& a = model_.spec.layers[0].attention;
-  TRY_VOID(allocate(residual_, DType::f32, {n, w.dim}));
-  TRY_VOID(allocate(x_, act, {n, w.dim}));
-  TRY_VOID(allocate(delta_, act, {n, w.dim}));
-  if (w.second > 0) {
-    TRY_VOID(allocate(second_x_, act, {n, w.second}));
-    TRY_VOID(allocate(second_delta_, act, {n, w.second}));
+  const std::int64_t dim = model_.spec.dim;
+  const Needs needs = needs_of(model_.spec, model_.network, n, act);
+  TRY_VOID(allocate(residual_, DType::f32, {n, dim}));
+  TRY_VOID(allocate(x_, act, {n, dim}));
+  const DType delta = group_ != nullptr ? DType::f32 : act;
+  TRY_VOID(allocate(delta_, delta, {n, dim}));
+  if (needs.second) {
+    TRY_VOID(allocate(second_x_, act, {n, dim}));
+    TRY_VOID(allocate(second_delta_, delta, {n, dim}));
   }
-  TRY_VOID(allocate(qkv_, act, {n, w.qkv}));
-  TRY_VOID(allocate(q_, act, {n, a.q_heads, a.head_dim}));
-  TRY_VOID(allocate(attended_, act, {n, w.q}));
-  TRY_VOID(allocate(up_, act, {n, w.up}));
-  TRY_VOID(allocate(hidden_, act, {n, w.hidden}));
-  TRY_VOID(allocate(logit_residual_, DType::f32, {limits.max_logit_rows, w.dim}));
-  return allocate(logit_x_, act, {limits.max_logit_rows, w.dim});
+  if (group_ != nullptr) {
+    TRY_VOID(allocate(own_ids_, DType::i32, {n}));
+    TRY_VOID(allocate(own_logits_, DType::f32, {limits.max_logit_rows, model_.spec.vocab / group_->size()}));
+  }
+  TRY_VOID(allocate(scratch_, DType::u8, {needs.scratch_bytes}));
+  if (limits.max_adapter_rank > 0)
+    TRY_VOID(allocate(adapter_scratch_, DType::u8,
+                      {adapter_scratch_bytes(model_.spec, act, n, limits.max_adapter_rank)}));
+  TRY_VOID(allocate(logit_residual_, DType::f32, {limits.max_logit_rows, dim}));
+  return allocate(logit_x_, act, {limits.max_logit_rows, dim});
 }
 
 Result<> Decoder::allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape) {
@@ -77,44 +80,110 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
   tokens_ = batch.ids.size(0);
   CHECK(tokens_ > 0 && tokens_ <= residual_.all.size(0), "{} tokens, room for {}", tokens_,
         residual_.all.size(0));
-  CHECK(cache.size() == model_.layers.size() && batch.groups.size() == layout_.groups.size());
-  backend_.ops.embed(*backend_.stream, {.ids = batch.ids,
-                                        .table = *model_.embedding,
-                                        .scale = model_.spec.embed_scale,
-                                        .position_table = model_.positions.get(),
-                                        .positions = batch.positions,
-                                        .out = residual_.rows(tokens_)});
+  CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
+  embed(batch);
   pending_ = {};
-  for (std::size_t layer = 0; layer < cache.size(); ++layer) run_layer(layer, batch, cache[layer]);
+  if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
+    pending_ = {.delta = {}, .norm = norm, .replaces = true};
+  StepContext step{.backend = backend_,
+                   .tokens = tokens_,
+                   .positions = batch.positions,
+                   .ropes = model_.ropes,
+                   .scratch = Scratch(scratch_.all),
+                   .adapters = batch.adapters,
+                   .adapter_scratch = Scratch(adapter_scratch_.all),
+                   .states = {batch.states.slots, batch.states.starts, batch.positions}};
+  for (std::size_t i = 0; i < cache.size(); ++i) {
+    if (const int group = layout_.layers[i].group; group >= 0) {
+      const GroupBatch& of_group = batch.groups[static_cast<std::size_t>(group)];
+      step.cache = cache[i];
+      step.plan = of_group.plan;
+      step.slots = of_group.slots;
+    }
+    if (const std::int64_t state = layout_.layers[i].state; state >= 0)
+      step.state = batch.states.memory.columns(state, model_.network.layers[i].mixer->state_floats());
+    run_layer(model_.spec.layers[i], model_.network.layers[i], step);
+  }
   add(pending_, {}, {});
 }
 
-void Decoder::run_layer(std::size_t layer, const ForwardBatch& batch, const KvLayer& cache) {
-  const LayerWeights& w = model_.layers[layer];
-  const LayerSpec& spec = model_.spec.layers[layer];
+// A rank has the vectors of its part of the vocabulary, and zeros for all other tokens.
+void Decoder::embed(const ForwardBatch& batch) {
+  const Weight& table = *model_.network.embedding.weight;
+  const View residual = residual_.rows(tokens_);
+  View ids = batch.ids;
+  const auto first = static_cast<std::int32_t>(model_.spec.shard.first(model_.spec.vocab));
+  const auto is_own = [&](std::int64_t i) {
+    const std::int32_t id = batch.ids.as<std::int32_t>()[i];
+    return id >= first && id < first + table.rows();
+  };
+  if (group_ != nullptr) {
+    ids = own_ids_.rows(tokens_);
+    for (std::int64_t i = 0; i < tokens_; ++i)
+      ids.as<std::int32_t>()[i] = is_own(i) ? batch.ids.as<std::int32_t>()[i] - first : 0;
+  }
+  backend_.ops.embed(*backend_.stream, {.ids = ids,
+                                        .table = table,
+                                        .scale = model_.spec.embed_scale,
+                                        .position_table = model_.network.positions.weight.get(),
+                                        .positions = batch.positions,
+                                        .type_table = model_.network.token_types.weight.get(),
+                                        .types = batch.token_types,
+                                        .out = residual});
+  if (group_ == nullptr) return;
+  for (std::int64_t i = 0; i < tokens_; ++i)
+    if (!is_own(i)) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
+  sum_over_ranks(residual);
+}
+
+// rows: f32 [n, dim], contiguous, in host memory.
+void Decoder::sum_over_ranks(const View& rows) {
+  group_->all_reduce({rows.as<float>(), static_cast<std::size_t>(rows.elements())});
+}
+
+// With several ranks, each computes a part of what the half adds to the residual.
+void Decoder::run(const Block& half, const StepContext& step, const View& x, const View& delta) {
+  half.run(step, x, delta);
+  if (group_ != nullptr) sum_over_ranks(delta);
+}
+
+void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step) {
   const View x = x_.rows(tokens_);
   const View delta = delta_.rows(tokens_);
   const float scale = spec.residual_scale;
-
-  add(pending_, w.attention_norm, x);
-  if (spec.residual == Residual::serial) {
-    attention(layer, x, delta, batch, cache);
-    add({delta, w.attention_post_norm, scale}, w.mlp_norm, x);
-    mlp(layer, x, delta);
-    pending_ = {delta, w.mlp_post_norm, scale};
+  if (spec.residual == Residual::serial || spec.residual == Residual::post_norm) {
+    const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post) {
+      add(pending_, pre.norm(), x);
+      run(half, step, x, delta);
+      pending_ = {delta, post.norm(), scale, spec.residual == Residual::post_norm};
+    };
+    if (layer.mixer) take(*layer.mixer, layer.mixer_norm, layer.mixer_post_norm);
+    if (layer.feed_forward) take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm);
     return;
   }
   const View second_x = spec.residual == Residual::parallel ? second_x_.rows(tokens_) : x;
   const View second_delta = second_delta_.rows(tokens_);
-  if (spec.residual == Residual::parallel) add({}, w.mlp_norm, second_x);
-  attention(layer, x, delta, batch, cache);
-  mlp(layer, second_x, second_delta);
-  add({delta, w.attention_post_norm, scale}, {}, {});
-  pending_ = {second_delta, w.mlp_post_norm, scale};
+  add(pending_, layer.mixer_norm.norm(), x);
+  if (spec.residual == Residual::parallel) add({}, layer.feed_forward_norm.norm(), second_x);
+  run(*layer.mixer, step, x, delta);
+  run(*layer.feed_forward, step, second_x, second_delta);
+  add({delta, layer.mixer_post_norm.norm(), scale}, {}, {});
+  pending_ = {second_delta, layer.feed_forward_post_norm.norm(), scale};
 }
 
 // residual += pending;  out = norm(residual)
 void Decoder::add(const Pending& pending, const Norm& norm, const View& out) {
+  if (pending.replaces) {
+    const bool more = norm.kind != NormKind::none;
+    backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(tokens_),
+                                             .delta = pending.delta,
+                                             .delta_scale = pending.scale,
+                                             .norm = pending.norm,
+                                             .replace = true,
+                                             .out = more ? View{} : out});
+    if (more) add({}, norm, out);
+    return;
+  }
   backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(tokens_),
                                            .delta = pending.delta,
                                            .delta_scale = pending.scale,
@@ -123,73 +192,73 @@ void Decoder::add(const Pending& pending, const Norm& norm, const View& out) {
                                            .out = out});
 }
 
-void Decoder::attention(std::size_t layer, const View& x, const View& out, const ForwardBatch& batch,
-                        const KvLayer& cache) {
-  const Attention& a = model_.spec.layers[layer].attention;
-  const LayerWeights& w = model_.layers[layer];
-  const GroupBatch& group = batch.groups[static_cast<std::size_t>(layout_.layers[layer].group)];
-  const View qkv = qkv_.rows(tokens_);
-  const View q = q_.rows(tokens_);
-  const View attended = attended_.rows(tokens_);
-  linear(x, w.qkv, qkv);
-  backend_.ops.qkv_store(*backend_.stream,
-                         {.qkv = qkv,
-                          .q_heads = a.q_heads,
-                          .q_norm = w.q_norm,
-                          .k_norm = w.k_norm,
-                          .norm_whole_row = a.qk_norm == QkNorm::whole_row,
-                          .rope = a.rope >= 0 ? model_.ropes[static_cast<std::size_t>(a.rope)] : Rope{},
-                          .positions = batch.positions,
-                          .slots = group.slots,
-                          .cache = cache,
-                          .q_out = q});
-  backend_.ops.attention(*backend_.stream, {.q = q,
-                                            .cache = cache,
-                                            .plan = *group.plan,
-                                            .scale = a.scale,
-                                            .window = a.window,
-                                            .soft_cap = a.soft_cap,
-                                            .out = attended});
-  linear(attended, w.out, out);
-}
-
-void Decoder::mlp(std::size_t layer, const View& x, const View& out) {
-  const Mlp& spec = model_.spec.layers[layer].mlp;
-  const LayerWeights& w = model_.layers[layer];
-  const View up = up_.rows(tokens_);
-  const View hidden = hidden_.rows(tokens_);
-  linear(x, w.up, up);
-  backend_.ops.activate(*backend_.stream,
-                        {.x = up, .activation = spec.activation, .gated = spec.gated, .y = hidden});
-  linear(hidden, w.down, out);
-}
-
-void Decoder::linear(const View& x, const Linear& linear, const View& y) {
-  backend_.ops.matmul(*backend_.stream, {.x = x, .w = *linear.weight, .bias = linear.bias, .y = y});
-}
-
 void Decoder::logits(const View& rows, const View& out) {
   const std::int64_t count = rows.size(0);
   const View residual = logit_residual_.rows(count);
   const View x = logit_x_.rows(count);
   backend_.ops.gather_rows(*backend_.stream, {.x = residual_.all, .rows = rows, .out = residual});
-  backend_.ops.add_norm(
-      *backend_.stream,
-      {.residual = residual, .delta = {}, .delta_norm = {}, .norm = model_.final_norm, .out = x});
-  backend_.ops.matmul(*backend_.stream, {.x = x, .w = model_.lm_head(), .bias = {}, .y = out});
+  backend_.ops.add_norm(*backend_.stream, {.residual = residual,
+                                           .delta = {},
+                                           .delta_norm = {},
+                                           .norm = model_.network.final_norm.norm(),
+                                           .out = x});
+  const View own = group_ != nullptr ? own_logits_.rows(count) : out;
+  backend_.ops.matmul(*backend_.stream, {.x = x, .w = model_.network.output(), .bias = {}, .y = own});
+  if (group_ != nullptr) {
+    const auto bytes = [](const View& view, std::int64_t row) {
+      return view ? std::as_writable_bytes(std::span(view.row<float>(row), static_cast<std::size_t>(view.size(1))))
+                  : std::span<std::byte>();
+    };
+    for (std::int64_t row = 0; row < count; ++row) group_->all_gather(bytes(own, row), bytes(out, row));
+    if (!out) return;
+  }
   const ModelSpec& spec = model_.spec;
   if (spec.logits_scale == 1 && spec.logits_soft_cap == 0) return;
   backend_.ops.scale_logits(*backend_.stream,
                             {.logits = out, .scale = spec.logits_scale, .soft_cap = spec.logits_soft_cap});
 }
 
-AttentionLimits attention_limits(const Model& model, const CacheLayout& layout, int max_tokens,
+int pooled_size(const ModelSpec& spec) {
+  CHECK(spec.head.has_value(), "{} has no head", spec.architecture);
+  return spec.head->labels.empty() ? spec.dim : static_cast<int>(spec.head->labels.size());
+}
+
+void Decoder::pool(const View& starts, const View& out) {
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const Network& network = model_.network;
+  const Head& head = *model_.spec.head;
+  const std::int64_t count = out.size(0);
+  if (const Norm norm = network.final_norm.norm(); norm.kind != NormKind::none)
+    ops.add_norm(stream, {.residual = residual_.rows(tokens_), .norm = norm, .replace = true});
+  const bool plain = !head.dense && head.labels.empty();
+  const View pooled = plain ? out : logit_residual_.rows(count);
+  ops.pool(stream, {.x = residual_.rows(tokens_), .starts = starts, .pool = head.pool, .out = pooled});
+  if (plain) return;
+  View x = logit_x_.rows(count);
+  ops.add_norm(stream, {.residual = pooled, .out = x});
+  if (head.dense) {
+    const View up = delta_.rows(count), activated = x_.rows(count);
+    ops.matmul(
+        stream,
+        {.x = x, .w = *network.head_dense.weight.weight, .bias = network.head_dense.bias.value, .y = up});
+    ops.activate(stream, {.x = up, .activation = *head.dense, .gated = false, .y = activated});
+    x = activated;
+  }
+  ops.matmul(
+      stream,
+      {.x = x, .w = *network.classifier.weight.weight, .bias = network.classifier.bias.value, .y = out});
+}
+
+AttentionLimits attention_limits(const Model& model, const LayerGroup& group, int max_tokens,
                                  int max_sequences) {
   return {.max_tokens = max_tokens,
           .max_sequences = max_sequences,
           .max_length = model.max_model_len,
-          .q_heads = model.spec.layers[0].attention.q_heads,
-          .kv = layout.kv};
+          .q_heads = group.q_heads,
+          .kv = group.kv,
+          .window = group.window,
+          .causal = group.causal};
 }
 
 }  // namespace octavo

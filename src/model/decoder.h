@@ -3,6 +3,8 @@
 
 #include <span>
 
+#include "dist/process_group.h"
+#include "model/adapter.h"
 #include "model/cache_layout.h"
 #include "model/model.h"
 
@@ -14,17 +16,31 @@ struct GroupBatch {
   View slots;  // i64 [n]: where each token's keys and values go
 };
 
+// The states of a step's sequences; empty where no layer is recurrent.
+struct StateBatch {
+  View memory;  // f32 [slots, CacheLayout::state_floats]
+  View slots;   // i32 [sequences], as in StatePlan
+  View starts;  // i32 [sequences + 1]
+};
+
 // The tokens of a step, those of one sequence next to each other and ascending.
 struct ForwardBatch {
   View ids;                            // i32 [n]
   View positions;                      // i32 [n]
+  View token_types = {};               // i32 [n]; of models that have them
   std::span<const GroupBatch> groups;  // beside CacheLayout::groups
+  StateBatch states = {};
+  const StepAdapters* adapters = nullptr;
 };
 
 struct DecoderLimits {
   int max_tokens = 0;      // of a step
   int max_logit_rows = 0;  // of one call of logits()
+  int max_adapter_rank = 0;  // 0: no adapters
 };
+
+// Numbers that a model with a head makes of a text.
+int pooled_size(const ModelSpec& spec);
 
 // Bytes of a decoder's workspaces.
 std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits);
@@ -33,15 +49,22 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
 // which must live longer.
 class Decoder {
  public:
+  // group: of the ranks that hold the other parts of the model; it lives longer, and tells of failures. Ranks
+  // run the same steps; rank 0 alone needs a place for logits.
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
-                              const DecoderLimits& limits);
+                              const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
   // Runs all layers; `cache` has one entry for each. Leaves the final residual for logits(), on the device:
   // when what it enqueues was recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache);
 
-  // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab].
+  // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab], or
+  // empty on a rank that has no use for them.
   void logits(const View& rows, const View& out);
+
+  // What the head makes of whole sequences, tokens [starts[s], starts[s + 1]) of the last forward(): starts
+  // i32 [s + 1], out f32 [s, pooled_size]; s as limits.max_logit_rows says. Vectors are not normalised yet.
+  void pool(const View& starts, const View& out);
 
  private:
   // What one half of a layer has put out and the residual has not yet taken in.
@@ -49,6 +72,7 @@ class Decoder {
     View delta;
     Norm norm;
     float scale = 1;
+    bool replaces = false;  // norm is of the residual with the delta, not of the delta
   };
   // A buffer of rows.
   struct Workspace {
@@ -57,34 +81,35 @@ class Decoder {
     View rows(std::int64_t n) const { return all ? all.rows(0, n) : View{}; }
   };
 
-  Decoder(const Model& model, const CacheLayout& layout, Backend& backend)
-      : model_(model), layout_(layout), backend_(backend) {}
+  Decoder(const Model& model, const CacheLayout& layout, Backend& backend, ProcessGroup* group)
+      : model_(model), layout_(layout), backend_(backend), group_(group) {}
 
   Result<> allocate(const DecoderLimits& limits);
   Result<> allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape);
-  void run_layer(std::size_t layer, const ForwardBatch& batch, const KvLayer& cache);
+  void embed(const ForwardBatch& batch);
+  void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
+  void run(const Block& half, const StepContext& step, const View& x, const View& delta);
+  void sum_over_ranks(const View& rows);
   void add(const Pending& pending, const Norm& norm, const View& out);
-  void attention(std::size_t layer, const View& x, const View& out, const ForwardBatch& batch,
-                 const KvLayer& cache);
-  void mlp(std::size_t layer, const View& x, const View& out);
-  void linear(const View& x, const Linear& linear, const View& y);
 
   const Model& model_;
   const CacheLayout& layout_;
   Backend& backend_;
+  ProcessGroup* group_;       // null: this is the only rank
   std::int64_t tokens_ = 0;  // of the step
   Pending pending_;
 
   Workspace residual_;                  // f32 [tokens, dim]
-  Workspace x_, delta_;                 // [tokens, dim]
-  Workspace second_x_, second_delta_;   // the same, for the mlp of parallel layers
-  Workspace qkv_, q_, attended_;        // [tokens, ...]
-  Workspace up_, hidden_;               // [tokens, ...]
+  Workspace x_, delta_;                 // [tokens, dim]; sums over ranks are f32
+  Workspace second_x_, second_delta_;   // the same, for the feed-forward of parallel layers
+  Workspace scratch_;                   // of the block that runs
+  Workspace adapter_scratch_;
   Workspace logit_residual_, logit_x_;  // [logit rows, dim]
+  Workspace own_ids_, own_logits_;      // of this rank's part of the vocabulary
 };
 
-// What the attention plan of any of the layout's groups must have room for.
-AttentionLimits attention_limits(const Model& model, const CacheLayout& layout, int max_tokens,
+// What the attention plan of a group must have room for.
+AttentionLimits attention_limits(const Model& model, const LayerGroup& group, int max_tokens,
                                  int max_sequences);
 
 }  // namespace octavo

@@ -22,8 +22,8 @@ ModelSpec with_windows(const std::vector<int>& windows) {
   spec.max_positions = 4096;
   for (const int window : windows) {
     LayerSpec layer;
-    layer.attention = {.q_heads = 4, .kv_heads = 2, .head_dim = 16, .window = window};
-    layer.mlp.hidden = 96;
+    layer.mixer = Attention{.q_heads = 4, .kv_heads = 2, .head_dim = 16, .window = window};
+    layer.feed_forward = Mlp{.hidden = 96};
     spec.layers.push_back(layer);
   }
   return spec;
@@ -38,7 +38,7 @@ void expect_sound(const ModelSpec& spec, const CacheLayout& layout, bool window_
     EXPECT_TRUE(places.emplace(place.group, place.plane).second);
     EXPECT_LT(place.plane, layout.planes);
     const int window = layout.groups.at(static_cast<std::size_t>(place.group)).window;
-    EXPECT_EQ(window, window_groups ? spec.layers[i].attention.window : 0);
+    EXPECT_EQ(window, window_groups ? spec.layers[i].attention().window : 0);
   }
 }
 
@@ -68,8 +68,22 @@ TEST(CacheLayout, LayersOfABlockDoNotOverlap) {
   std::vector<std::byte> pool(static_cast<std::size_t>(3 * layout.block_bytes(backend.ops)));
   const KvLayer first = layout.layer(backend.ops, pool.data(), 3, 0);
   const KvLayer third = layout.layer(backend.ops, pool.data(), 3, 2);
-  EXPECT_EQ(third.data - first.data, backend.ops.kv_block_bytes(layout.kv));
-  EXPECT_EQ(first.stride_bytes, 2 * backend.ops.kv_block_bytes(layout.kv));
+  EXPECT_EQ(third.data - first.data, backend.ops.kv_block_bytes(layout.groups[0].kv));
+  EXPECT_EQ(first.stride_bytes, 2 * backend.ops.kv_block_bytes(layout.groups[0].kv));
+}
+
+TEST(CacheLayout, StatesOfRecurrentLayersLieNextToEachOther) {
+  ModelSpec spec = with_windows({0, 0, 0});
+  const DeltaNet net{.key_heads = 2, .value_heads = 4, .key_dim = 8, .value_dim = 10, .conv_width = 4};
+  spec.layers[0].mixer = spec.layers[2].mixer = net;
+  const CacheLayout layout = cache_layout(spec, {});
+  const std::int64_t floats = 3 * (2 * 2 * 8 + 4 * 10) + 4 * 8 * 10;
+  EXPECT_EQ(layout.layers[0].state, 0);
+  EXPECT_EQ(layout.layers[1].state, -1);
+  EXPECT_EQ(layout.layers[2].state, floats);
+  EXPECT_EQ(layout.state_floats, 2 * floats);
+  EXPECT_EQ(layout.layers[0].group, -1);
+  EXPECT_EQ(layout.planes, 1);
 }
 
 TEST(Rope, DynamicAndLongropeFollowTheConfiguredLength) {
@@ -106,7 +120,7 @@ TEST(Costs, CountParametersAndWork) {
   // qkv 128 x 64, out 64 x 64, up 192 x 64, down 64 x 96: twice; embedding 100 x 64.
   const std::int64_t layers = 2 * (128 * 64 + 64 * 64 + 192 * 64 + 64 * 96);
   EXPECT_EQ(count_parameters(spec).total, layers + 6400);
-  EXPECT_EQ(count_parameters(spec).matrices, layers + 6400);
+  EXPECT_EQ(count_parameters(spec).active, layers + 6400);
   spec.tied = false;
   EXPECT_EQ(count_parameters(spec).total, layers + 2 * 6400);
 

@@ -60,7 +60,7 @@ Result<Run> run(std::string directory, ModelDType dtype, const std::vector<Seque
   }
   TRY(Backend backend, make_cpu_backend({}));
   TRY(const auto model, Model::load(directory, backend, options));
-  Run out{.vocab = model->spec.vocab, .weight_bytes = model->weight_bytes()};
+  Run out{.vocab = model->spec.vocab, .weight_bytes = model->weight_bytes};
   for (const Sequence& sequence : sequences) {
     const int length = static_cast<int>(sequence.ids.size());
     TRY(const auto logits,

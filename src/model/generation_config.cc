@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
+#include <cmath>
 #include <limits>
 
 #include "weights/gguf.h"
@@ -25,9 +26,9 @@ Result<std::optional<double>> number(const boost::json::object& file, std::strin
 Result<std::optional<int>> integer(const boost::json::object& file, std::string_view field) {
   TRY(const std::optional<double> v, number(file, field));
   if (!v) return std::nullopt;
-  if (*v != static_cast<int>(*v))
-    return field_failure(field, ErrorCode::corrupt, "generation_config.json: {} is not a whole number: {}",
-                         field, *v);
+  if (std::trunc(*v) != *v || std::abs(*v) > std::numeric_limits<int>::max())
+    return field_failure(field, ErrorCode::corrupt,
+                         "generation_config.json: {} is not a whole number of 32 bits: {}", field, *v);
   return static_cast<int>(*v);
 }
 

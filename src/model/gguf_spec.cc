@@ -16,6 +16,9 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr std::int64_t kPairsMax = 2048;
+constexpr std::size_t kLayersMax = 1024;
+
 struct Architecture {
   std::string_view name;    // general.architecture
   std::string_view family;  // as in config.json's "architectures"
@@ -72,8 +75,12 @@ class Translation {
       for (const std::string_view name : field.fields)
         if (!name.empty()) set(name, value, key(field.key));
     }
-    if (fields_.contains("sliding_window") && fields_["sliding_window"].as_double() == 0)
-      fields_.erase("sliding_window");
+    // What a file must say, or what follows from the rest: no default of the family.
+    for (const char* name : {"hidden_size", "n_embd", "num_hidden_layers", "n_layer", "num_attention_heads",
+                             "n_head", "num_key_value_heads", "head_dim", "intermediate_size", "n_inner",
+                             "max_position_embeddings", "n_positions"})
+      if (!fields_.contains(name)) fields_[name] = nullptr;
+    if (field("sliding_window") == 0) fields_["sliding_window"] = nullptr;
     fields_["tie_word_embeddings"] = gguf_.find("output.weight") == nullptr;
     TRY_VOID(refuse_experts());
     TRY_VOID(add_vocabulary());
@@ -92,7 +99,7 @@ class Translation {
   }
   std::optional<double> field(std::string_view name) const {
     const auto* value = fields_.if_contains({name.data(), name.size()});
-    return value != nullptr ? std::optional(value->as_double()) : std::nullopt;
+    return value != nullptr && value->is_double() ? std::optional(value->as_double()) : std::nullopt;
   }
   double head_dim() const {
     return field("head_dim")
@@ -123,7 +130,7 @@ class Translation {
     double share = *turning / head_dim();
     // A little more where it is rounded: a family takes the whole part of share * head_dim.
     if (share < 1) share = std::nextafter(share, 1.0);
-    for (const char* name : {"partial_rotary_factor", "rotary_pct"})
+    for (const char* name : {"partial_rotary_factor", "rotary_pct", "rotary_share"})
       set(name, share, key("rope.dimension_count"));
     return {};
   }
@@ -168,6 +175,9 @@ class Translation {
     const StoredTensor* tensor = gguf_.find(name);
     if (tensor == nullptr || tensor->dtype != DType::f32 || tensor->shape.size() != 1)
       return failure(ErrorCode::corrupt, "{}: {} must be a vector in F32", gguf_.metadata.what(), name);
+    if (tensor->shape[0] > kPairsMax)
+      return failure(ErrorCode::corrupt, "{}: {} has {} numbers, a head turns in at most {} pairs",
+                     gguf_.metadata.what(), name, tensor->shape[0], kPairsMax);
     json::array list;
     for (std::int64_t i = 0; i < tensor->shape[0]; ++i) list.emplace_back(double{number_at(*tensor, i)});
     return list;
@@ -176,7 +186,7 @@ class Translation {
   // What the metadata does not say, or not in one number.
   Result<> add_special_cases() {
     const std::string_view name = architecture_.name;
-    if (name == "llama" && fields_.contains("sliding_window"))
+    if (name == "llama" && field("sliding_window"))
       fields_["architectures"] = boost::json::array{"MistralForCausalLM"};
     if (name == "gptneox" || name == "stablelm") {
       TRY(const auto parallel, gguf_.metadata.boolean(key("use_parallel_residual")));
@@ -192,6 +202,10 @@ class Translation {
     const std::string pattern = key("attention.sliding_window_pattern");
     if (gguf_.metadata.is_list(pattern)) {
       TRY(const std::vector<double> sliding, gguf_.metadata.numbers(pattern));
+      if (sliding.size() > kLayersMax)
+        return field_failure(pattern, ErrorCode::corrupt,
+                             "{}: {} has {} items, a network has at most {} layers", gguf_.metadata.what(),
+                             pattern, sliding.size(), kLayersMax);
       json::array types;
       for (const double slides : sliding)
         types.emplace_back(slides != 0 ? "sliding_attention" : "full_attention");
@@ -214,14 +228,15 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   const auto has = [&](std::string_view name) { return gguf.find(name) != nullptr; };
   const bool fused = has("blk.0.attn_qkv.weight");
   for (LayerSpec& layer : spec.layers) {
-    layer.attention.qkv_bias = has(fused ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
-    layer.attention.out_bias = has("blk.0.attn_output.bias");
-    layer.mlp.up_bias = has("blk.0.ffn_up.bias");
-    layer.mlp.down_bias = has("blk.0.ffn_down.bias");
-    for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm, &layer.attention.qk_norm_spec})
+    layer.attention().qkv_bias = has(fused ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
+    layer.attention().out_bias = has("blk.0.attn_output.bias");
+    layer.mlp().up_bias = has("blk.0.ffn_up.bias");
+    layer.mlp().down_bias = has("blk.0.ffn_down.bias");
+    for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm, &layer.attention().qk_norm_spec})
       norm->weight_offset = 0;
   }
   spec.final_norm.weight_offset = 0;
+  spec.embed_scale_rounds = false;  // llama.cpp, whose files these are, keeps it in single precision
   for (RopeSpec& rope : spec.ropes) rope.interleaved = rope.interleaved || interleaved;
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
   spec.names = {

@@ -62,7 +62,7 @@ TEST_F(GgufSpec, Llama) {
   EXPECT_EQ(made->layers.size(), 3);
   EXPECT_EQ(made->max_positions, 4096);
   EXPECT_TRUE(made->tied);
-  EXPECT_EQ(made->layers[0].attention.kv_heads, 2);
+  EXPECT_EQ(made->layers[0].attention().kv_heads, 2);
   EXPECT_EQ(made->ropes[0].theta, 5e5);
   EXPECT_TRUE(made->ropes[0].interleaved);
   EXPECT_THAT(made->names.qkv, ElementsAre("attn_q", "attn_k", "attn_v"));
@@ -79,10 +79,10 @@ TEST_F(GgufSpec, EveryShareOfAHeadTurnsThatManyElements) {
 TEST_F(GgufSpec, Window) {
   const auto made = spec(llama().u32("llama.attention.sliding_window", 100));
   ASSERT_TRUE(made.has_value());
-  EXPECT_EQ(made->layers[2].attention.window, 100);
+  EXPECT_EQ(made->layers[2].attention().window, 100);
   const auto none = spec(llama().u32("llama.attention.sliding_window", 0));
   ASSERT_TRUE(none.has_value());
-  EXPECT_EQ(none->layers[2].attention.window, 0);
+  EXPECT_EQ(none->layers[2].attention().window, 0);
 }
 
 TEST_F(GgufSpec, ErrorsNameTheKey) {
@@ -155,6 +155,24 @@ TEST_F(GgufSpec, InfiniteScaleIsFound) {
   const auto model = Model::load(path_, backend);
   ASSERT_FALSE(model.has_value());
   EXPECT_THAT(model.error().message, HasSubstr("tensor blk.1.ffn_down.weight holds NaN or infinity in Q8_0"));
+}
+
+TEST_F(GgufSpec, FactorsOfAnyLengthAreRefused) {
+  GgufBuilder file = llama();
+  for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"})
+    file.tensor(name, {5000}, kF32, std::string(5000 * 4, '\0'));
+  EXPECT_THAT(error(file),
+              HasSubstr("rope_factors_long.weight has 5000 numbers, a head turns in at most 2048"));
+}
+
+TEST(GenerationConfig, NumbersThatAreNoInt) {
+  const ScratchDirectory directory;
+  for (const char* top_k : {"1e300", "2147483648", "-1e10", "0.5"}) {
+    directory.write("generation_config.json", fmt::format(R"({{"top_k": {}}})", top_k));
+    const auto config = load_generation_config(directory.path());
+    ASSERT_FALSE(config.has_value()) << top_k;
+    EXPECT_THAT(config.error().message, HasSubstr("top_k is not a whole number of 32 bits"));
+  }
 }
 
 TEST_F(GgufSpec, InspectNamesTheFormats) {

@@ -42,7 +42,7 @@ class Sequence {
            int chunk_max)
       : layout_(layout),
         backend_(backend),
-        blocks_each_((length + layout.kv.block_size - 1) / layout.kv.block_size) {
+        blocks_each_((length + layout.block_size - 1) / layout.block_size) {
     const std::int64_t groups = std::ssize(layout.groups);
     const std::int64_t blocks = groups * blocks_each_;
     const std::vector<std::uint8_t> nan(static_cast<std::size_t>(blocks * layout.block_bytes(backend.ops)),
@@ -58,8 +58,16 @@ class Sequence {
       for (std::int64_t i = 0; i < blocks_each_; ++i) {
         tables_.push_back(static_cast<std::int32_t>((blocks - 1 - i * groups - group)));
       }
-      AttentionLimits limits = attention_limits(model, layout, chunk_max, 1);
-      plans_.push_back(backend.ops.make_attention_plan(*backend.device, limits));
+      const AttentionLimits limits =
+          attention_limits(model, layout.groups[static_cast<std::size_t>(group)], chunk_max, 1);
+      plans_.push_back(backend.ops.make_attention_plan(*backend.device, limits).value());
+    }
+    if (layout.state_floats > 0) {  // NaN, too, and the second of two
+      const std::vector<std::uint8_t> states(static_cast<std::size_t>(2 * layout.state_bytes()), 0xff);
+      state_memory_ = backend.device->allocate(states.size()).value();
+      backend.device->upload(*backend.stream, state_memory_.view(DType::u8, {std::ssize(states)}),
+                             states.data());
+      backend.stream->synchronize();
     }
     slots_.resize(layout.groups.size());
     device_slots_.resize(layout.groups.size());
@@ -70,7 +78,7 @@ class Sequence {
 
   // The groups' batches for tokens [begin, end).
   std::span<const GroupBatch> batches(std::int32_t begin, std::int32_t end) {
-    const std::int64_t size = layout_.kv.block_size;
+    const std::int64_t size = layout_.block_size;
     for (std::size_t g = 0; g < batches_.size(); ++g) {
       const std::span table = std::span(tables_).subspan(g * static_cast<std::size_t>(blocks_each_),
                                                          static_cast<std::size_t>(blocks_each_));
@@ -93,11 +101,22 @@ class Sequence {
     return batches_;
   }
 
+  // The batch's states for so many tokens.
+  StateBatch states(std::int32_t tokens) {
+    if (layout_.state_floats == 0) return {};
+    const std::int32_t numbers[] = {1, 0, tokens};  // the slot; starts
+    state_numbers_ = uploaded(backend_, std::span<const std::int32_t>(numbers));
+    const View all = state_numbers_.view(DType::i32, {3});
+    return {.memory = state_memory_.view(DType::f32, {2, layout_.state_floats}),
+            .slots = all.rows(0, 1),
+            .starts = all.rows(1, 2)};
+  }
+
  private:
   const CacheLayout& layout_;
   Backend& backend_;
   std::int64_t blocks_each_;
-  Buffer cache_;
+  Buffer cache_, state_memory_, state_numbers_;
   std::vector<KvLayer> layers_;
   std::vector<std::int32_t> tables_;  // [groups, blocks_each]
   std::vector<std::unique_ptr<AttentionPlan>> plans_;
@@ -136,12 +155,15 @@ Golden read(const std::string& name, const std::string& root) {
 }
 
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
-                               const std::vector<int>& chunks, const CacheOptions& options) {
+                               const std::vector<int>& chunks, const CacheOptions& options,
+                               const TestAdapter& adapter, ProcessGroup* group) {
   const auto length = static_cast<std::int32_t>(ids.size());
   const int chunk_max = std::min(length, *std::ranges::max_element(chunks));
   const CacheLayout layout = cache_layout(model.spec, options);
   TRY(Decoder decoder,
-      Decoder::make(model, layout, backend, {.max_tokens = chunk_max, .max_logit_rows = chunk_max}));
+      Decoder::make(model, layout, backend, {.max_tokens = chunk_max,
+                                                        .max_logit_rows = chunk_max,
+                                                        .max_adapter_rank = adapter.max_rank}, group));
   Sequence sequence(model, layout, backend, length, chunk_max);
 
   const std::int64_t vocab = model.spec.vocab;
@@ -161,9 +183,17 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
         uploaded(backend, ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
     const Buffer device_positions = uploaded(backend, std::span(positions));
     const Buffer device_rows = uploaded(backend, std::span(rows));
+    const std::vector<std::int32_t> starts{0, count};
+    const Buffer device_starts = uploaded(backend, std::span(starts));
+    const StepAdapters adapters{.adapters = {&adapter.adapter, 1},
+                                .host_starts = starts,
+                                .starts = device_starts.view(DType::i32, {2}),
+                                .tokens = device_rows.view(DType::i32, {count})};
     decoder.forward({.ids = device_ids.view(DType::i32, {count}),
                      .positions = device_positions.view(DType::i32, {count}),
-                     .groups = sequence.batches(begin, begin + count)},
+                     .groups = sequence.batches(begin, begin + count),
+                     .states = sequence.states(count),
+                     .adapters = adapter.adapter != nullptr ? &adapters : nullptr},
                     sequence.layers());
     const View out = device_logits.view(DType::f32, {count, vocab});
     decoder.logits(device_rows.view(DType::i32, {count}), out);

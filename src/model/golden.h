@@ -27,11 +27,18 @@ inline constexpr const char* kQuantized = "tests/data/quantized";
 std::vector<std::string> names(const std::string& root = kModels);
 Golden read(const std::string& name, const std::string& root = kModels);
 
+// The adapter that all tokens of a run have.
+struct TestAdapter {
+  const Adapter* adapter = nullptr;
+  int max_rank = 0;
+};
+
 // Logits of every position, [ids, vocab], when the prompt is run in chunks of these sizes (the last one
 // repeats). The cache begins as NaN, blocks are dealt out of order, and table entries that left a window are
 // wiped: an operator that reads what it must not is found out.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
-                               const std::vector<int>& chunks, const CacheOptions& cache);
+                               const std::vector<int>& chunks, const CacheOptions& cache,
+                               const TestAdapter& adapter = {}, ProcessGroup* group = nullptr);
 
 float max_difference(std::span<const float> a, std::span<const float> b);
 // Mean over the rows of KL(p || q), from logits.

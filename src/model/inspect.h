@@ -11,8 +11,8 @@
 namespace octavo {
 
 struct ParameterCount {
-  std::int64_t total = 0;     // a tied matrix counts once
-  std::int64_t matrices = 0;  // what every token is multiplied with: no embeddings, norms, biases
+  std::int64_t total = 0;   // a tied matrix counts once
+  std::int64_t active = 0;  // what a token is multiplied with: no embeddings, norms, biases
 };
 ParameterCount count_parameters(const ModelSpec& spec);
 

@@ -13,6 +13,7 @@ namespace {
 struct LoadedPart {
   MatrixPart part;
   std::vector<std::byte> memory = {};
+  std::vector<std::byte> cut = {};  // columns of a rank
   QuantizedMatrix quantized = {};
 };
 
@@ -65,56 +66,93 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     std::swap(view.stride[0], view.stride[1]);
   }
   if (formats.quantization != Encoding::plain) {
-    TRY(loaded.quantized, quantize(loaded.part.values, formats.quantization, pool));
+    auto quantized = quantize(loaded.part.values, formats.quantization, pool);
+    if (!quantized)
+      quantized.error().message = fmt::format("tensor {}: {}", stored.name, quantized.error().message);
+    TRY(loaded.quantized, std::move(quantized));
     loaded.part = loaded.quantized.part;
     loaded.memory = {};
   }
   return loaded;
 }
 
+// A rank's part: of each range of `order` its rows and columns, and no other bytes of the checkpoint.
+Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors, const MatrixParameter& parameter,
+                                           const MatrixFormats& formats, ThreadPool& pool) {
+  std::vector<LoadedPart> loaded;
+  for (RowRange range : parameter.order) {
+    auto tensor = tensors.begin();
+    for (; range.begin >= tensor->shape[0]; ++tensor) range.begin -= tensor->shape[0];
+    if (!tensor->plain())
+      return failure(ErrorCode::unsupported, "tensor {} is {}: tensor parallelism takes plain matrices alone",
+                     tensor->name, tensor->format);
+    std::vector<std::byte> cut;
+    const StoredTensor part =
+        part_of(*tensor, range.begin, range.count, parameter.first_col, parameter.cols, cut);
+    TRY(LoadedPart one, load_part(part, formats, false, pool));
+    one.cut = std::move(cut);
+    loaded.push_back(std::move(one));
+  }
+  return loaded;
+}
+
+std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<const RowRange> order) {
+  std::vector<MatrixPart> parts;
+  for (RowRange range : order) {
+    auto one = loaded.begin();
+    for (; range.begin >= one->part.rows(); ++one) range.begin -= one->part.rows();
+    parts.push_back(one->part.row_range(range.begin, range.count, range.step));
+  }
+  if (order.empty())
+    for (const LoadedPart& one : loaded) parts.push_back(one.part);
+  return parts;
+}
+
 }  // namespace
 
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& wanted, Backend& backend, ThreadPool& pool) {
-  std::vector<const StoredTensor*> tensors;
-  for (const Slot& slot : parameter.parts) tensors.push_back(checkpoint.find(slot.name));
+  std::vector<StoredTensor> tensors;
+  for (const Slot& slot : parameter.parts) {
+    const StoredTensor& tensor = *checkpoint.find(slot.name);
+    tensors.push_back(parameter.slice < 0 ? tensor : slice_of(tensor, parameter.slice));
+  }
   const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain);
   MatrixFormats formats = wanted;
   if (!all_plain) formats.plain = formats.activation;
 
   std::vector<LoadedPart> loaded;
-  for (const StoredTensor* tensor : tensors) {
-    TRY(LoadedPart part, load_part(*tensor, formats, parameter.transposed, pool));
-    loaded.push_back(std::move(part));
+  if (parameter.sharded) {
+    TRY(loaded, load_shard(tensors, parameter, formats, pool));
+  } else {
+    for (const StoredTensor& tensor : tensors) {
+      TRY(LoadedPart part, load_part(tensor, formats, parameter.transposed, pool));
+      loaded.push_back(std::move(part));
+    }
   }
   const auto is_plain = [](const LoadedPart& one) { return one.part.encoding == Encoding::plain; };
   if (std::ranges::any_of(loaded, is_plain))
     for (LoadedPart& one : loaded)
       if (!is_plain(one)) dequantize_part(one, formats.plain, pool);
 
-  std::vector<MatrixPart> parts;
-  for (const RowRange& range : parameter.order)
-    parts.push_back(loaded[0].part.row_range(range.begin, range.count));
-  if (parameter.order.empty())
-    for (const LoadedPart& one : loaded) parts.push_back(one.part);
+  const std::vector<MatrixPart> parts =
+      parts_of(loaded, parameter.sharded ? std::span<const RowRange>() : std::span(parameter.order));
   TRY(WeightPtr weight,
       backend.ops.prepare(*backend.device, {.parts = parts, .activation = formats.activation}));
-  for (const StoredTensor* tensor : tensors) checkpoint.release(*tensor);
+  for (const StoredTensor& tensor : tensors) checkpoint.release(tensor);
   return weight;
 }
 
-DType plain_format(const Parameters& parameters, const Checkpoint& checkpoint) {
-  std::vector<const MatrixParameter*> matrices;
-  for (const LayerParameters& layer : parameters.layers)
-    for (const LinearParameter* linear : {&layer.qkv, &layer.out, &layer.up, &layer.down})
-      matrices.push_back(&linear->weight);
-  for (const MatrixParameter* table : {&parameters.embedding, &parameters.positions, &parameters.lm_head})
-    matrices.push_back(table);
+DType plain_format(Network& network, const Checkpoint& checkpoint) {
+  std::vector<MatrixParameter*> matrices = network.parameters().matrices;
+  std::ranges::stable_partition(matrices, [](auto* matrix) { return matrix->use == MatrixUse::layer; });
   for (const MatrixParameter* matrix : matrices)
     for (const Slot& slot : matrix->parts)
-      if (const StoredTensor& tensor = *checkpoint.find(slot.name); tensor.plain()) return *tensor.dtype;
-  const std::vector<Slot>& norm = parameters.final_norm.weight.parts;
-  const bool packed = checkpoint.find(parameters.embedding.parts[0].name)->packed != nullptr;
+      if (const StoredTensor& tensor = *checkpoint.find(slot.name);
+          tensor.plain() && matrix->use != MatrixUse::router)
+        return *tensor.dtype;
+  const std::vector<Slot>& norm = network.final_norm.weight.parts;
+  const bool packed = checkpoint.find(network.embedding.parts[0].name)->packed != nullptr;
   return packed && !norm.empty() ? *checkpoint.find(norm[0].name)->dtype : DType::bf16;
 }
 

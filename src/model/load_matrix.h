@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/ops.h"
-#include "model/parameters.h"
+#include "model/network.h"
 
 namespace octavo {
 
@@ -22,6 +22,6 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
 
 // The format of the first plain matrix, those of the layers first; that of the norms when all are packed,
 // bf16 when all are in blocks.
-DType plain_format(const Parameters& parameters, const Checkpoint& checkpoint);
+DType plain_format(Network& network, const Checkpoint& checkpoint);
 
 }  // namespace octavo

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "kernels/ops.h"
+#include "model/network.h"
 #include "model/spec.h"
 #include "tensor/buffer.h"
 #include "weights/checkpoint.h"
@@ -24,25 +25,21 @@ namespace octavo {
 // matrices (Ops::activation).
 enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
+// What a model is to do with texts. automatic: what its files say. generate: continue them. pooling: make one
+// vector or scores of each.
+enum class Runner : std::uint8_t { automatic, generate, pooling };
+
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
   // int8 or int4: plain matrices are quantised while they are loaded (weights/quantize.h), embedding and
   // output matrix to int8 in both cases; where none is plain, that is an error. plain: they stay as they are.
   Encoding quantization = Encoding::plain;
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
+  Runner runner = Runner::automatic;
   int threads = 0;                        // that read and check; 0: as many as this process may use
+  Shard shard = {};                       // the part of the network to load; of plain checkpoints alone
   // Called after each matrix.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
-};
-
-struct Linear {
-  WeightPtr weight;
-  View bias;  // f32 [rows]; optional
-};
-
-struct LayerWeights {
-  Norm attention_norm, attention_post_norm, mlp_norm, mlp_post_norm, q_norm, k_norm;
-  Linear qkv, out, up, down;
 };
 
 struct Model {
@@ -50,21 +47,14 @@ struct Model {
   int max_model_len = 0;  // rows of the rotary tables
   DType activation = DType::f32;
 
-  WeightPtr embedding;
-  WeightPtr positions;    // optional
-  WeightPtr own_lm_head;  // null when tied
-  std::vector<LayerWeights> layers;
-  Norm final_norm;
-  std::vector<Rope> ropes;  // beside spec.ropes
-  Buffer vectors;           // holds all norms, biases and rotary tables
-
-  const Weight& lm_head() const { return spec.tied ? *embedding : *own_lm_head; }
-  // Of all matrices and vectors, as prepared.
-  std::size_t weight_bytes() const;
+  Network network;
+  std::vector<Rope> ropes;       // beside spec.ropes
+  Buffer vectors;                // holds all norms, biases and rotary tables
+  std::size_t weight_bytes = 0;  // of all matrices and vectors, as prepared
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
   // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run
-  // the network, a max_model_len beyond what the model is meant for, not enough memory.
+  // the network, a network that cannot be split, a max_model_len beyond what the model is meant for, not enough memory.
   static Result<std::unique_ptr<Model>> load(const std::string& path, Backend& backend,
                                              const LoadOptions& options = {});
 };
@@ -76,7 +66,8 @@ Result<Checkpoint> open_checkpoint(const std::string& path);
 // "fp8", "gguf"; "none" where they are plain numbers.
 Result<std::string_view> quantization_method(const std::string& path);
 
-// The spec of a directory's config.json, or of a GGUF file's metadata, alone.
-Result<ModelSpec> load_spec(const std::string& path);
+// The spec of a directory's config.json and the files of Sentence Transformers beside it, or of a GGUF file's
+// metadata, alone. Errors: the model cannot do what the runner asks.
+Result<ModelSpec> load_spec(const std::string& path, Runner runner = Runner::automatic);
 
 }  // namespace octavo

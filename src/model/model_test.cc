@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -95,7 +96,7 @@ TEST_F(ModelLoad, NoSuchDirectory) {
   const auto model = Model::load("no/such/place", backend_);
   ASSERT_FALSE(model.has_value());
   EXPECT_EQ(model.error().code, ErrorCode::not_found);
-  EXPECT_THAT(model.error().message, HasSubstr("no/such/place/config.json"));
+  EXPECT_THAT(model.error().message, HasSubstr("there is no no/such/place"));
 }
 
 // A tensor's data may begin at any byte: lengthen the header by one space.
@@ -119,7 +120,7 @@ TEST_F(ModelLoad, ConvertsToTheFormatAskedFor) {
   const auto bytes_as = [&](ModelDType dtype) {
     const auto model = Model::load(directory_.path(), cpu, {.dtype = dtype});
     EXPECT_EQ((*model)->activation, dtype == ModelDType::bfloat16 ? DType::bf16 : DType::f32);
-    return (*model)->embedding->bytes();
+    return (*model)->network.embedding.weight->bytes();
   };
   EXPECT_EQ(bytes_as(ModelDType::automatic), 128u * 48 * 4);
   EXPECT_EQ(bytes_as(ModelDType::float32), 128u * 48 * 4);
@@ -145,6 +146,26 @@ TEST_F(ModelLoad, InspectTellsWhatThereIs) {
   EXPECT_THAT(*text, HasSubstr("LlamaForCausalLM"));
   EXPECT_THAT(*text, HasSubstr("2 x 3 query and 1 key heads of 16"));
   EXPECT_THAT(*text, HasSubstr("decode at context 256"));
+}
+
+// transformers keeps the scale beside the weights, and in their format: of 48 columns 6.9375 for 6.9282 in
+// bf16.
+TEST(EmbedScale, IsRoundedToTheFormatOfTheWeights) {
+  Backend backend = make_reference_backend();
+  const auto scale = [&](ModelDType dtype) {
+    return Model::load("tests/data/models/gemma3-multimodal", backend, {.dtype = dtype})
+        .value()
+        ->spec.embed_scale;
+  };
+  EXPECT_EQ(scale(ModelDType::automatic), 6.9375f);
+  EXPECT_EQ(scale(ModelDType::float16), to_f32(to_f16(std::sqrt(48.0f))));
+  EXPECT_EQ(scale(ModelDType::float32), std::sqrt(48.0f));
+}
+
+TEST_F(ModelLoad, ShapesThatComeFromAbsentFieldsSaySo) {
+  replace("config.json", "\"intermediate_size\"", "\"intermediate_size_\"");
+  EXPECT_THAT(error(),
+              HasSubstr("config.json leaves out intermediate_size, for which transformers' defaults"));
 }
 
 }  // namespace

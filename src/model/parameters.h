@@ -1,4 +1,5 @@
-// The parameters of a network, derived from its spec: for each, the checkpoint tensors that hold it.
+// What a network holds: matrices and vectors, each with the checkpoint tensors that it is made of and, once
+// it is loaded, its values.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +11,35 @@
 
 namespace octavo {
 
-// Rows [begin, begin + count) of a matrix, or elements of a vector.
+// Rows begin, begin + step .. of a matrix, or elements of a vector.
 struct RowRange {
   std::int64_t begin;
   std::int64_t count;
+  std::int64_t step = 1;
 };
 
-// A matrix [rows, cols]: the tensors stacked by rows.
+// Which precision LoadOptions::quantization gives a plain matrix.
+enum class MatrixUse : std::uint8_t {
+  layer,   // the one that is asked for
+  table,   // embedding and output matrix: int8
+  plain,   // none
+  router,  // none, and its format says nothing of the others'
+};
+
+// A matrix [rows, cols]: the tensors stacked by rows, or those of their rows that `order` lists.
 struct MatrixParameter {
   std::vector<Slot> parts;      // empty: the network has no such matrix
+  std::int64_t slice = -1;      // from 0 on: the tensors are stacks [slices, ..], and this is one of them
   bool transposed = false;      // each tensor is stored [cols, rows]
-  std::vector<RowRange> order;  // not empty: the rows of the only tensor are taken in this order
+  std::vector<RowRange> order;  // not empty: of the stack these rows in this order, each range of one tensor
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  bool sharded = false;        // plain, and no more is read than the rows of `order` and, of these,
+  std::int64_t first_col = 0;  // columns [first_col, first_col + cols)
+  MatrixUse use = MatrixUse::layer;
+  WeightPtr weight;  // null until it is loaded
+
+  std::int64_t elements() const { return rows * cols; }
 };
 
 // A vector, kept in f32: the tensors one after the other.
@@ -31,61 +48,69 @@ struct VectorParameter {
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
   std::int64_t size = 0;
+  std::int64_t row = 0;  // not 0: it is a matrix with rows this long; `order` is of each
+  View value;            // f32 [size], or [size / row, row]; empty until it is loaded
 };
 
 struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
+  std::size_t index = 0;  // among the network's
 };
 
 struct NormParameter {
   NormSpec spec;
   VectorParameter weight;
   VectorParameter bias;
+
+  Norm norm() const { return {spec.kind, spec.eps, weight.value, bias.value}; }
 };
 
-struct LayerParameters {
-  NormParameter attention_norm, attention_post_norm, mlp_norm, mlp_post_norm, q_norm, k_norm;
-  LinearParameter qkv, out, up, down;
+// Of a matrix, or of one with its bias, these rows alone, or these columns: a rank's part. Where columns are
+// split, the ranks' products are added up, so that one of them has the bias.
+void keep_rows(MatrixParameter& matrix, std::vector<RowRange> rows);
+void keep_rows(LinearParameter& linear, std::vector<RowRange> rows);
+void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
+
+// The parameters of a network that are there, in the order of the forward pass.
+struct ParameterList {
+  std::vector<MatrixParameter*> matrices;
+  std::vector<VectorParameter*> vectors;
+  std::vector<LinearParameter*> linears;  // whose parts are among the others
+
+  void add(MatrixParameter& matrix);
+  void add(VectorParameter& vector);
+  void add(LinearParameter& linear);
+  void add(NormParameter& norm);
+  std::vector<Slot> slots() const;
 };
 
-struct Parameters {
-  MatrixParameter embedding, positions, lm_head;  // lm_head: no parts when tied
-  NormParameter final_norm;
-  std::vector<LayerParameters> layers;
-  std::vector<std::string> ignorable;  // tensors that may be there, as in Names
+// Finds the names and shapes of a network's tensors; `prefix` comes before every name.
+class Namer {
+ public:
+  Namer(const Names& all, std::string prefix, const Shard& part = {})
+      : names(all), shard(part), prefix_(std::move(prefix)) {}
+
+  const Names& names;
+  const Shard shard;  // for blocks, which know how they are split
+
+  NormParameter norm(const NormSpec& spec, const std::string& name, std::int64_t size) const;
+  // `tensors` stacked by rows: rows[i] belongs to tensors[i].
+  LinearParameter linear(const std::vector<std::string>& tensors, const std::vector<std::int64_t>& rows,
+                         std::int64_t cols, bool bias) const;
+  // One matrix for each of `count` experts, stored as names.expert_storage says: the tensors' rows, `rows` in
+  // all, stacked.
+  std::vector<MatrixParameter> experts(const std::vector<std::string>& tensors, std::int64_t count,
+                                       std::int64_t rows, std::int64_t cols) const;
+  // [rows, row]
+  VectorParameter rows_of_vectors(const std::string& tensor, std::int64_t rows, std::int64_t row) const;
+  MatrixParameter table(const std::string& name, std::int64_t rows, std::int64_t cols, MatrixUse use) const;
+  // tensors[i], of sizes[i] elements, one after the other.
+  VectorParameter vector(const std::vector<std::string>& tensors,
+                         const std::vector<std::int64_t>& sizes) const;
+
+ private:
+  std::string prefix_;
 };
-
-// The parameters of a network under one of its Names::prefixes.
-Parameters parameters_of(const ModelSpec& spec, const std::string& prefix);
-
-// The same, under the prefix that the checkpoint uses, when it holds exactly these tensors. Errors: see
-// check_slots.
-Result<Parameters> checked_parameters(const ModelSpec& spec, const Checkpoint& checkpoint);
-
-// Every matrix and every vector, in the order of the forward pass, absent ones too. Visit takes
-// MatrixParameter& and VectorParameter& (const where `parameters` is).
-template <class P, class Visit>
-void for_each_parameter(P& parameters, Visit&& visit) {
-  const auto visit_norm = [&](auto& norm) {
-    visit(norm.weight);
-    visit(norm.bias);
-  };
-  const auto visit_linear = [&](auto& linear) {
-    visit(linear.weight);
-    visit(linear.bias);
-  };
-  visit(parameters.embedding);
-  visit(parameters.positions);
-  for (auto& layer : parameters.layers) {
-    for (auto* norm : {&layer.attention_norm, &layer.attention_post_norm, &layer.mlp_norm,
-                       &layer.mlp_post_norm, &layer.q_norm, &layer.k_norm}) {
-      visit_norm(*norm);
-    }
-    for (auto* linear : {&layer.qkv, &layer.out, &layer.up, &layer.down}) visit_linear(*linear);
-  }
-  visit_norm(parameters.final_norm);
-  visit(parameters.lm_head);
-}
 
 }  // namespace octavo

@@ -102,16 +102,17 @@ Result<PackedFormat> packed_format(const Config& config) {
     TRY(quantization, config.object("compression_config"));
   }
   if (!quantization) return PackedFormat{};
-  TRY(const std::string method,
-      one_of(*quantization, "quant_method", std::nullopt, {"gptq", "awq", "compressed-tensors", "fp8"}));
+  TRY(const std::string method, one_of(*quantization, "quant_method", std::nullopt,
+                                       {"gptq", "awq", "compressed-tensors", "fp8", "mxfp4"}));
   if (method == name(Packing::gptq)) return gptq(*quantization);
   if (method == name(Packing::awq)) return awq(*quantization);
   if (method == name(Packing::fp8)) return fp8(*quantization);
+  if (method == name(Packing::mxfp4)) return PackedFormat{.packing = Packing::mxfp4};
   return compressed_tensors(*quantization);
 }
 
 std::string_view name(Packing packing) {
-  constexpr std::string_view kNames[] = {"none", "gptq", "awq", "compressed-tensors", "fp8"};
+  constexpr std::string_view kNames[] = {"none", "gptq", "awq", "compressed-tensors", "fp8", "mxfp4"};
   return kNames[static_cast<int>(packing)];
 }
 

@@ -1,13 +1,18 @@
 // What a network is, as plain data.
 //
 // A family's file turns config.json into a ModelSpec; everything else is derived from it: the tensors to load
-// (slots.h), the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost
+// (parameters.h), the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost
 // (inspect.h). A family differs from another by numbers, places and activations, never by code.
+//
+// A layer has two halves: a mixer, where tokens look at each other, and a feed-forward, which each token
+// passes on its own. The kinds of both are blocks: a struct here, and a file in blocks/ with all that follows
+// from it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "kernels/ops.h"
@@ -70,12 +75,33 @@ struct Attention {
   NormSpec qk_norm_spec = {};
   float scale = 1;     // of the scores
   float soft_cap = 0;  // of the scores; 0: none
-  int window = 0;      // a query sees that many last tokens, itself included; 0: all
-  int rope = -1;       // index into ModelSpec::ropes; -1: none
+  bool sinks = false;  // each head has a learned score that takes its share and has no value
+  bool causal = true;  // a token sees none that come after it
+  // A query sees that many last tokens, itself included, and where it is not causal as many on the other
+  // side; 0: all.
+  int window = 0;
+  int rope = -1;  // index into ModelSpec::ropes; -1: none
+  // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries.
+  bool output_gate = false;
 
   int q_dim() const { return q_heads * head_dim; }
   int kv_dim() const { return kv_heads * head_dim; }
   int qkv_dim() const { return q_dim() + 2 * kv_dim(); }
+};
+
+// A gated delta net (GatedDeltaArgs) behind a short convolution. A sequence has a state of fixed size in
+// place of its past.
+struct DeltaNet {
+  int key_heads = 0;
+  int value_heads = 0;  // a multiple of key_heads
+  int key_dim = 0;      // of a head
+  int value_dim = 0;
+  int conv_width = 0;
+  NormSpec norm = {};  // of what each value head puts out, before its gate
+
+  std::int64_t values() const { return std::int64_t{value_heads} * value_dim; }
+  // Of the convolution: queries, keys and values.
+  std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
 };
 
 struct Mlp {
@@ -84,27 +110,57 @@ struct Mlp {
   bool gated = true;
   bool up_bias = false;  // of gate and up
   bool down_bias = false;
+  float alpha = 1;  // this and limit: of swigluoai
+  float limit = 0;
+
+  std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };
 
-// How the two halves of a layer, F in {attention, mlp}, act on the residual x:
-//   serial           x += post(F(pre(x))), first attention, then mlp
-//   parallel         x += attention(pre_1(x)) + mlp(pre_2(x))
+// MLPs of which a router chooses a few for each token (Shazeer et al., 2017).
+struct Experts {
+  int count = 0;
+  RouterRule router;
+  bool router_bias = false;
+  Mlp expert;                      // each of them
+  std::optional<Mlp> shared = {};  // one more, which every token passes
+  bool shared_gate = false;        // and which counts as much as a gate of its own says
+};
+
+using Mixer = std::variant<std::monostate, Attention, DeltaNet>;  // monostate: the layer has no such half
+using FeedForward = std::variant<std::monostate, Mlp, Experts>;
+
+// How the two halves of a layer, F in {mixer, feed_forward}, act on the residual x:
+//   serial           x += post(F(pre(x))), first the mixer, then the feed-forward
+//   parallel         x += mixer(pre_1(x)) + feed_forward(pre_2(x))
 //   parallel_shared  the same, with one pre-norm for both
-enum class Residual : std::uint8_t { serial, parallel, parallel_shared };
+//   post_norm        x = post(x + F(x)), first the mixer, then the feed-forward, as BERT has it
+enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm };
 
 struct LayerSpec {
-  Attention attention = {};
-  Mlp mlp = {};
+  Mixer mixer = {};
+  FeedForward feed_forward = {};
   Residual residual = Residual::serial;
   NormSpec pre_norm = {};   // kind none: no norm in this place
   NormSpec post_norm = {};  // of the halves' outputs; both places used: "sandwich"
   float residual_scale = 1;
+
+  // For families whose layers have these kinds.
+  Attention& attention() { return std::get<Attention>(mixer); }
+  const Attention& attention() const { return std::get<Attention>(mixer); }
+  Mlp& mlp() { return std::get<Mlp>(feed_forward); }
 };
 
 // In which order the rows of a fused query/key/value matrix come.
 enum class QkvOrder : std::uint8_t {
   by_kind,  // all queries, all keys, all values
   by_head,  // query, key and value of the first head, then of the second ...; kv_heads == q_heads
+};
+
+// How a checkpoint holds the matrices of experts.
+enum class ExpertStorage : std::uint8_t {
+  each,                // a tensor for each; '{}' in its name is the expert's number
+  stacked,             // one tensor [experts, outputs, inputs]
+  stacked_transposed,  // one tensor [experts, inputs, outputs]
 };
 
 // What the checkpoint calls its tensors. Layer names are relative to layers + number + "."; names of matrices
@@ -114,6 +170,8 @@ struct Names {
   std::string lm_head = "lm_head";
   std::string embedding = "embed_tokens";
   std::string positions = {};
+  std::string token_types = {};
+  std::string embedding_norm = {};
   std::string final_norm = "norm";
   std::string layers = "layers.";
 
@@ -127,11 +185,57 @@ struct Names {
   std::string out = "self_attn.o_proj";
   std::vector<std::string> up = {"mlp.gate_proj", "mlp.up_proj"};  // the gate first
   std::string down = "mlp.down_proj";
+  std::string sinks = "self_attn.sinks";
+
+  // Queries, keys and values, then gates: in two tensors, or in one key head by key head. ba likewise.
+  std::vector<std::string> delta_in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
+  std::vector<std::string> delta_ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
+  std::string delta_conv = "linear_attn.conv1d.weight";
+  std::string delta_a_log = "linear_attn.A_log";
+  std::string delta_dt_bias = "linear_attn.dt_bias";
+  std::string delta_norm = "linear_attn.norm";
+  std::string delta_out = "linear_attn.out_proj";
+
+  std::string router = "mlp.gate";
+  ExpertStorage expert_storage = ExpertStorage::each;
+  std::vector<std::string> expert_up = {"mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj"};
+  std::string expert_down = "mlp.experts.{}.down_proj";
+  std::string expert_up_bias = {};  // [experts, outputs]
+  std::string expert_down_bias = {};
+  bool expert_interleaved = false;  // rows of gate and up take turns
+  std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};
+  std::string shared_down = "mlp.shared_expert.down_proj";
+  std::string shared_gate = "mlp.shared_expert_gate";
+
+  std::string head_dense = {};  // these two without a prefix before them
+  std::string classifier = {};
 
   QkvOrder qkv_order = QkvOrder::by_kind;
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
   // Tensors that may be there and are not needed; '*' at one end.
   std::vector<std::string> ignorable = {"*.rotary_emb.inv_freq"};
+};
+
+// How the scores of labels become what a client sees.
+enum class LabelActivation : std::uint8_t { none, sigmoid, softmax };
+
+// What a model that reads texts instead of continuing them makes of one: a vector or, with labels, their
+// scores.
+struct Head {
+  Pool pool = Pool::mean;
+  bool normalise = false;                // the vector's length becomes 1
+  std::optional<Activation> dense = {};  // of a layer [dim, dim] behind the pooling
+  std::vector<std::string> labels = {};  // of the rows of the matrix behind it; empty: there is none
+  LabelActivation label_activation = LabelActivation::none;
+};
+
+// Tensor parallelism: which part of every layer, and of the vocabulary, a process holds.
+struct Shard {
+  int rank = 0;
+  int size = 1;
+
+  // Where this rank's part of n items begins that all have equally many of.
+  std::int64_t first(std::int64_t n) const { return n / size * rank; }
 };
 
 struct ModelSpec {
@@ -140,14 +244,29 @@ struct ModelSpec {
   int vocab = 0;
   int max_positions = 0;  // longest sequence that the model is meant for, scaling included
   float embed_scale = 1;
-  int learned_positions = 0;  // rows of a table [rows, dim] that is added to the embeddings; 0: none
+  bool embed_scale_rounds = false;  // to the format of the weights, before it is used
+  int learned_positions = 0;        // rows of a table [rows, dim] that is added to the embeddings; 0: none
+  int first_position = 0;           // the row of that table for the first token
+  int token_types = 0;              // rows of another, by the part of the text that a token is in; 0: none
+  NormSpec embedding_norm = {};     // of the sum
   std::vector<RopeSpec> ropes;
   std::vector<LayerSpec> layers;
   NormSpec final_norm;
   bool tied = false;  // the embedding is also the output matrix
   float logits_scale = 1;
-  float logits_soft_cap = 0;  // 0: none
+  float logits_soft_cap = 0;      // 0: none
+  std::optional<Head> head = {};  // nothing: it continues texts
   Names names;
+  std::optional<Names> other_names = {};  // some checkpoints use these instead
+  Shard shard = {};                       // all numbers above are the whole network's (shard.h)
+
+  // Whether its layers see all of a text at once, so that it cannot continue one.
+  bool bidirectional() const {
+    for (const LayerSpec& layer : layers)
+      if (const auto* attention = std::get_if<Attention>(&layer.mixer); attention && !attention->causal)
+        return true;
+    return false;
+  }
 };
 
 }  // namespace octavo

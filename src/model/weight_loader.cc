@@ -19,14 +19,17 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
     TRY_VOID(check_finite(tensor, pool));
-    for (std::int64_t i = 0; i < slot.shape[0]; ++i)
-      stored.push_back(number_at(tensor, i) + parameter.offset);
+    std::int64_t elements = 1;
+    for (const std::int64_t size : slot.shape) elements *= size;
+    for (std::int64_t i = 0; i < elements; ++i) stored.push_back(number_at(tensor, i) + parameter.offset);
   }
   if (parameter.order.empty()) return stored;
   std::vector<float> ordered;
-  for (const RowRange& range : parameter.order) {
-    ordered.insert(ordered.end(), stored.begin() + range.begin, stored.begin() + range.begin + range.count);
-  }
+  const std::int64_t row = parameter.row > 0 ? parameter.row : parameter.size;
+  for (std::int64_t begin = 0; begin < parameter.size; begin += row)
+    for (const RowRange& range : parameter.order)
+      for (std::int64_t i = 0; i < range.count; ++i)
+        ordered.push_back(stored[static_cast<std::size_t>(begin + range.begin + i * range.step)]);
   return ordered;
 }
 
@@ -52,10 +55,9 @@ class VectorArena {
 
 class Loader {
  public:
-  Loader(const Checkpoint& checkpoint, const Parameters& parameters, Backend& backend,
-         const LoadOptions& options, Model& model)
+  Loader(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model)
       : checkpoint_(checkpoint),
-        parameters_(parameters),
+        parameters_(model.network.parameters()),
         backend_(backend),
         options_(options),
         model_(model),
@@ -65,85 +67,60 @@ class Loader {
   Result<> load() {
     TRY_VOID(check_quantization());
     choose_formats();
-    const CacheLayout cache = cache_layout(model_.spec, {.dtype = model_.activation});
-    TRY_VOID(backend_.ops.supports(cache.kv, model_.spec.layers[0].attention.q_heads));
-    model_.layers.resize(parameters_.layers.size());
+    round_embed_scale();
+    TRY_VOID(cache_layout(model_.spec, {.dtype = model_.activation}).supported(backend_.ops));
     TRY_VOID(load_vectors());
-    return load_matrices();
+    for (MatrixParameter* matrix : parameters_.matrices) TRY_VOID(load(*matrix));
+    for (Layer& layer : model_.network.layers)
+      for (Block* half : {layer.mixer.get(), layer.feed_forward.get()})
+        if (half != nullptr) half->loaded();
+    return {};
   }
 
  private:
   // Quantised matrices stay as they are, so that one at least must be plain.
   Result<> check_quantization() {
     if (options_.quantization == Encoding::plain) return {};
-    bool plain = false;
-    for_each_parameter(parameters_, [&](const auto& p) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(p)>, MatrixParameter>)
-        for (const Slot& slot : p.parts)
-          plain |= &p != &parameters_.positions && checkpoint_.find(slot.name)->plain();
-    });
-    if (plain) return {};
-    const StoredTensor& table = *checkpoint_.find(parameters_.embedding.parts[0].name);
+    for (const MatrixParameter* matrix : parameters_.matrices)
+      for (const Slot& slot : matrix->parts)
+        if (quantization_of(matrix->use) != Encoding::plain && checkpoint_.find(slot.name)->plain())
+          return {};
+    const StoredTensor& table = *checkpoint_.find(model_.network.embedding.parts[0].name);
     return invalid("quantization", "must be none, not {}: every matrix is quantised already ({} is {})",
                    name(options_.quantization), table.name, table.format);
   }
 
   // All plain matrices are kept in one format: the one asked for, else the checkpoint's.
   void choose_formats() {
-    plain_ = plain_format(parameters_, checkpoint_);
+    plain_ = plain_format(model_.network, checkpoint_);
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
     if (options_.dtype == ModelDType::float16) plain_ = DType::f16;
     model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
   }
 
+  // As transformers does: 73.5 in bf16 for the 73.32 of 5376 columns.
+  void round_embed_scale() {
+    if (!model_.spec.embed_scale_rounds || options_.dtype == ModelDType::float32) return;
+    float& scale = model_.spec.embed_scale;
+    if (plain_ == DType::bf16) scale = to_f32(to_bf16(scale));
+    if (plain_ == DType::f16) scale = to_f32(to_f16(scale));
+  }
+
   Result<> load_vectors() {
     std::int64_t floats = 0;
-    for_each_parameter(parameters_, [&](const auto& p) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(p)>, VectorParameter>)
-        floats += padded(p.size);
-    });
+    for (const VectorParameter* vector : parameters_.vectors) floats += padded(vector->size);
     for (const RopeSpec& rope : model_.spec.ropes) {
       floats += 2 * padded(std::int64_t{model_.max_model_len} * (rope.rotary_dim / 2));
     }
     TRY(model_.vectors, backend_.device->allocate(static_cast<std::size_t>(floats) * sizeof(float)));
-    for (std::size_t i = 0; i < model_.layers.size(); ++i) TRY_VOID(load_layer_vectors(i));
-    TRY_VOID(load_norm(parameters_.final_norm, 0, model_.final_norm));
+    model_.weight_bytes = model_.vectors.bytes();
+    for (VectorParameter* vector : parameters_.vectors) {
+      TRY(const std::vector<float> values, load_vector(checkpoint_, *vector, pool_));
+      const std::int64_t row = vector->row;
+      vector->value =
+          row > 0 ? arena_.put(values, {vector->size / row, row}) : arena_.put(values, {vector->size});
+    }
     load_ropes();
-    return {};
-  }
-
-  Result<> load_layer_vectors(std::size_t i) {
-    const LayerParameters& p = parameters_.layers[i];
-    LayerWeights& w = model_.layers[i];
-    TRY_VOID(load_norm(p.attention_norm, 0, w.attention_norm));
-    TRY_VOID(load_norm(p.attention_post_norm, 0, w.attention_post_norm));
-    TRY_VOID(load_norm(p.mlp_norm, 0, w.mlp_norm));
-    TRY_VOID(load_norm(p.mlp_post_norm, 0, w.mlp_post_norm));
-    const Attention& a = model_.spec.layers[i].attention;
-    const int row = a.qk_norm == QkNorm::per_head ? a.head_dim : 0;
-    TRY_VOID(load_norm(p.q_norm, row, w.q_norm));
-    TRY_VOID(load_norm(p.k_norm, row, w.k_norm));
-    TRY_VOID(load_bias(p.qkv.bias, w.qkv.bias));
-    TRY_VOID(load_bias(p.out.bias, w.out.bias));
-    TRY_VOID(load_bias(p.up.bias, w.up.bias));
-    return load_bias(p.down.bias, w.down.bias);
-  }
-
-  // row > 0: the weight is a matrix of rows this long.
-  Result<> load_norm(const NormParameter& parameter, int row, Norm& norm) {
-    norm.kind = parameter.spec.kind;
-    norm.eps = parameter.spec.eps;
-    if (norm.kind == NormKind::none) return {};
-    TRY(const std::vector<float> weight, load_vector(checkpoint_, parameter.weight, pool_));
-    const std::int64_t size = parameter.weight.size;
-    norm.weight = row > 0 ? arena_.put(weight, {size / row, row}) : arena_.put(weight, {size});
-    return load_bias(parameter.bias, norm.bias);
-  }
-
-  Result<> load_bias(const VectorParameter& parameter, View& bias) {
-    if (parameter.parts.empty()) return {};
-    TRY(const std::vector<float> values, load_vector(checkpoint_, parameter, pool_));
-    bias = arena_.put(values, {parameter.size});
     return {};
   }
 
@@ -158,36 +135,28 @@ class Loader {
     }
   }
 
-  Result<> load_matrices() {
-    const Encoding layers = options_.quantization;
-    const Encoding ends = layers == Encoding::plain ? Encoding::plain : Encoding::int8;
-    TRY_VOID(load(parameters_.embedding, ends, model_.embedding));
-    TRY_VOID(load(parameters_.positions, Encoding::plain, model_.positions));
-    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      const LayerParameters& p = parameters_.layers[i];
-      LayerWeights& w = model_.layers[i];
-      TRY_VOID(load(p.qkv.weight, layers, w.qkv.weight));
-      TRY_VOID(load(p.out.weight, layers, w.out.weight));
-      TRY_VOID(load(p.up.weight, layers, w.up.weight));
-      TRY_VOID(load(p.down.weight, layers, w.down.weight));
-    }
-    return load(parameters_.lm_head, ends, model_.own_lm_head);
+  Encoding quantization_of(MatrixUse use) const {
+    if (use == MatrixUse::layer || options_.quantization == Encoding::plain) return options_.quantization;
+    return use == MatrixUse::table ? Encoding::int8 : Encoding::plain;
   }
 
-  Result<> load(const MatrixParameter& parameter, Encoding quantization, WeightPtr& weight) {
-    if (parameter.parts.empty()) return {};
+  Result<> load(MatrixParameter& matrix) {
     const MatrixFormats formats{
-        .plain = plain_, .quantization = quantization, .activation = model_.activation};
-    TRY(weight, load_matrix(checkpoint_, parameter, formats, backend_, pool_));
-    CHECK(weight->activation() == model_.activation, "{} made of {}", name(weight->activation()),
-          name(plain_));
-    for (const Slot& slot : parameter.parts) bytes_done_ += stored_bytes(*checkpoint_.find(slot.name));
+        .plain = plain_, .quantization = quantization_of(matrix.use), .activation = model_.activation};
+    TRY(matrix.weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
+    CHECK(matrix.weight->activation() == model_.activation, "{} made of {}",
+          name(matrix.weight->activation()), name(plain_));
+    model_.weight_bytes += matrix.weight->bytes();
+    for (const Slot& slot : matrix.parts) {
+      const std::size_t slices = matrix.slice < 0 ? 1 : static_cast<std::size_t>(slot.shape[0]);
+      bytes_done_ += stored_bytes(*checkpoint_.find(slot.name)) / slices;
+    }
     if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
     return {};
   }
 
   const Checkpoint& checkpoint_;
-  const Parameters& parameters_;
+  const ParameterList parameters_;
   Backend& backend_;
   const LoadOptions& options_;
   Model& model_;
@@ -199,9 +168,9 @@ class Loader {
 
 }  // namespace
 
-Result<> load_weights(const Checkpoint& checkpoint, const Parameters& parameters, Backend& backend,
-                      const LoadOptions& options, Model& model) {
-  return Loader(checkpoint, parameters, backend, options, model).load();
+Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
+                      Model& model) {
+  return Loader(checkpoint, backend, options, model).load();
 }
 
 }  // namespace octavo

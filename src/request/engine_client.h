@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/error.h"
+#include "request/adapter_source.h"
+#include "request/engine_info.h"
 #include "request/engine_stats.h"
 #include "request/request.h"
 
@@ -15,9 +18,13 @@ class EngineClient {
  public:
   virtual ~EngineClient() = default;
 
-  // Hands the request over; outputs arrive at the sink until each of the n answers has finished. Errors: the
+  // What it runs, and its limits on requests.
+  virtual EngineInfo info() const = 0;
+
+  // Hands the request over; outputs arrive at the sink until each of its answers has finished. Errors: the
   // queue is full (resource_exhausted), the request can never fit (invalid_argument), the engine is draining
-  // or broken (unavailable). After an error the sink is never called.
+  // or broken (unavailable). After an error the sink is never called. What takes longer to find out, as
+  // whether a grammar can be enforced, comes as an answer's end with Output::error before any token.
   virtual Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) = 0;
 
   // Ends the request with FinishReason::abort by the next step at the latest. Unknown or finished ids are
@@ -27,8 +34,18 @@ class EngineClient {
   // Drops every cached prefix that no running request uses.
   virtual void reset_prefix_cache() = 0;
 
-  // A snapshot, safe from any thread at any time.
-  virtual EngineStats stats() const = 0;
+  // Makes a LoRA adapter known by its name, in place of an older one of that name. `done` hears when its weights
+  // are in memory, or what is wrong with it. Requests that name it may come at once, and wait for it.
+  virtual void load_adapter(AdapterSource, AdapterDone done) {
+    done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
+  }
+  // Answers that have begun with it go on. Errors: not_found.
+  virtual void unload_adapter(std::string, AdapterDone done) {
+    done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
+  }
+
+  // A snapshot of each engine behind this client; any thread, at any time.
+  virtual std::vector<EngineStats> stats() const = 0;
 
   // Refuses new requests from now on, and returns when the last one has finished.
   virtual void drain() = 0;

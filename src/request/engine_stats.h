@@ -1,30 +1,55 @@
-// What an engine tells about itself: gauges of this moment, counters since its start.
+// What one engine tells about itself: gauges of this moment, counters since its start.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "request/histogram.h"
 
 namespace octavo {
 
-inline constexpr int kDraftTokensMax = 16;  // guesses of one sequence in a step
+inline constexpr int kDraftTokensMax = 16;  // draft tokens of one sequence in a step
 
 // Of the tokens that steps compute, in vLLM's buckets.
 inline Histogram step_token_histogram() {
   return Histogram({1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384});
 }
 
+// What one step computed, and how long it took.
+struct StepRecord {
+  std::int64_t number = 0;  // 0: there was no such step
+  int prompt_tokens = 0;
+  int answer_tokens = 0;  // draft tokens included
+  std::int64_t microseconds = 0;
+};
+
+// The last steps; step n stands at n % size().
+using RecentSteps = std::array<StepRecord, 256>;
+
+// Unfinished answers of one LoRA adapter.
+struct AdapterStats {
+  std::string name;
+  int running = 0;
+  int waiting = 0;
+};
+
 struct EngineStats {
+  int engine = 0;  // EngineInfo::index
+
   // Gauges.
   int unfinished = 0;  // answers accepted and not ended
   int running = 0;
-  int waiting = 0;
+  int waiting = 0;                 // for their turn, or for their grammar
   int blocks_total = 0;
   int blocks_used = 0;             // owned by requests
   int blocks_cached = 0;           // free to take, content kept for reuse
+  std::int64_t grammar_cache_bytes = 0;
   std::int64_t request_bytes = 0;  // tokens, keys and block tables of unfinished requests
+  std::vector<AdapterStats> adapters;  // that have any
   bool healthy = true;             // false: the step loop has failed for good
+  bool hangs = false;              // the step that runs makes no progress
 
   // Counters.
   std::int64_t prompt_tokens = 0;         // of answers that have begun
@@ -33,12 +58,16 @@ struct EngineStats {
   std::int64_t prefix_queries = 0;  // tokens looked up in the prefix cache
   std::int64_t prefix_hits = 0;     // tokens found
   std::int64_t preemptions = 0;
+  std::int64_t grammar_cache_hits = 0;
+  std::int64_t grammar_cache_misses = 0;
+  std::int64_t grammar_compile_us = 0;
   std::int64_t grammar_masks = 0;    // filled for answers under a grammar
   std::int64_t grammar_mask_ns = 0;  // that filling them took
   Histogram step_tokens = step_token_histogram();
-  std::int64_t drafts = 0;                                         // times that guesses were checked
-  std::int64_t draft_tokens = 0;                                   // guesses checked
-  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // guesses that came true, by their place
+  RecentSteps recent_steps = {};
+  std::int64_t drafts = 0;                                         // times that draft tokens were verified
+  std::int64_t draft_tokens = 0;                                   // verified
+  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // draft tokens accepted, by position
 };
 
 }  // namespace octavo

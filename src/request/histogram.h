@@ -19,6 +19,14 @@ class Histogram {
     sum_ += value;
   }
 
+  // What another histogram of the same bounds has counted. False, and nothing changed: their number differs.
+  bool assign(std::span<const std::int64_t> counts, double sum) {
+    if (counts.size() != counts_.size()) return false;
+    counts_.assign(counts.begin(), counts.end());
+    sum_ = sum;
+    return true;
+  }
+
   std::span<const double> bounds() const { return bounds_; }
   std::span<const std::int64_t> counts() const { return counts_; }  // of each bucket alone; the last is +Inf
   double sum() const { return sum_; }

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Both inputs have a fixed layout and different first words, so that no salt can pose as a block.
+// Both inputs have a fixed layout and different first words, so that no identity can pose as a block.
 constexpr std::uint64_t kRootTag = 0x746f6f72;
 constexpr std::uint64_t kBlockTag = 0x6b636f6c62;
 
@@ -24,7 +24,7 @@ PrefixHasher::PrefixHasher(PrefixHashOptions options, int block_size)
   CHECK(block_size > 0 && block_size <= kBlockSizeMax, "block size {}", block_size);
 }
 
-void PrefixHasher::extend(std::span<const TokenId> tokens, Hash128 salt, std::vector<Hash128>& keys) const {
+void PrefixHasher::extend(std::span<const TokenId> tokens, Hash128 identity, std::vector<Hash128>& keys) const {
   std::array<std::byte, sizeof(kBlockTag) + sizeof(Hash128) + kBlockSizeMax * sizeof(TokenId)> bytes;
   const auto hash = [&](std::uint64_t tag, Hash128 before, std::span<const TokenId> block) {
     std::byte* end = bytes.data();
@@ -34,7 +34,7 @@ void PrefixHasher::extend(std::span<const TokenId> tokens, Hash128 salt, std::ve
     return options_.hash(options_.algorithm, std::span(bytes.data(), end), options_.seed);
   };
   while ((keys.size() + 1) * block_size_ <= tokens.size()) {
-    const Hash128 before = keys.empty() ? hash(kRootTag, salt, {}) : keys.back();
+    const Hash128 before = keys.empty() ? hash(kRootTag, identity, {}) : keys.back();
     keys.push_back(hash(kBlockTag, before, tokens.subspan(keys.size() * block_size_, block_size_)));
   }
 }

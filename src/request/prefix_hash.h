@@ -23,9 +23,9 @@ class PrefixHasher {
  public:
   explicit PrefixHasher(PrefixHashOptions options, int block_size);
 
-  // Extends `keys` to one for each full block of `tokens`: key[i] = H(key[i-1], tokens of block i), where the
-  // salt stands before the first. What `keys` holds already is believed.
-  void extend(std::span<const TokenId> tokens, Hash128 salt, std::vector<Hash128>& keys) const;
+  // Extends `keys` to one for each full block of `tokens`: key[i] = H(key[i-1], tokens of block i), where
+  // `identity` (CacheIdentity::digest) stands before the first. What `keys` holds already is believed.
+  void extend(std::span<const TokenId> tokens, Hash128 identity, std::vector<Hash128>& keys) const;
 
  private:
   PrefixHashOptions options_;

@@ -1,4 +1,4 @@
-// A request on its way into the engine, and what comes back.
+// A request on its way into the engine, and what comes back: plain data, which any process may hold.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
-#include "grammar/compiled_grammar.h"
+#include "base/error.h"
+#include "grammar/grammar_source.h"
+#include "request/cache_identity.h"
+#include "request/pooling.h"
 #include "request/sampling_params.h"
 
 namespace octavo {
@@ -18,16 +20,36 @@ namespace octavo {
 // Given out by the engine on submit; never reused within a process.
 using RequestId = std::uint64_t;
 
+// What one of a request's answers has said before: where it goes on.
+struct AnswerSoFar {
+  int index = 0;                // which of the n answers
+  std::vector<TokenId> tokens;  // in order
+};
+
 struct Request {
   std::string name;              // the caller's id, for logs and traces
+  Task task = Task::generate;    // as the engine's
   std::vector<TokenId> prompt;   // at least one token
   SamplingParams sampling;       // validated
   std::vector<TokenId> eos_ids;  // end the text unless ignore_eos; sorted
   std::int64_t priority = 0;     // lower goes first under the priority policy
-  Hash128 cache_salt;  // requests share cached prefixes only with those of equal salt; zero: the common one
+  CacheIdentity identity;        // requests share cached prefixes only with those of an equal one
   bool read_prefix_cache = true;
-  std::shared_ptr<const grammar::CompiledGrammar> grammar;  // of the answers; null: free
+  std::optional<grammar::GrammarSource> grammar;  // of the answers; nothing: they are free
   std::optional<TokenId> grammar_after;  // answers are free up to this token; the grammar begins behind it
+
+  // What draws come from where `sampling` has no seed; nothing: the engine's own choice.
+  std::optional<std::uint64_t> entropy;
+  // Given: only these answers are wanted, and they go on behind what they have said. A draw depends on the
+  // seed and its place alone, so with the same entropy they go on bit for bit as if they had never stopped.
+  std::vector<AnswerSoFar> answers_so_far;
+
+  // Of models with token types: from here on tokens belong to a second text; nothing: there is one text.
+  std::optional<int> second_text;
+
+  int answers() const {
+    return answers_so_far.empty() ? sampling.n : static_cast<int>(answers_so_far.size());
+  }
 };
 
 enum class FinishReason : std::uint8_t {
@@ -59,15 +81,17 @@ struct RequestTimes {
 // What one engine step produced for one sequence of a request.
 struct Output {
   RequestId id = 0;
+  int engine = 0;                       // EngineInfo::index of the one that it comes from
   int index = 0;                        // which of the n answers
   std::vector<TokenId> token_ids;       // new ones, in order
   std::vector<TokenLogprobs> logprobs;  // one for each new token, when asked for
   // For positions 1 .. prompt-1, once, before or with the first token, when asked for.
   std::vector<TokenLogprobs> prompt_logprobs;
+  std::vector<float> pooled;  // the whole answer, as the model gives it, unless the task is to generate
   int cached_tokens = 0;  // prompt tokens whose KV was found in the cache
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // the stop_token_ids entry that ended it
-  std::string error;                  // with FinishReason::error: what happened
+  std::optional<Error> error;         // with FinishReason::error: what happened, and whose fault it is
   RequestTimes times;                 // filled when finished
 };
 

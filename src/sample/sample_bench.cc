@@ -28,6 +28,7 @@ void sample(benchmark::State& state) {
   const SamplingParams params = params_of(static_cast<Kind>(state.range(2)));
   Backend backend = make_cpu_backend({.threads = static_cast<int>(state.range(3)), .isa = {}}).value();
   Sampler sampler(backend, {});
+  if (!sampler.reserve(state.range(0), vocab)) return state.SkipWithError("no memory");
 
   std::mt19937 rng(1);
   std::normal_distribution<float> normal(0, 3);
@@ -67,6 +68,7 @@ void pack_256_rows(benchmark::State& state) {
   SamplingParams params;
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   Sampler sampler(backend, {});
+  if (!sampler.reserve(kRows, 2)) return state.SkipWithError("no memory");
   std::vector<float> logits(kRows * 2);
   const SequenceSampling sequence(params, {}, {}, 1, 2);
   const std::vector<SampleRow> step(kRows, SampleRow{&sequence, {}});

@@ -36,10 +36,16 @@ struct SamplerOptions {
   bool processed_logprobs = false;  // log-probabilities after all processing instead of the model's own
 };
 
-// One step at a time: launch, then collect. Memory grows to what the largest step needed and stays.
+// Reserve once; then one step at a time: launch, then collect. Memory for what requests ask for beyond a
+// token (masks, biases, histories, reports) grows to what the largest step needed and stays.
 class Sampler {
  public:
   Sampler(Backend& backend, const SamplerOptions& options) : backend_(backend), options_(options) {}
+
+  // Room on the device for a step of so many rows. Error: the device has no memory left.
+  Result<> reserve(std::int64_t rows, std::int64_t vocab) {
+    return backend_.ops.reserve_sampling(*backend_.device, rows, vocab);
+  }
 
   // logits: f32 [rows, vocab] on the device, overwritten; row i belongs to rows[i]. Enqueues all work on the
   // backend's stream. Errors: the device has no memory left.

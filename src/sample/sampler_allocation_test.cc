@@ -3,7 +3,7 @@
 
 #include "kernels/backends.h"
 #include "sample/sampler.h"
-#include "sample/test_allocations.h"
+#include "base/test_allocations.h"
 
 namespace octavo {
 namespace {
@@ -31,6 +31,7 @@ TEST(SamplerAllocation, NoneInAWarmStep) {
   const View view = View::of(logits.data(), DType::f32, {static_cast<std::int64_t>(params.size()), kVocab});
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   Sampler sampler(backend, {});
+  ASSERT_TRUE(sampler.reserve(view.size(0), kVocab));
   const auto step = [&] {
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 97) / 10;
     EXPECT_TRUE(sampler.launch(view, rows));

@@ -99,6 +99,7 @@ Probabilities exact(const SamplingParams& params, const std::vector<float>& raw)
 std::vector<std::size_t> draw_by_seed(const SamplingParams& params, const std::vector<float>& logits) {
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   Sampler sampler(backend, {});
+  EXPECT_TRUE(sampler.reserve(kRowsPerStep, kVocab));
   std::vector<std::size_t> counts(kVocab, 0);
   for (std::size_t first = 0; first < kDraws; first += kRowsPerStep) {
     std::vector<SequenceSampling> sequences;
@@ -233,6 +234,7 @@ TEST(SamplerPositions, DrawsFollowTheExactDistribution) {
   params.seed = 5;
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   Sampler sampler(backend, {});
+  ASSERT_TRUE(sampler.reserve(1, kVocab));
   const SequenceSampling sequence(params, kPrompt, kEos, answer_seed(params, 0, 0), static_cast<int>(kVocab));
   const std::vector<float> logits = test_logits();
   std::vector<std::size_t> counts(kVocab, 0);

@@ -20,6 +20,7 @@ class SamplerTest : public testing::Test {
   std::vector<SampledToken> run(std::vector<float> logits, const std::vector<SampleRow>& rows,
                                 SamplerOptions options = {}) {
     Sampler sampler(backend_, options);
+    EXPECT_TRUE(sampler.reserve(std::ssize(rows), kVocab));
     return run(sampler, std::move(logits), rows);
   }
   std::vector<SampledToken> run(Sampler& sampler, std::vector<float> logits,
@@ -115,6 +116,7 @@ TEST_F(SamplerTest, NeighboursDoNotMatter) {
   std::mt19937 rng(7);
   std::normal_distribution<float> normal(0, 2);
   Sampler sampler(backend_, {});
+  ASSERT_TRUE(sampler.reserve(64, kVocab));
   std::vector<SamplingParams> params(64);
   std::vector<SequenceSampling> sequences;
   std::vector<Tokens> outputs;

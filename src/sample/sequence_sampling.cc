@@ -64,4 +64,20 @@ void SequenceSampling::find_bans(std::span<const TokenId> output, std::vector<To
   bans.erase(std::ranges::unique(bans).begin(), bans.end());
 }
 
+bool SequenceSampling::excludes_all(std::span<const std::int32_t> mask, std::span<const TokenId> output,
+                                    std::vector<TokenId>& bans) const {
+  if (mask.empty() && allowed_.empty()) return false;
+  find_bans(output, bans);
+  auto ban = bans.begin();
+  for (std::size_t word = 0; word * 32 < static_cast<std::size_t>(vocab_size_); ++word) {
+    std::uint32_t left = ~std::uint32_t{0};
+    if (!mask.empty()) left &= static_cast<std::uint32_t>(mask[word]);
+    if (!allowed_.empty()) left &= allowed_[word];
+    for (; ban != bans.end() && static_cast<std::size_t>(*ban) / 32 == word; ++ban)
+      left &= ~(std::uint32_t{1} << (*ban % 32));
+    if (left != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace octavo

@@ -38,6 +38,10 @@ class SequenceSampling {
   // The tokens that must not come after `output`: the last ones of bad words, and before min_tokens those
   // that would end the text. Replaces `bans`; ascending, each once. At most bans_max().
   void find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const;
+  // Whether the request leaves no token to choose: none is in `mask` (bit by token id; empty: all are) and
+  // allowed and not banned after `output`. `bans` is scratch.
+  bool excludes_all(std::span<const std::int32_t> mask, std::span<const TokenId> output,
+                    std::vector<TokenId>& bans) const;
   // Whether the request allows or prefers some tokens, apart from what the model and the filters say.
   bool restricts() const { return !allowed_.empty() || !bias_.empty() || bans_max() > 0; }
   // Whether what may come next depends on the tokens before it, beyond what the model says.

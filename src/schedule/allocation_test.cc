@@ -1,23 +1,12 @@
 // After a sequence is added, the step loop allocates nothing: counted at operator new.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
+#include <array>
+#include <string>
 #include <vector>
 
+#include "base/test_allocations.h"
 #include "schedule/scheduler.h"
-
-namespace {
-std::int64_t allocations = 0;
-}
-
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace octavo {
 namespace {
@@ -46,7 +35,7 @@ TEST_P(StepLoop, AllocatesNothing) {
     ASSERT_TRUE(scheduler->add({.prompt = prompt, .max_total_tokens = 150, .priority = i % 3}));
   }
 
-  const std::int64_t before = allocations;
+  const long before = allocations();
   int steps = 0;
   scheduler->plan(plans[0]);
   for (StepPlan *flying = &plans[0], *next = &plans[1]; !flying->empty(); std::swap(flying, next), ++steps) {
@@ -59,15 +48,19 @@ TEST_P(StepLoop, AllocatesNothing) {
     }
     if (next->empty()) scheduler->plan(*next);
   }
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(allocations(), before);
   EXPECT_GT(steps, 300);
   EXPECT_EQ(scheduler->stats().running + scheduler->stats().waiting, 0);
   EXPECT_GT(scheduler->stats().preemptions, 0);
   EXPECT_GT(scheduler->stats().prefix_hits, 0);
 }
 
+std::string policy_name(const testing::TestParamInfo<Policy>& policy) {
+  constexpr std::array kNames{"fcfs", "priority", "longest_prefix"};
+  return kNames[static_cast<std::size_t>(policy.param)];
+}
 INSTANTIATE_TEST_SUITE_P(Policies, StepLoop,
-                         ::testing::Values(Policy::fcfs, Policy::priority, Policy::longest_prefix));
+                         ::testing::Values(Policy::fcfs, Policy::priority, Policy::longest_prefix), policy_name);
 
 }  // namespace
 }  // namespace octavo

@@ -19,9 +19,12 @@ void Scheduler::check() const {
   // Every reference to a block is some table's or deferred, and promises are covered.
   std::vector<int> references(static_cast<std::size_t>(cache_.pool.total()), 0);
   int promised = 0, lent = 0;
+  std::vector<bool> states(static_cast<std::size_t>(options_.max_num_seqs));
   for (const Slot slot : running_) {
     const Sequence& s = at(slot);
     promised += promise(s);
+    CHECK(!states.at(static_cast<std::size_t>(s.state_slot)), "two sequences have state {}", s.state_slot);
+    states[static_cast<std::size_t>(s.state_slot)] = true;
     CHECK(s.computed <= s.planned && s.planned <= s.length() && s.length() <= s.max_total_tokens,
           "computed {}, planned {}, length {} of {}", s.computed, s.planned, s.length(), s.max_total_tokens);
     for (int g = 0; g < cache_.group_count(); ++g) {
@@ -34,6 +37,8 @@ void Scheduler::check() const {
       }
     }
   }
+  CHECK(states_.free() + std::ssize(running_) == options_.max_num_seqs);
+  CHECK(std::ranges::all_of(waiting_, [&](Slot s) { return at(s).state_slot == kNoState; }));
   for (const Slot slot : waiting_)
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
   for (const DeferredBlock& d : deferred_) ++references[static_cast<std::size_t>(d.block)];

@@ -1,5 +1,7 @@
 #include "schedule/options.h"
 
+#include <algorithm>
+
 #include "request/engine_stats.h"
 
 namespace octavo {
@@ -36,6 +38,35 @@ Result<> validate(const SchedulerOptions& options) {
                       options.long_prefill_token_threshold, 0, 0));
   }
   return {};
+}
+
+int tokens_ahead_max(const SchedulerOptions& options) {
+  const int threshold = options.long_prefill_token_threshold;
+  const int step =
+      threshold == 0 ? options.max_num_batched_tokens : std::min(threshold, options.max_num_batched_tokens);
+  const std::int64_t ahead =
+      std::int64_t{std::min(step, options.max_model_len)} * options.max_steps_in_flight;
+  return static_cast<int>(std::min<std::int64_t>(options.max_model_len, ahead));
+}
+
+int blocks_of_sequence(const SchedulerOptions& options, int tokens) {
+  const KvCache shape(1, options.block_size, options.groups);
+  return shape.peak_blocks(tokens - 1, tokens_ahead_max(options));  // the last token is never computed
+}
+
+int longest_sequence(SchedulerOptions options) {
+  int fits = 0;
+  for (int low = 2, high = options.max_model_len; low <= high;) {
+    const int middle = low + (high - low) / 2;
+    options.max_model_len = middle;
+    if (blocks_of_sequence(options, middle) <= options.num_blocks) {
+      fits = middle;
+      low = middle + 1;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return fits;
 }
 
 }  // namespace octavo

@@ -45,4 +45,14 @@ struct SchedulerOptions {
 // is refused one by one.
 Result<> validate(const SchedulerOptions& options);
 
+// Tokens of one sequence that may be planned and not yet known to be computed.
+int tokens_ahead_max(const SchedulerOptions& options);
+
+// The most blocks that a sequence of so many tokens, prompt and answer, ever holds.
+int blocks_of_sequence(const SchedulerOptions& options, int tokens);
+
+// The longest sequence that the pool holds when it has all of it: at most max_model_len, which may then be
+// set to it; 0 when there is none.
+int longest_sequence(SchedulerOptions options);
+
 }  // namespace octavo

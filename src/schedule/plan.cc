@@ -61,33 +61,36 @@ int Scheduler::spare() const {
 }
 
 // One token for everyone who waits for just that. They go before long prefills, whoever is older, so that no
-// answer falters while a prompt is read; the budget has a token for each running sequence.
+// answer falters while a prompt is read; the budget has a token for each running sequence. Appended tokens
+// beyond the promise get room for the first of them here, and are computed with the prefills.
 void Scheduler::plan_decodes(StepPlan& plan) {
-  for (std::size_t place = 0; place < running_.size(); ++place)
-    if (tokens_wanted(at(running_[place])) == 1 && make_room(place, plan)) compute(running_[place], 1, plan);
+  for (std::size_t place = 0; place < running_.size(); ++place) {
+    const int wanted = tokens_wanted(at(running_[place]));
+    if (wanted > 0 && make_room(place, plan) && wanted == 1) compute(running_[place], 1, plan);
+  }
 }
 
-// Their blocks were promised when they were admitted.
+// The blocks of what was known at the admission were promised then.
 void Scheduler::plan_prefills(StepPlan& plan) {
   for (const Slot slot : running_) {
-    if (budget_ == 0) return;
-    if (const int wanted = tokens_wanted(at(slot)); wanted > 1)
-      compute(slot, std::min(wanted, budget_), plan);
+    const int wanted = tokens_wanted(at(slot));
+    if (wanted <= 1) continue;
+    if (const int count = covered(at(slot), std::min(wanted, budget_)); count > 0) compute(slot, count, plan);
   }
 }
 
 // Sees to the blocks for one more token: those promised, then spare ones, then those of sequences that come
 // after. False: not in this step.
 bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
-  const Sequence& s = at(running_[place]);
-  const int missing = s.blocks.missing(s.planned + 1);
-  if (missing == 0) return true;
-  const int beyond_promise = missing - promise(s);
+  Sequence& s = at(running_[place]);
+  const int beyond_promise = s.blocks.missing(s.planned + 1) - promise(s);
   if (beyond_promise <= 0) return true;
   // What is deferred is as good as free, but one step later.
   while (beyond_promise > spare() + static_cast<int>(deferred_.size()) && preempt_below(place, plan)) {
   }
-  return beyond_promise <= spare();
+  if (beyond_promise > spare()) return false;
+  take_blocks(s, s.planned + 1);
+  return true;
 }
 
 // Takes the blocks of the last running sequence after `place` that may lose them. Not yet part of this plan:
@@ -99,7 +102,7 @@ bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   const Slot slot = running_[last];
   Sequence& s = at(slot);
   promised_ -= promise(s);
-  give_up_blocks(s);
+  give_up_memory(s);
   s.state = Sequence::State::waiting;
   s.computed = s.planned = s.promised = 0;
   ++s.preemptions;
@@ -110,13 +113,24 @@ bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   return true;
 }
 
+// Takes the blocks for positions up to `end`, which must be promised or spare.
+void Scheduler::take_blocks(Sequence& s, int end) {
+  promised_ -= promise(s);
+  CHECK(s.blocks.reserve(end), "{} free blocks for {} tokens", cache_.pool.free(), end);
+  promised_ += promise(s);
+}
+
+// How many of `count` more tokens have blocks, promised or spare.
+int Scheduler::covered(const Sequence& s, int count) const {
+  const int available = promise(s) + std::max(spare(), 0);
+  while (count > 0 && s.blocks.missing(s.planned + count) > available) --count;
+  return count;
+}
+
 // Puts `count` tokens of the sequence into the plan. Their blocks are there.
 void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   Sequence& s = at(slot);
-  const int promise_before = promise(s);
-  CHECK(s.blocks.reserve(s.planned + count), "{} free blocks for {} tokens at {}", cache_.pool.free(), count,
-        s.planned);
-  promised_ += promise(s) - promise_before;
+  take_blocks(s, s.planned + count);
 
   const auto first = static_cast<std::size_t>(s.planned);
   const std::span<const TokenId> known = std::span(s.tokens).subspan(std::min(first, s.tokens.size()));
@@ -129,7 +143,9 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   p.last_pending = p.tokens.size() < static_cast<std::size_t>(count);
   p.samples = s.planned + count == s.length();
   p.cached_tokens = s.cached_tokens;
+  p.second_text = s.second_text;
   p.blocks = &s.blocks;
+  p.state_slot = s.state_slot;
 
   s.planned += count;
   s.sampling += p.samples;
@@ -144,13 +160,12 @@ void Scheduler::plan_drafts(StepPlan& plan) {
     Sequence& s = at(slot(p.sequence));
     if (!p.samples || s.sampling > 1 || s.drafts.empty())
       continue;  // sampling > 1: they are for a step before
-    int count = std::min({static_cast<int>(s.drafts.size()), budget_, ahead_max_ - (s.planned - s.computed),
-                          s.max_total_tokens - 1 - s.planned});  // the last token is never computed
-    const int promised = promise(s);
-    while (count > 0 && s.blocks.missing(s.planned + count) - promised > std::max(spare(), 0)) --count;
+    const int wanted =
+        std::min({static_cast<int>(s.drafts.size()), budget_, ahead_max_ - (s.planned - s.computed),
+                  s.max_total_tokens - 1 - s.planned});  // the last token is never computed
+    const int count = covered(s, wanted);
     if (count <= 0) continue;
-    CHECK(s.blocks.reserve(s.planned + count));
-    promised_ += promise(s) - promised;
+    take_blocks(s, s.planned + count);
     p.drafts = std::span(s.drafts).first(static_cast<std::size_t>(count));
     s.guessing = true;
     budget_ -= count;
@@ -205,12 +220,13 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   if (match_.unreferenced + match_.lent + growth > spare() - margin) return Admission::must_wait;
 
   s.blocks.adopt(match_);
+  s.state_slot = states_.take();
   s.computed = s.planned = first;
   s.promised = promised;
   s.settled = settled;
   s.state = Sequence::State::running;
   if (s.preemptions == 0 && s.read_prefix_cache) {
-    s.cached_tokens = first;
+    s.cached_tokens = std::min(first, s.prompt_tokens);
     prefix_queries_ += known;
     prefix_hits_ += first;
   }

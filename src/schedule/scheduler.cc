@@ -6,16 +6,6 @@
 #include "base/check.h"
 
 namespace octavo {
-namespace {
-
-int tokens_per_step_max(const SchedulerOptions& options) {
-  const int threshold = options.long_prefill_token_threshold;
-  const int chunk =
-      threshold == 0 ? options.max_num_batched_tokens : std::min(threshold, options.max_num_batched_tokens);
-  return std::min(chunk, options.max_model_len);
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Scheduler>> Scheduler::create(SchedulerOptions options) {
   TRY_VOID(validate(options));
@@ -26,9 +16,8 @@ Scheduler::Scheduler(SchedulerOptions options)
     : options_(std::move(options)),
       hasher_(options_.prefix_hash, options_.block_size),
       cache_(options_.num_blocks, options_.block_size, options_.groups),
-      ahead_max_(static_cast<int>(std::min<std::int64_t>(
-          options_.max_model_len,
-          std::int64_t{tokens_per_step_max(options_)} * options_.max_steps_in_flight))),
+      states_(options_.max_num_seqs),
+      ahead_max_(tokens_ahead_max(options_)),
       watermark_blocks_(static_cast<int>(options_.watermark * options_.num_blocks)),
       sequences_(static_cast<std::size_t>(options_.max_sequences)) {
   unused_.reserve(sequences_.size());
@@ -92,6 +81,8 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
 
 Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   TRY_VOID(fits(spec.prompt.size(), spec.max_total_tokens));
+  if (spec.prompt.size() + spec.output.size() >= static_cast<std::size_t>(spec.max_total_tokens))
+    return invalid("answers_so_far", "{} tokens leave nothing to generate", spec.output.size());
   if (unused_.empty())
     return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken",
                    options_.max_sequences);
@@ -107,16 +98,18 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.tag = spec.tag;
   s.turn = ++last_turn_;
   s.priority = spec.priority;
-  s.salt = spec.salt;
+  s.identity = spec.identity;
   s.max_total_tokens = spec.max_total_tokens;
   s.prompt_tokens = static_cast<int>(spec.prompt.size());
+  s.second_text = spec.second_text;
   s.tokens.reserve(static_cast<std::size_t>(s.max_total_tokens));
   s.tokens.assign(spec.prompt.begin(), spec.prompt.end());
+  s.tokens.insert(s.tokens.end(), spec.output.begin(), spec.output.end());
   s.drafts.reserve(static_cast<std::size_t>(options_.max_draft_tokens));
   s.blocks = SequenceBlocks(cache_, s.max_total_tokens);
   if (options_.enable_prefix_caching) {
     s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
-    hasher_.extend(s.tokens, s.salt, s.keys);
+    hasher_.extend(s.tokens, s.identity, s.keys);
   }
   sequence_bytes_ += s.bytes();
   enqueue(place);
@@ -140,7 +133,8 @@ void Scheduler::enqueue(Slot slot) {
 }
 
 // Blocks that a step in flight may still touch go back to the pool when it is collected.
-void Scheduler::give_up_blocks(Sequence& s) {
+void Scheduler::give_up_memory(Sequence& s) {
+  if (s.state_slot != kNoState) states_.give_back(std::exchange(s.state_slot, kNoState));
   given_up_.clear();
   s.blocks.give_up(given_up_);
   for (const BlockId block : given_up_) {
@@ -162,7 +156,7 @@ void Scheduler::collect(StepNumber step) {
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
     if (options_.enable_prefix_caching) {
-      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->salt, s->keys);
+      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->identity, s->keys);
       s->blocks.publish(s->computed, s->history());
     }
     s->blocks.leave_window(s->computed);
@@ -222,7 +216,7 @@ bool Scheduler::finish(SequenceId sequence) {
   Sequence* s = live(sequence);
   if (s == nullptr) return false;
   std::erase(s->state == Sequence::State::running ? running_ : waiting_, slot(sequence));
-  give_up_blocks(*s);
+  give_up_memory(*s);
   sequence_bytes_ -= s->bytes();
   const std::uint32_t tenancy = s->tenancy;
   *s = Sequence{};  // its memory, too

@@ -62,7 +62,7 @@ class Scheduler {
   bool commit(SequenceId sequence, TokenId token);
 
   // A token that comes next without having been sampled; no step in flight may be sampling for the sequence.
-  // The next step computes it along with what else is new.
+  // The next steps compute it along with what else is new, as fast as there are blocks for it.
   void append(SequenceId sequence, TokenId token);
 
   // Guesses of the tokens that come next, at most max_draft_tokens: the next step computes them along with
@@ -81,6 +81,10 @@ class Scheduler {
 
   // Forgets every cached prefix.
   void reset_prefix_cache() { cache_.pool.reset(); }
+
+  // See BlockPool: what the prefix cache gains and loses is told to a log.
+  void tell(KvEventLog& log) { cache_.pool.tell(log); }
+  void tell_all() { cache_.pool.tell_all(); }
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
@@ -136,6 +140,8 @@ class Scheduler {
   bool preempt_below(std::size_t place, StepPlan& plan);
   Admission admit(Slot slot, StepPlan& plan);
   void compute(Slot slot, int count, StepPlan& plan);
+  void take_blocks(Sequence& s, int end);
+  int covered(const Sequence& s, int count) const;
   int tokens_wanted(const Sequence& s) const;
   int promise(const Sequence& s) const;
   int spare() const;
@@ -145,12 +151,13 @@ class Scheduler {
   void note_frontier(const Sequence& s);
 
   void enqueue(Slot slot);
-  void give_up_blocks(Sequence& s);
+  void give_up_memory(Sequence& s);
   bool in_flight(const Sequence& s) const;
 
   SchedulerOptions options_;
   PrefixHasher hasher_;
   KvCache cache_;
+  StatePool states_;
   int ahead_max_;  // tokens of one sequence in flight at most
   int watermark_blocks_;
 

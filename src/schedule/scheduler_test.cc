@@ -34,12 +34,12 @@ std::vector<TokenId> count_from(TokenId first, int length) {
 struct Engine {
   explicit Engine(SchedulerOptions options) : scheduler(*Scheduler::create(std::move(options))) {}
 
-  SequenceId add(const std::vector<TokenId>& prompt, int answer, std::int64_t priority = 0, Hash128 salt = {},
+  SequenceId add(const std::vector<TokenId>& prompt, int answer, std::int64_t priority = 0, Hash128 identity = {},
                  bool read_prefix_cache = true) {
     const auto id = scheduler->add({.prompt = prompt,
                                     .max_total_tokens = static_cast<int>(prompt.size()) + answer,
                                     .priority = priority,
-                                    .salt = salt,
+                                    .identity = identity,
                                     .read_prefix_cache = read_prefix_cache});
     EXPECT_TRUE(id.has_value()) << id.error().message;
     return *id;
@@ -394,6 +394,32 @@ TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
     EXPECT_GT(engine.scheduler->stats().preemptions, 0);
     EXPECT_EQ(engine.scheduler->stats().blocks_used, 0);
   }
+}
+
+// What loading a model promises its users is what the scheduler admits.
+TEST(SchedulerOptions, TheLongestSequenceIsTheLongestThatFits) {
+  const std::vector<std::vector<CacheGroup>> all_groups = {{{0}}, {{0}, {64}}, {{64}}, {{0}, {100}, {7}}};
+  for (const std::vector<CacheGroup>& groups : all_groups)
+    for (const int steps : {1, 2})
+      for (const int blocks : {3, 10, 31, 100}) {
+        SchedulerOptions o;
+        o.num_blocks = blocks;
+        o.groups = groups;
+        o.max_num_seqs = 4;
+        o.max_num_batched_tokens = 48;
+        o.max_steps_in_flight = steps;
+        o.max_model_len = 4000;
+        const int longest = longest_sequence(o);
+        if (longest < 2) continue;
+        o.max_model_len = longest;
+        const auto fits = [&] {
+          return (*Scheduler::create(o))
+              ->fits(static_cast<std::size_t>(o.max_model_len) - 1, o.max_model_len);
+        };
+        EXPECT_TRUE(fits().has_value()) << fits().error().message;
+        o.max_model_len = longest + 1;
+        EXPECT_TRUE(longest == 4000 || !fits().has_value()) << longest << " is not the longest";
+      }
 }
 
 }  // namespace

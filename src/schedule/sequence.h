@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "kv/sequence_blocks.h"
+#include "kv/state_pool.h"
 #include "request/sampling_params.h"
 
 namespace octavo {
@@ -18,14 +20,18 @@ inline std::uint32_t slot(SequenceId id) {
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(id));
 }
 
+inline constexpr int kNoSecondText = std::numeric_limits<int>::max();
+
 // What add() is told. A request with n answers is n of these with one prompt.
 struct SequenceSpec {
-  std::span<const TokenId> prompt;  // copied
+  std::span<const TokenId> prompt;    // copied
+  std::span<const TokenId> output{};  // generated before; copied
   int max_total_tokens = 0;         // prompt and answer
   std::int64_t priority = 0;        // lower goes first under Policy::priority
-  Hash128 salt = {};                // cached prefixes are shared among equal salts only
+  Hash128 identity = {};              // cached prefixes are shared among equal ones only (CacheIdentity)
   bool read_prefix_cache = true;    // false: every prompt position is computed (prompt logprobs)
   std::uint64_t tag = 0;            // the caller's own; comes back in every plan
+  int second_text = kNoSecondText;  // its first position; comes back, too
 };
 
 struct Sequence {
@@ -38,9 +44,10 @@ struct Sequence {
   std::uint64_t tag = 0;
   std::uint64_t turn = 0;  // order of arrival
   std::int64_t priority = 0;
-  Hash128 salt;
+  Hash128 identity;
   int max_total_tokens = 0;
   int prompt_tokens = 0;
+  int second_text = kNoSecondText;
 
   // Positions [0, computed) are known to be in the cache, [computed, planned) are being written by steps in
   // flight. The last `sampling` tokens of the sequence are being sampled by those steps: their place is
@@ -59,6 +66,7 @@ struct Sequence {
   std::vector<TokenId> drafts;  // guesses of what will follow them, for the next step
   std::vector<Hash128> keys;    // of its full blocks
   SequenceBlocks blocks;
+  int state_slot = kNoState;  // while it runs; of recurrent layers
 
   int length() const { return static_cast<int>(tokens.size()) + sampling; }
   // Memory, all of it taken when the sequence is added.
@@ -66,7 +74,7 @@ struct Sequence {
     return static_cast<std::int64_t>((tokens.capacity() + drafts.capacity()) * sizeof(TokenId) +
                                      keys.capacity() * sizeof(Hash128) + blocks.bytes());
   }
-  BlockHistory history() const { return {tokens, keys, salt}; }
+  BlockHistory history() const { return {tokens, keys, identity}; }
 };
 
 }  // namespace octavo

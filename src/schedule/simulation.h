@@ -118,6 +118,7 @@ class Simulation {
     std::int64_t work_before = 0;     // see work_
     std::int64_t first_step = 0;
     int max_total = 0;
+    bool appended = false;  // has got tokens that were not sampled
     std::int64_t planned_tokens = 0;
   };
 
@@ -160,7 +161,7 @@ class Simulation {
     spec.prompt = client->tokens;
     spec.max_total_tokens = client->max_total;
     spec.priority = choose_(3);
-    spec.salt = {static_cast<std::uint64_t>(salt), 0};
+    spec.identity = {static_cast<std::uint64_t>(salt), 0};
     spec.read_prefix_cache = choose_(10) != 0;
     spec.tag = arrivals_++;
     const Result<SequenceId> id = scheduler_->add(spec);
@@ -250,7 +251,7 @@ class Simulation {
     CHECK(p.count > 0 && p.end() < client.max_total);
     CHECK(p.drafts.empty() || p.samples);
     CHECK(static_cast<int>(p.tokens.size()) + p.last_pending == p.count);
-    CHECK(p.samples || scheduler_->options().enable_chunked_prefill);
+    CHECK(p.samples || scheduler_->options().enable_chunked_prefill || client.appended);
     for (std::size_t i = 0; i < p.tokens.size(); ++i)
       CHECK(p.tokens[i] == client.tokens[static_cast<std::size_t>(p.first) + i]);
     Row row{it->second, p.first, p.count, p.samples, {p.drafts.begin(), p.drafts.end()}, {}};
@@ -325,12 +326,13 @@ class Simulation {
 
   // The token that was drawn, and one for each guess that came true.
   void commit(const Row& row) {
-    const Client& client = *row.client;
+    Client& client = *row.client;
     const Sequence* s = scheduler_->find(client.id);
     if (s == nullptr) return;
     CHECK(scheduler_->commit(client.id, client.tokens[s->tokens.size()]));
     for (int i = true_drafts(row); i > 0 && static_cast<int>(s->tokens.size()) < client.ends_at; --i)
       scheduler_->commit_draft(client.id, client.tokens[s->tokens.size()]);
+    if (s->sampling == 0 && choose_(8) == 0) append(client, *s, choose_(choose_(4) == 0 ? 60 : 6));
     if (static_cast<int>(s->tokens.size()) < client.ends_at) {
       if (s->sampling == 0) guess(client, *s);
       return;
@@ -343,6 +345,14 @@ class Simulation {
     end(client);
     clients_.erase(tag);
     ++finished_;
+  }
+
+  // What comes next without being sampled.
+  void append(Client& client, const Sequence& s, int count) {
+    for (; count > 0 && static_cast<int>(s.tokens.size()) < client.ends_at; --count) {
+      scheduler_->append(client.id, client.tokens[s.tokens.size()]);
+      client.appended = true;
+    }
   }
 
   // Guesses that are true at first.

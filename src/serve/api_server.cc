@@ -1,49 +1,69 @@
 #include "serve/api_server.h"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "base/log.h"
 #include "serve/api_key.h"
+#include "serve/generation.h"
 #include "serve/openai/errors.h"
-#include "serve/routes.h"
+#include "serve/routes/routes.h"
 
 namespace octavo {
 namespace {
 
 constexpr int kConfirmMsMax = 10'000;
+constexpr int kLastWordsMs = 2000;
 
 }  // namespace
 
-ApiServer::ApiServer(std::shared_ptr<Service> service, std::unique_ptr<http::Server> server)
-    : service_(std::move(service)), server_(std::move(server)) {}
+// The service is there once the model is loaded.
+struct ApiServer::Door {
+  explicit Door(const std::vector<std::string>& api_keys) : keys(api_keys) {}
+
+  const ApiKeys keys;
+  std::atomic<std::shared_ptr<Service>> service;
+};
+
+ApiServer::ApiServer(std::shared_ptr<Door> door, std::unique_ptr<http::Server> server)
+    : door_(std::move(door)), server_(std::move(server)) {}
 
 ApiServer::~ApiServer() { stop(0); }
 
-Result<std::unique_ptr<ApiServer>> ApiServer::start(std::shared_ptr<Service> service,
+Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::vector<std::string>& api_keys,
                                                     http::ServerOptions http) {
   http.refusal = [](int status, const std::string& message) {
     return openai::error_response(status, message);
   };
-  const auto keys = std::make_shared<const ApiKeys>(service->options.api_keys);
-  // Nobody without a key gets to send a body.
-  http.admit = [keys](const http::Request& request) { return unauthorized(*keys, request); };
-  auto handler = [service, keys](std::shared_ptr<http::Exchange> exchange) {
-    route(service, *keys, std::move(exchange));
+  const auto door = std::make_shared<Door>(api_keys);
+  // Nobody without a key gets to send a body, wherever to.
+  http.admit = [door](const http::Request& request) { return unauthorized(door->keys, request); };
+  auto handler = [door](std::shared_ptr<http::Exchange> exchange) {
+    if (const auto service = door->service.load()) return route(service, door->keys, std::move(exchange));
+    exchange->respond(openai::error_response(503, "the model is loading"));
   };
   TRY(auto server, http::Server::start(std::move(http), std::move(handler)));
-  return std::unique_ptr<ApiServer>(new ApiServer(std::move(service), std::move(server)));
+  return std::unique_ptr<ApiServer>(new ApiServer(door, std::move(server)));
 }
 
+void ApiServer::open(std::shared_ptr<Service> service) { door_->service = std::move(service); }
+
 void ApiServer::stop(int grace_ms) {
-  server_->stop(grace_ms);
-  service_->intake.stop();
-  service_->compilers.stop();
-  for (int waited = 0; service_->generations > 0 && waited < kConfirmMsMax; ++waited)
+  const auto service = door_->service.load();
+  if (service) service->live.stop();  // or its streams would be waited for
+  if (!server_->drain(grace_ms) && service) {
+    for (const auto& generation : service->generations.all()) generation->shut_down();
+    server_->drain(kLastWordsMs);
+  }
+  server_->stop(0);
+  if (!service) return;
+  service->intake.stop();
+  for (int waited = 0; service->generations.count() > 0 && waited < kConfirmMsMax; ++waited)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (service_->generations > 0)
-    log_error("the engine has not confirmed the end of {} generations", service_->generations.load());
-  service_->delivery.stop();
+  if (service->generations.count() > 0)
+    log_error("the engine has not confirmed the end of {} generations", service->generations.count());
+  service->delivery.stop();
 }
 
 }  // namespace octavo

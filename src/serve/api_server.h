@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "http/server.h"
@@ -12,21 +14,26 @@ namespace octavo {
 
 class ApiServer {
  public:
-  // Serves from now on. `http.refusal` and `http.admit` are set here. Errors: io, when the address cannot be
-  // bound.
-  static Result<std::unique_ptr<ApiServer>> start(std::shared_ptr<Service> service, http::ServerOptions http);
+  // Listens from now on, and answers 503 until open() is called. `http.refusal` and `http.admit` are set
+  // here. Errors: io, when the address cannot be bound.
+  static Result<std::unique_ptr<ApiServer>> start(const std::vector<std::string>& api_keys,
+                                                  http::ServerOptions http);
   ~ApiServer();
+
+  // Serves from now on.
+  void open(std::shared_ptr<Service> service);
 
   std::uint16_t port() const { return server_->port(); }
 
-  // Takes no new requests, lets answers in flight end for up to grace_ms, cuts the rest (which aborts them in
-  // the engine) and waits for the engine to confirm. The engine must still be running.
+  // Takes no new requests, lets answers in flight end for up to grace_ms, ends the rest with an error that
+  // their clients are told, and waits for the engine to confirm. The engine must still be running.
   void stop(int grace_ms);
 
  private:
-  ApiServer(std::shared_ptr<Service> service, std::unique_ptr<http::Server> server);
+  struct Door;
+  ApiServer(std::shared_ptr<Door> door, std::unique_ptr<http::Server> server);
 
-  std::shared_ptr<Service> service_;
+  std::shared_ptr<Door> door_;
   std::unique_ptr<http::Server> server_;
 };
 

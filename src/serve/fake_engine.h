@@ -22,9 +22,10 @@ namespace octavo {
 struct Script {
   std::vector<TokenId> tokens{};          // what is generated, as far as max_tokens allows
   FinishReason end = FinishReason::stop;  // after the last of them; `length` when max_tokens cuts in
-  std::string error{};                    // with FinishReason::error
+  std::optional<Error> error{};           // with FinishReason::error
   bool hang = false;                      // after the last token, wait for an abort
   int tokens_per_step = 1;
+  std::vector<float> pooled{};  // of texts that are read: the whole answer
 };
 
 class FakeEngine final : public EngineClient {
@@ -49,6 +50,7 @@ class FakeEngine final : public EngineClient {
     active.prompt_logprobs = request.sampling.prompt_logprobs.has_value();
     active.times.arrived_us = now_us();
     for (int i = 0; i < request.sampling.n; ++i) active.answers.push_back({.script = script_(request, i)});
+    ++submitted;
     active_.emplace(id, std::move(active));
     return id;
   }
@@ -61,14 +63,17 @@ class FakeEngine final : public EngineClient {
 
   void reset_prefix_cache() override {}
 
-  EngineStats stats() const override {
+  EngineInfo info() const override { return described; }
+
+  std::vector<EngineStats> stats() const override {
     const std::lock_guard lock(mutex_);
     EngineStats stats;
     stats.running = static_cast<int>(active_.size());
     stats.blocks_total = 100;
     stats.blocks_used = stats.running;
     stats.healthy = healthy;
-    return stats;
+    stats.hangs = hangs;
+    return {stats};
   }
 
   void drain() override {
@@ -80,8 +85,11 @@ class FakeEngine final : public EngineClient {
     return static_cast<int>(active_.size());
   }
 
+  EngineInfo described{};
   std::optional<ErrorCode> refusal_code{};
   std::atomic<bool> healthy = true;
+  std::atomic<bool> hangs = false;
+  std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   Request last_request{};  // read when nothing is being submitted
 
@@ -146,6 +154,11 @@ class FakeEngine final : public EngineClient {
 
   static void generate_one(Active& active, AnswerState& answer, Output& output) {
     const Script& script = answer.script;
+    if (!script.pooled.empty()) {
+      output.pooled = script.pooled;
+      output.finished = FinishReason::stop;
+      return;
+    }
     const int total = static_cast<int>(script.tokens.size());
     if (answer.produced < total) {
       if (answer.produced == 0 && active.prompt_logprobs) add_prompt_logprobs(active, output);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
-#include "http/sse.h"
 #include "serve/openai/errors.h"
+#include "serve/out_of_memory.h"
 
 namespace octavo {
 
@@ -21,15 +21,28 @@ std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
   return std::span(ids).last(std::min(ids.size(), kPromptTail));
 }
 
-Hash128 salt_hash(const std::string& salt) {
-  if (salt.empty()) return {};
-  return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(salt)), 0);
-}
-
 // Special tokens that tool calls are found by.
 std::span<const TokenId> kept_special(const Service& service, const openai::GenerationRequest& request) {
   if (!request.tools.dialect) return {};
   return service.options.tool_tokens;
+}
+
+// What a client may leave unread, as the engine's outputs: beyond, it does not read.
+constexpr std::size_t kUnreadBytesMax = std::size_t{16} << 20;
+constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // of a stream, written at a time
+
+std::size_t bytes_of(const Output& output) {
+  std::size_t bytes = sizeof(output) + output.token_ids.size() * sizeof(TokenId);
+  for (const auto* logprobs : {&output.logprobs, &output.prompt_logprobs})
+    for (const TokenLogprobs& row : *logprobs)
+      bytes += sizeof(row) + row.top.size() * sizeof(row.top.front());
+  return bytes;
+}
+
+std::int64_t logprobs_bytes(std::span<const TokenLogprobs> logprobs) {
+  std::int64_t entries = 0;
+  for (const TokenLogprobs& row : logprobs) entries += 1 + std::ssize(row.top);
+  return entries * kLogprobBytes;
 }
 
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
@@ -57,18 +70,18 @@ class Generation::Sink final : public OutputSink {
   std::size_t prompt_;
 };
 
-Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan,
+Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Admission::Ticket ticket,
                        std::shared_ptr<http::Exchange> exchange)
     : service_(std::move(service)),
       plan_(std::move(plan)),
+      ticket_(std::move(ticket)),
       exchange_(std::move(exchange)),
       unfinished_runs_(plan_.prompts.size()) {
-  ++service_->generations;
   const int n = plan_.request.sampling.n;
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
     Run& run = runs_.emplace_back();
     run.unfinished = n;
-    run.prompt_tokens = static_cast<int>(plan_.prompts[i].size());
+    run.echoed.tokens = static_cast<int>(plan_.prompts[i].size());
     if (shows_prompt_ids()) run.echoed.token_ids = plan_.prompts[i];
     for (int c = 0; c < n; ++c)
       run.choices.push_back(
@@ -79,49 +92,49 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan,
   }
 }
 
-Generation::~Generation() { --service_->generations; }
+Generation::~Generation() { service_->generations.remove(this); }
 
 bool Generation::shows_prompt_ids() const {
   const openai::GenerationRequest& asked = plan_.request;
   return asked.return_token_ids || (!plan_.echo_texts.empty() && asked.sampling.logprobs);
 }
 
-void Generation::start(std::shared_ptr<Service> service, GenerationPlan plan,
-                       std::shared_ptr<http::Exchange> exchange) {
+std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, GenerationPlan plan,
+                                            std::shared_ptr<http::Exchange> exchange) {
+  auto ticket = service->admission.admit(plan.client, plan.price);
+  if (!ticket) {
+    service->metrics.admission_rejected();
+    (void)plan.reply->failed(ticket.error());
+    if (exchange) exchange->respond(plan.error_response(ticket.error()));
+    return {};
+  }
   const std::shared_ptr<Generation> self(
-      new Generation(std::move(service), std::move(plan), std::move(exchange)));
-  self->exchange_->on_close([weak = std::weak_ptr(self)](http::CloseReason) {
-    if (const auto generation = weak.lock()) generation->cancel();
-  });
-  if (const auto submitted = self->submit(); !submitted) {
+      new Generation(std::move(service), std::move(plan), *std::move(ticket), std::move(exchange)));
+  self->service_->generations.add(self);
+  if (self->exchange_)
+    self->exchange_->on_close([weak = std::weak_ptr(self)](http::CloseReason) {
+      if (const auto generation = weak.lock()) generation->cancel();
+    });
+  if (const auto submitted = within_memory([&] { return self->submit(); }); !submitted) {
     self->cancel();
     if (submitted.error().code == ErrorCode::resource_exhausted) self->service_->metrics.admission_rejected();
-    return self->exchange_->respond(openai::error_response(submitted.error()));
+    (void)self->plan_.reply->failed(submitted.error());
+    self->respond(self->plan_.error_response(submitted.error()));
+    return {};
   }
-  if (self->streaming())
-    self->exchange_->start_stream(
-        {.content_type = "text/event-stream; charset=utf-8", .headers = {{"Cache-Control", "no-cache"}}});
-  const std::lock_guard lock(self->mutex_);
-  self->started_ = true;
-  if (self->mail_.empty()) return;
-  self->scheduled_ = true;
-  self->service_->delivery.post([self] { self->drain(); });
+  if (self->exchange_) self->exchange_->release_body();
+  {
+    const std::lock_guard lock(self->mutex_);
+    self->started_ = true;
+  }
+  self->schedule();
+  return self;
 }
 
 Result<> Generation::submit() {
-  const openai::GenerationRequest& asked = plan_.request;
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
-    Request request{.name = asked.request_id,
-                    .prompt = std::move(plan_.prompts[i]),
-                    .sampling = asked.sampling,
-                    .eos_ids = service_->options.eos_ids,
-                    .priority = asked.priority,
-                    .cache_salt = salt_hash(asked.cache_salt),
-                    .read_prefix_cache = !asked.sampling.prompt_logprobs,
-                    .grammar = plan_.grammar,
-                    .grammar_after = plan_.grammar_after()};
-    TRY(const RequestId id,
-        service_->engine.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i)));
+    TRY(const RequestId id, service_->engine.submit(make_request(plan_, i, service_->options.eos_ids),
+                                                    std::make_shared<Sink>(shared_from_this(), i)));
     bool cancelled = false;
     {
       const std::lock_guard lock(mutex_);
@@ -144,37 +157,76 @@ void Generation::cancel() noexcept {
 }
 
 void Generation::deliver(Mail&& mail) noexcept {
+  bool overflows = false;
   {
     const std::lock_guard lock(mutex_);
+    mail_bytes_ += bytes_of(mail.output);
+    overflows = streaming() && mail_bytes_ > kUnreadBytesMax;
     mail_.push_back(std::move(mail));
-    if (!started_ || scheduled_) return;
+  }
+  if (overflows) {
+    cancel();
+    if (exchange_) exchange_->cut();
+  }
+  schedule();
+}
+
+void Generation::shut_down() {
+  {
+    const std::lock_guard lock(mutex_);
+    shutting_down_ = true;
+  }
+  schedule();
+}
+
+// At most one worker at a time.
+void Generation::schedule() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!started_ || scheduled_ || (mail_.empty() && !shutting_down_)) return;
     scheduled_ = true;
   }
   service_->delivery.post([self = shared_from_this()] { self->drain(); });
 }
 
+// Hands on a piece of what has come; then other generations have their turn. Waits while the client has not
+// read what it was sent.
 void Generation::drain() {
-  std::vector<Mail> batch;
-  for (;;) {
-    batch.clear();
-    {
-      const std::lock_guard lock(mutex_);
-      if (mail_.empty()) {
-        scheduled_ = false;
-        return;
-      }
-      batch.swap(mail_);
-    }
-    std::string out;
-    bool finish = false;
-    for (Mail& mail : batch) {
-      const bool before = concluded_;
-      take(std::move(mail), out);
-      finish = finish || before != concluded_;
-    }
-    if (streaming() && !out.empty() && !exchange_->write(out)) cancel();
-    if (streaming() && finish) exchange_->finish();
-  }
+  const auto again = [self = shared_from_this()] {
+    self->service_->delivery.post([self] { self->drain(); });
+  };
+  if (streaming() && exchange_->wait_writable(again)) return;
+  std::string out;
+  const bool concluded_before = concluded_;
+  if (stops()) fail({ErrorCode::unavailable, "the server is shutting down", ""}, out);
+  const std::size_t piece = streaming() ? kPieceBytes : std::string::npos;
+  while (out.size() < piece && (next_ < batch_.size() || fetch())) take(std::move(batch_[next_++]), out);
+  if (streaming() && !out.empty() && !exchange_->write(out)) cancel();
+  if (stream_open_ && concluded_ && !concluded_before) exchange_->finish();
+  if (next_ < batch_.size() || !rest()) again();
+}
+
+// Takes what is in the mailbox.
+bool Generation::fetch() {
+  std::vector<Mail>().swap(batch_);
+  next_ = 0;
+  const std::lock_guard lock(mutex_);
+  batch_.swap(mail_);
+  mail_bytes_ = 0;
+  return !batch_.empty();
+}
+
+// Whether the worker may leave: nothing has come meanwhile.
+bool Generation::rest() {
+  const std::lock_guard lock(mutex_);
+  scheduled_ = !mail_.empty() || shutting_down_;
+  return !scheduled_;
+}
+
+// True once, when the server stops before the end.
+bool Generation::stops() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(shutting_down_, false) && !concluded_;
 }
 
 void Generation::take(Mail&& mail, std::string& out) {
@@ -182,25 +234,41 @@ void Generation::take(Mail&& mail, std::string& out) {
   Choice& choice = run.choices[static_cast<std::size_t>(mail.output.index)];
   measure(run, choice, mail);
   const std::optional<FinishReason> ended = mail.output.finished;
+  const std::optional<Error> error = mail.output.error;
   const RequestTimes times = mail.output.times;
+  const int engine = mail.output.engine;
+  if (ended) ticket_.give_back_answer();  // before the client hears of it and asks for more
   if (!concluded_ && !choice.answer.finished()) {
-    if (ended == FinishReason::error)
-      fail(mail.output.error, out);
-    else
-      advance(run, choice, std::move(mail), out);
+    if (error)
+      fail(*error, out);
+    else if (const auto done = within_memory([&] { return advance(run, choice, std::move(mail), out); });
+             !done)
+      fail(done.error(), out);
   }
-  if (ended) record_end(run, choice, *ended, times, mail.at_us);
+  const bool refused = error && error->code == ErrorCode::invalid_argument;
+  if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
 }
 
-void Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {
+// With the first output, so that an error that comes before it has a status of its own.
+void Generation::open_stream() {
+  if (!streaming() || std::exchange(stream_open_, true)) return;
+  exchange_->start_stream(
+      {.content_type = "text/event-stream; charset=utf-8", .headers = {{"Cache-Control", "no-cache"}}});
+}
+
+Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {
+  open_stream();
   const bool ended = mail.output.finished.has_value();
   AnswerPart part = choice.answer.take(std::move(mail.output));
   part.index = choice.whole.index;
+  if (!streaming() && !ticket_.grow(logprobs_bytes(part.logprobs)))
+    return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
-  if (!choice.answer.finished() || --run.unfinished > 0) return;
+  if (!choice.answer.finished() || --run.unfinished > 0) return {};
   // Stop strings are found here, so the engine must be told.
   if (!ended) service_->engine.abort(ids_[mail.prompt]);
   if (--unfinished_runs_ == 0) conclude(out);
+  return {};
 }
 
 void Generation::measure(Run& run, Choice& choice, const Mail& mail) {
@@ -209,19 +277,20 @@ void Generation::measure(Run& run, Choice& choice, const Mail& mail) {
   if (!output.prompt_logprobs.empty()) run.echoed.logprobs = output.prompt_logprobs;
   if (output.token_ids.empty()) return;
   if (choice.last_output_us == 0)
-    service_->metrics.first_token(seconds(mail.at_us - plan_.arrived_us));
+    service_->metrics.first_token(output.engine, seconds(mail.at_us - plan_.arrived_us));
   else
-    service_->metrics.token_gap(seconds(mail.at_us - choice.last_output_us));
+    service_->metrics.token_gap(output.engine, seconds(mail.at_us - choice.last_output_us));
   choice.last_output_us = mail.at_us;
 }
 
-void Generation::record_end(const Run& run, const Choice& choice, FinishReason reason,
+void Generation::record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                             const RequestTimes& times, std::int64_t at_us) {
   const SamplingParams& sampling = plan_.request.sampling;
   // An answer that a stop string ended is aborted in the engine; what counts is what the client was told.
   reason = choice.told.value_or(reason);
-  service_->metrics.answer_ended({.reason = reason,
-                                  .prompt_tokens = run.prompt_tokens,
+  service_->metrics.answer_ended({.engine = engine,
+                                  .reason = reason,
+                                  .prompt_tokens = run.echoed.tokens,
                                   .cached_tokens = run.cached_tokens,
                                   .generation_tokens = choice.answer.tokens(),
                                   .max_tokens = sampling.max_tokens.value_or(0),
@@ -240,15 +309,16 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
 
   const bool with_usage = plan_.request.continuous_usage;
   const openai::Usage so_far = with_usage ? usage() : openai::Usage{};
-  const openai::Usage* shown = with_usage ? &so_far : nullptr;
-  const std::string opening = first ? plan_.reply->opening_chunk(part.index, shown) : "";
-  if (!opening.empty()) out += http::sse_event(opening);
+  if (first) {
+    openai::Usage before = so_far;
+    before.completion_tokens = 0;
+    out += plan_.reply->open(part.index, run.echoed, with_usage ? &before : nullptr);
+  }
   const bool has_content = !part.text.empty() || !part.reasoning.empty() || part.finish ||
                            !part.logprobs.empty() ||
                            (plan_.request.return_token_ids && !part.token_ids.empty());
   if (!has_content) return;
-  if (const std::string chunk = plan_.reply->chunk(part, shown); !chunk.empty())
-    out += http::sse_event(chunk);
+  out += plan_.reply->part(part, with_usage ? &so_far : nullptr);
 }
 
 void Generation::add_echo(const Run& run, std::size_t prompt, AnswerPart& part) const {
@@ -263,8 +333,7 @@ void Generation::add_echo(const Run& run, std::size_t prompt, AnswerPart& part) 
 void Generation::conclude(std::string& out) {
   concluded_ = true;
   if (streaming()) {
-    if (plan_.request.include_usage) out += http::sse_event(plan_.reply->usage_chunk(usage()));
-    out += http::sse_event("[DONE]");
+    out += plan_.reply->close(usage());
     return;
   }
   std::vector<AnswerPart> parts;
@@ -273,24 +342,27 @@ void Generation::conclude(std::string& out) {
     prompts.push_back(std::move(run.echoed));
     for (Choice& choice : run.choices) parts.push_back(std::move(choice.whole));
   }
-  exchange_->respond({.body = plan_.reply->whole(parts, prompts, usage())});
+  respond({.body = plan_.reply->whole(parts, prompts, usage())});
 }
 
-void Generation::fail(const std::string& message, std::string& out) {
+void Generation::fail(const Error& error, std::string& out) {
   concluded_ = true;
   cancel();
-  const Error error{ErrorCode::internal, message.empty() ? "the engine could not go on" : message, ""};
-  log_error("request failed: {}", error.message);
-  if (!streaming()) return exchange_->respond(openai::error_response(error));
-  out += http::sse_event(openai::error_json(error));
-  out += http::sse_event("[DONE]");
+  if (error.code == ErrorCode::internal) log_error("request failed: {}", error.message);
+  const std::string events = plan_.reply->failed(error);
+  if (!stream_open_) return respond(plan_.error_response(error));
+  out += events;
+}
+
+void Generation::respond(http::Response response) {
+  if (exchange_) exchange_->respond(std::move(response));
 }
 
 openai::Usage Generation::usage() const {
   openai::Usage usage;
   std::int64_t cached = 0;
   for (const Run& run : runs_) {
-    usage.prompt_tokens += run.prompt_tokens;
+    usage.prompt_tokens += run.echoed.tokens;
     cached += run.cached_tokens;
     if (plan_.prompt_only) continue;
     for (const Choice& choice : run.choices) {

@@ -14,37 +14,25 @@
 #include <vector>
 
 #include "http/exchange.h"
+#include "serve/generation_plan.h"
 #include "serve/openai/answer.h"
-#include "serve/openai/generation_fields.h"
-#include "serve/openai/reply.h"
 #include "serve/service.h"
 
 namespace octavo {
 
-// Everything that is settled before the engine sees the request.
-struct GenerationPlan {
-  openai::GenerationRequest request;
-  std::vector<std::vector<TokenId>> prompts;  // checked: they fit the context
-  std::vector<std::string> echo_texts;        // with echo: what each answer begins with
-  bool prompt_only = false;                   // show no generated text
-  StopSplitter stops;
-  std::shared_ptr<const grammar::CompiledGrammar> grammar{};  // that the answers follow; null: none
-  std::optional<openai::Thinking> thinking{};                 // chat, of models that think
-  std::unique_ptr<openai::Reply> reply;
-  std::int64_t arrived_us = 0;
-
-  // The token behind which the grammar begins, where answers begin with thoughts.
-  std::optional<TokenId> grammar_after() const {
-    return thinking && thinking->open ? std::optional(thinking->end) : std::nullopt;
-  }
-};
-
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  // Submits all prompts and answers the exchange, now with an error or from now on with the engine's output.
-  static void start(std::shared_ptr<Service> service, GenerationPlan plan,
-                    std::shared_ptr<http::Exchange> exchange);
+  // Submits all prompts or, when the server is full, none, and answers the exchange: now with an error or
+  // from now on with the engine's output. Without an exchange only the plan's reply hears of it. Gives what
+  // can be cancelled.
+  static std::weak_ptr<Generation> start(std::shared_ptr<Service> service, GenerationPlan plan,
+                                         std::shared_ptr<http::Exchange> exchange);
   ~Generation();
+
+  // Ends what is unfinished, with FinishReason::abort.
+  void cancel() noexcept;
+  // Any thread. Ends it with an error that the client is told: the server stops.
+  void shut_down();
 
  private:
   struct Mail {
@@ -62,46 +50,57 @@ class Generation : public std::enable_shared_from_this<Generation> {
   struct Run {  // one prompt
     openai::EchoedPrompt echoed;
     std::vector<Choice> choices;
-    int prompt_tokens = 0;
     int unfinished = 0;  // choices that the client still waits for
     int cached_tokens = 0;
   };
   class Sink;
 
-  Generation(std::shared_ptr<Service> service, GenerationPlan plan, std::shared_ptr<http::Exchange> exchange);
+  Generation(std::shared_ptr<Service> service, GenerationPlan plan, Admission::Ticket ticket,
+             std::shared_ptr<http::Exchange> exchange);
 
   Result<> submit();
   bool shows_prompt_ids() const;
-  void cancel() noexcept;
   void deliver(Mail&& mail) noexcept;  // on the engine's thread
+  void schedule();
   void drain();
+  bool fetch();
+  bool rest();
+  bool stops();
   void take(Mail&& mail, std::string& out);
-  void advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
+  Result<> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, const Mail& mail);
-  void record_end(const Run& run, const Choice& choice, FinishReason reason, const RequestTimes& times,
-                  std::int64_t at_us);
+  void record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
+                  const RequestTimes& times, std::int64_t at_us);
   void emit(Run& run, Choice& choice, openai::AnswerPart&& part, std::string& out);
   void add_echo(const Run& run, std::size_t prompt, openai::AnswerPart& part) const;
   void conclude(std::string& out);
-  void fail(const std::string& message, std::string& out);
+  void fail(const Error& error, std::string& out);
+  void respond(http::Response response);
   openai::Usage usage() const;
   bool streaming() const { return plan_.request.stream; }
+  void open_stream();
 
   const std::shared_ptr<Service> service_;
   GenerationPlan plan_;
+  Admission::Ticket ticket_;
 
   // Of the worker that drains.
   std::shared_ptr<http::Exchange> exchange_;
   std::vector<Run> runs_;
+  std::vector<Mail> batch_;  // taken from the mailbox
+  std::size_t next_ = 0;     // of the batch
   std::size_t unfinished_runs_;
   bool concluded_ = false;
+  bool stream_open_ = false;
 
   std::mutex mutex_;  // guards all below
   std::vector<RequestId> ids_;
   std::vector<Mail> mail_;
+  std::size_t mail_bytes_ = 0;
   bool started_ = false;
   bool scheduled_ = false;
   bool cancelled_ = false;
+  bool shutting_down_ = false;
 };
 
 }  // namespace octavo

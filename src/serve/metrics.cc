@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <vector>
@@ -44,133 +46,191 @@ std::string escaped(std::string_view value) {
   return out;
 }
 
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 double seconds_between(std::int64_t from_us, std::int64_t to_us) {
   return std::max(0.0, static_cast<double>(to_us - from_us) * 1e-6);
 }
 
+// The text, name by name: Prometheus wants the lines of all engines behind one HELP and TYPE.
 class Exposition {
  public:
-  explicit Exposition(std::string labels) : labels_(std::move(labels)) {}
+  // labels: of engine i. Items of the functions below belong to the engines in this order.
+  explicit Exposition(std::vector<std::string> labels) : labels_(std::move(labels)) {}
 
-  void gauge(std::string_view name, std::string_view help, double value) {
+  template <class Items, class Value>
+  void gauge(std::string_view name, std::string_view help, const Items& items, Value&& value) {
     begin(name, help, "gauge");
-    line("vllm:{}{{{}}} {}\n", name, labels_, value);
+    samples(name, items, value);
   }
-
-  void counter(std::string_view name, std::string_view help, std::int64_t value) {
+  template <class Items, class Value>
+  void counter(std::string_view name, std::string_view help, const Items& items, Value&& value) {
     const std::string total = fmt::format("{}_total", name);
     begin(total, help, "counter");
-    line("vllm:{}{{{}}} {}\n", total, labels_, value);
+    samples(total, items, value);
   }
-
-  void seconds(std::string_view name, std::string_view help, double value) {
-    begin(name, help, "counter");
-    line("vllm:{}{{{}}} {}\n", name, labels_, value);
+  template <class Items, class Which>
+  void histogram(std::string_view name, std::string_view help, const Items& items, Which&& which) {
+    begin(name, help, "histogram");
+    for (std::size_t i = 0; i < std::size(items); ++i) histogram(name, labels_[i], std::invoke(which, items[i]));
   }
 
   void begin(std::string_view name, std::string_view help, std::string_view type) {
     line("# HELP vllm:{} {}\n# TYPE vllm:{} {}\n", name, help, name, type);
   }
-  void sample(std::string_view name, std::string_view label, std::string_view value, double number) {
-    line("vllm:{}{{{},{}=\"{}\"}} {}\n", name, labels_, label, value, number);
+  void sample(std::string_view name, std::size_t engine, std::string_view label, std::string_view value,
+              double number) {
+    line("vllm:{}{{{},{}=\"{}\"}} {}\n", name, labels_[engine], label, value, number);
   }
 
-  void histogram(std::string_view name, std::string_view help, const Histogram& histogram) {
-    begin(name, help, "histogram");
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  template <class Items, class Value>
+  void samples(std::string_view name, const Items& items, Value&& value) {
+    for (std::size_t i = 0; i < std::size(items); ++i)
+      line("vllm:{}{{{}}} {}\n", name, labels_[i], std::invoke(value, items[i]));
+  }
+  void histogram(std::string_view name, std::string_view labels, const Histogram& histogram) {
     std::int64_t below = 0;
     const auto counts = histogram.counts();
     for (std::size_t i = 0; i < counts.size(); ++i) {
       below += counts[i];
       const bool last = i + 1 == counts.size();
       const std::string bound = last ? "+Inf" : fmt::format("{}", histogram.bounds()[i]);
-      line("vllm:{}_bucket{{{},le=\"{}\"}} {}\n", name, labels_, bound, below);
+      line("vllm:{}_bucket{{{},le=\"{}\"}} {}\n", name, labels, bound, below);
     }
-    line("vllm:{}_sum{{{}}} {}\n", name, labels_, histogram.sum());
-    line("vllm:{}_count{{{}}} {}\n", name, labels_, below);
+    line("vllm:{}_sum{{{}}} {}\n", name, labels, histogram.sum());
+    line("vllm:{}_count{{{}}} {}\n", name, labels, below);
   }
 
-  std::string take() { return std::move(text_); }
-
- private:
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-  }
-
-  std::string labels_;
+  std::vector<std::string> labels_;
   std::string text_;
 };
 
-void write_engine(const EngineStats& engine, Exposition& out) {
-  out.gauge("num_requests_running", "Requests in the running batch.", engine.running);
-  out.gauge("num_requests_waiting", "Requests waiting to be scheduled.", engine.waiting);
-  out.gauge("kv_cache_usage_perc", "Share of KV cache blocks owned by requests, 0 to 1.",
-            engine.blocks_total > 0 ? static_cast<double>(engine.blocks_used) / engine.blocks_total : 0);
-  out.counter("prefix_cache_queries", "Tokens looked up in the prefix cache.", engine.prefix_queries);
-  out.counter("prefix_cache_hits", "Tokens found in the prefix cache.", engine.prefix_hits);
-  out.counter("num_preemptions", "Times a running request gave its blocks back.", engine.preemptions);
-  out.counter("prompt_tokens", "Prompt tokens processed.", engine.prompt_tokens);
-  out.counter("prompt_tokens_cached", "Prompt tokens taken from the prefix cache.",
-              engine.prompt_tokens_cached);
+using Engines = std::span<const EngineStats>;
+
+void write_prompt_sources(Engines engines, Exposition& out) {
   out.begin("prompt_tokens_by_source_total", "Prompt tokens processed, by where they came from.", "counter");
-  out.sample("prompt_tokens_by_source_total", "source", "local_compute",
-             static_cast<double>(engine.prompt_tokens - engine.prompt_tokens_cached));
-  out.sample("prompt_tokens_by_source_total", "source", "local_cache_hit",
-             static_cast<double>(engine.prompt_tokens_cached));
-  out.counter("generation_tokens", "Tokens generated.", engine.generation_tokens);
-  out.histogram("iteration_tokens_total", "Tokens that a step computed.", engine.step_tokens);
-  out.counter("spec_decode_num_drafts", "Times that guesses of what follows were checked.", engine.drafts);
-  out.counter("spec_decode_num_draft_tokens", "Guesses checked.", engine.draft_tokens);
-  out.counter("spec_decode_num_accepted_tokens", "Guesses that came true.",
-              std::accumulate(engine.accepted_drafts.begin(), engine.accepted_drafts.end(), std::int64_t{0}));
-  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Guesses that came true, by their place.",
-            "counter");
-  for (std::size_t i = 0; i < engine.accepted_drafts.size(); ++i)
-    if (engine.accepted_drafts[i] > 0)
-      out.sample("spec_decode_num_accepted_tokens_per_pos_total", "position", std::to_string(i),
-                 static_cast<double>(engine.accepted_drafts[i]));
-  out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
-  out.sample("cache_config_info", "num_gpu_blocks", std::to_string(engine.blocks_total), 1);
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    const EngineStats& e = engines[i];
+    out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
+               static_cast<double>(e.prompt_tokens - e.prompt_tokens_cached));
+    out.sample("prompt_tokens_by_source_total", i, "source", "local_cache_hit",
+               static_cast<double>(e.prompt_tokens_cached));
+  }
 }
 
-void write_grammars(const EngineStats& engine, const GrammarStats& grammars, Exposition& out) {
-  out.counter("grammar_cache_hits", "Grammars found in the cache.", grammars.cache_hits);
-  out.counter("grammar_cache_misses", "Grammars compiled.", grammars.cache_misses);
-  out.gauge("grammar_cache_bytes", "Memory of compiled grammars.", static_cast<double>(grammars.cache_bytes));
-  out.seconds("grammar_compile_seconds_total", "Time that compiling grammars took.",
-              static_cast<double>(grammars.compile_us) * 1e-6);
-  out.counter("grammar_masks", "Token masks filled for answers under a grammar.", engine.grammar_masks);
-  out.seconds("grammar_mask_seconds_total", "Time that filling masks took.",
-              static_cast<double>(engine.grammar_mask_ns) * 1e-9);
+void write_drafts(Engines engines, Exposition& out) {
+  using Stats = EngineStats;
+  out.counter("spec_decode_num_drafts", "Times that draft tokens were verified.", engines, &Stats::drafts);
+  out.counter("spec_decode_num_draft_tokens", "Draft tokens verified.", engines, &Stats::draft_tokens);
+  out.counter("spec_decode_num_accepted_tokens", "Draft tokens accepted.", engines, [](const Stats& e) {
+    return std::accumulate(e.accepted_drafts.begin(), e.accepted_drafts.end(), std::int64_t{0});
+  });
+  out.begin("spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens accepted, by position.",
+            "counter");
+  for (std::size_t i = 0; i < engines.size(); ++i)
+    for (std::size_t place = 0; place < engines[i].accepted_drafts.size(); ++place)
+      if (engines[i].accepted_drafts[place] > 0)
+        out.sample("spec_decode_num_accepted_tokens_per_pos_total", i, "position", std::to_string(place),
+                   static_cast<double>(engines[i].accepted_drafts[place]));
+}
+
+void write_engines(Engines engines, Exposition& out) {
+  using Stats = EngineStats;
+  out.gauge("num_requests_running", "Requests in the running batch.", engines, &Stats::running);
+  out.gauge("num_requests_waiting", "Requests waiting to be scheduled.", engines, &Stats::waiting);
+  out.gauge("kv_cache_usage_perc", "Share of KV cache blocks owned by requests, 0 to 1.", engines,
+            [](const Stats& e) {
+              return e.blocks_total > 0 ? static_cast<double>(e.blocks_used) / e.blocks_total : 0;
+            });
+  out.counter("prefix_cache_queries", "Tokens looked up in the prefix cache.", engines,
+              &Stats::prefix_queries);
+  out.counter("prefix_cache_hits", "Tokens found in the prefix cache.", engines, &Stats::prefix_hits);
+  out.counter("num_preemptions", "Times a running request gave its blocks back.", engines,
+              &Stats::preemptions);
+  out.counter("prompt_tokens", "Prompt tokens processed.", engines, &Stats::prompt_tokens);
+  out.counter("prompt_tokens_cached", "Prompt tokens taken from the prefix cache.", engines,
+              &Stats::prompt_tokens_cached);
+  write_prompt_sources(engines, out);
+  out.counter("generation_tokens", "Tokens generated.", engines, &Stats::generation_tokens);
+  out.histogram("iteration_tokens_total", "Tokens that a step computed.", engines, &Stats::step_tokens);
+  write_drafts(engines, out);
+  out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
+  for (std::size_t i = 0; i < engines.size(); ++i)
+    out.sample("cache_config_info", i, "num_gpu_blocks", std::to_string(engines[i].blocks_total), 1);
+}
+
+// The adapters of unfinished answers are labels; the value is the time at which they were.
+void write_adapters(Engines engines, int max_loras, Exposition& out) {
+  out.begin("lora_requests_info", "LoRA adapters with unfinished requests, as labels.", "gauge");
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    std::string running, waiting;
+    for (const AdapterStats& adapter : engines[i].adapters)
+      for (const auto& [count, names] : {std::pair(adapter.running, &running), std::pair(adapter.waiting, &waiting)})
+        if (count > 0) *names += (names->empty() ? "" : ",") + escaped(adapter.name);
+    out.line("vllm:lora_requests_info{{max_lora=\"{}\",running_lora_adapters=\"{}\",waiting_lora_adapters=\"{}\"}} {}\n",
+             max_loras, running, waiting, seconds_since_1970());
+  }
+}
+
+void write_grammars(Engines engines, Exposition& out) {
+  using Stats = EngineStats;
+  const auto seconds = [&](std::string_view name, std::string_view help, std::int64_t Stats::*time,
+                           double unit) {
+    out.counter(name, help, engines, [=](const Stats& e) { return static_cast<double>(e.*time) * unit; });
+  };
+  out.counter("grammar_cache_hits", "Grammars found in the cache.", engines, &Stats::grammar_cache_hits);
+  out.counter("grammar_cache_misses", "Grammars compiled.", engines, &Stats::grammar_cache_misses);
+  out.gauge("grammar_cache_bytes", "Memory of compiled grammars.", engines, &Stats::grammar_cache_bytes);
+  seconds("grammar_compile_seconds", "Time that compiling grammars took.", &Stats::grammar_compile_us, 1e-6);
+  out.counter("grammar_masks", "Token masks filled for answers under a grammar.", engines,
+              &Stats::grammar_masks);
+  seconds("grammar_mask_seconds", "Time that filling masks took.", &Stats::grammar_mask_ns, 1e-9);
 }
 
 }  // namespace
 
-Metrics::Metrics(std::string model_name, int max_model_len)
-    : labels_(fmt::format("model_name=\"{}\",engine=\"0\"", escaped(model_name))),
-      prompt_tokens_(token_bounds(max_model_len)),
-      generation_tokens_(token_bounds(max_model_len)),
-      max_generation_tokens_(token_bounds(max_model_len)),
-      params_max_tokens_(token_bounds(max_model_len)),
-      computed_tokens_(token_bounds(max_model_len)),
-      params_n_({1, 2, 5, 10, 20}),
-      first_token_(first_token_bounds()),
-      token_gap_(token_gap_bounds()),
-      time_per_token_(token_gap_bounds()),
-      latency_(latency_bounds()),
-      queue_(latency_bounds()),
-      inference_(latency_bounds()),
-      prefill_(latency_bounds()),
-      decode_(latency_bounds()) {}
+Metrics::Answers::Answers(int max_model_len)
+    : prompt_tokens(token_bounds(max_model_len)),
+      generation_tokens(token_bounds(max_model_len)),
+      max_generation_tokens(token_bounds(max_model_len)),
+      params_max_tokens(token_bounds(max_model_len)),
+      computed_tokens(token_bounds(max_model_len)),
+      params_n({1, 2, 5, 10, 20}),
+      first_token(first_token_bounds()),
+      token_gap(token_gap_bounds()),
+      time_per_token(token_gap_bounds()),
+      latency(latency_bounds()),
+      queue(latency_bounds()),
+      inference(latency_bounds()),
+      prefill(latency_bounds()),
+      decode(latency_bounds()) {}
 
-void Metrics::first_token(double seconds) {
-  const std::lock_guard lock(mutex_);
-  first_token_.observe(seconds);
+Metrics::Metrics(std::string model_name, int max_model_len)
+    : model_name_(escaped(model_name)), max_model_len_(max_model_len) {}
+
+Metrics::Answers& Metrics::of(int engine) {
+  while (engines_.size() <= static_cast<std::size_t>(engine)) engines_.emplace_back(max_model_len_);
+  return engines_[static_cast<std::size_t>(engine)];
 }
 
-void Metrics::token_gap(double seconds) {
+void Metrics::first_token(int engine, double seconds) {
   const std::lock_guard lock(mutex_);
-  token_gap_.observe(seconds);
+  of(engine).first_token.observe(seconds);
+}
+
+void Metrics::token_gap(int engine, double seconds) {
+  const std::lock_guard lock(mutex_);
+  of(engine).token_gap.observe(seconds);
 }
 
 void Metrics::admission_rejected() {
@@ -181,53 +241,78 @@ void Metrics::admission_rejected() {
 void Metrics::answer_ended(const AnswerRecord& r) {
   const RequestTimes& t = r.times;
   const std::lock_guard lock(mutex_);
-  ++ended_[static_cast<std::size_t>(r.reason)];
-  prompt_tokens_.observe(r.prompt_tokens);
-  generation_tokens_.observe(r.generation_tokens);
-  max_generation_tokens_.observe(r.generation_tokens);
-  params_max_tokens_.observe(r.max_tokens);
-  params_n_.observe(r.n);
-  computed_tokens_.observe(std::max(0, r.prompt_tokens - r.cached_tokens));
+  Answers& all = of(r.engine);
+  ++all.ended[static_cast<std::size_t>(r.reason)];
+  all.prompt_tokens.observe(r.prompt_tokens);
+  all.generation_tokens.observe(r.generation_tokens);
+  all.max_generation_tokens.observe(r.generation_tokens);
+  all.params_max_tokens.observe(r.max_tokens);
+  all.params_n.observe(r.n);
+  all.computed_tokens.observe(std::max(0, r.prompt_tokens - r.cached_tokens));
   if (t.arrived_us == 0) return;
-  latency_.observe(seconds_between(t.arrived_us, r.finished_us));
+  all.latency.observe(seconds_between(t.arrived_us, r.finished_us));
   if (t.scheduled_us == 0) return;
-  queue_.observe(seconds_between(t.arrived_us, t.scheduled_us));
+  all.queue.observe(seconds_between(t.arrived_us, t.scheduled_us));
   if (t.first_token_us == 0) return;
   const double decode = seconds_between(t.first_token_us, t.last_token_us);
-  prefill_.observe(seconds_between(t.scheduled_us, t.first_token_us));
-  decode_.observe(decode);
-  inference_.observe(seconds_between(t.scheduled_us, t.last_token_us));
-  if (r.generation_tokens > 1) time_per_token_.observe(decode / (r.generation_tokens - 1));
+  all.prefill.observe(seconds_between(t.scheduled_us, t.first_token_us));
+  all.decode.observe(decode);
+  all.inference.observe(seconds_between(t.scheduled_us, t.last_token_us));
+  if (r.generation_tokens > 1) all.time_per_token.observe(decode / (r.generation_tokens - 1));
 }
 
-std::string Metrics::text(const EngineStats& engine, const GrammarStats& grammars) const {
-  Exposition out(labels_);
-  write_engine(engine, out);
-  write_grammars(engine, grammars, out);
+Metrics::Latencies Metrics::latencies(int engine) const {
   const std::lock_guard lock(mutex_);
+  const auto index = static_cast<std::size_t>(engine);
+  const Answers& all = index < engines_.size() ? engines_[index] : Answers(max_model_len_);
+  return {all.first_token, all.token_gap};
+}
+
+std::string Metrics::text(std::span<const EngineStats> engines, int max_loras) const {
+  std::vector<std::string> labels;
+  for (const EngineStats& e : engines)
+    labels.push_back(fmt::format("model_name=\"{}\",engine=\"{}\"", model_name_, e.engine));
+  Exposition out(std::move(labels));
+  write_engines(engines, out);
+  write_grammars(engines, out);
+  if (max_loras > 0) write_adapters(engines, max_loras, out);
+
+  std::vector<Answers> answers;  // of each engine
+  {
+    const std::lock_guard lock(mutex_);
+    for (const EngineStats& e : engines) {
+      const auto index = static_cast<std::size_t>(e.engine);
+      answers.push_back(index < engines_.size() ? engines_[index] : Answers(max_model_len_));
+    }
+    out.begin("admission_rejections_total", "Requests refused because a queue was full.", "counter");
+    out.sample("admission_rejections_total", 0, "reason", "max_num_queued_reqs",
+               static_cast<double>(rejected_));
+  }
   out.begin("request_success_total", "Answers that have ended.", "counter");
-  for (std::size_t i = 0; i < ended_.size(); ++i)
-    out.sample("request_success_total", "finished_reason", name(static_cast<FinishReason>(i)),
-               static_cast<double>(ended_[i]));
-  out.begin("admission_rejections_total", "Requests refused because a queue was full.", "counter");
-  out.sample("admission_rejections_total", "reason", "max_num_queued_reqs", static_cast<double>(rejected_));
-  out.histogram("request_prompt_tokens", "Prompt tokens of a request.", prompt_tokens_);
-  out.histogram("request_generation_tokens", "Tokens generated for an answer.", generation_tokens_);
-  out.histogram("request_max_num_generation_tokens", "Most tokens generated for a request.",
-                max_generation_tokens_);
-  out.histogram("request_params_max_tokens", "The max_tokens parameter.", params_max_tokens_);
-  out.histogram("request_params_n", "The n parameter.", params_n_);
-  out.histogram("request_prefill_kv_computed_tokens", "Prompt tokens computed, not found in the cache.",
-                computed_tokens_);
-  out.histogram("time_to_first_token_seconds", "From arrival to the first token.", first_token_);
-  out.histogram("inter_token_latency_seconds", "Between two outputs of an answer.", token_gap_);
-  out.histogram("request_time_per_output_token_seconds", "Mean time per token after the first.",
-                time_per_token_);
-  out.histogram("e2e_request_latency_seconds", "From arrival to the end.", latency_);
-  out.histogram("request_queue_time_seconds", "Waiting to be scheduled.", queue_);
-  out.histogram("request_inference_time_seconds", "From being scheduled to the last token.", inference_);
-  out.histogram("request_prefill_time_seconds", "From being scheduled to the first token.", prefill_);
-  out.histogram("request_decode_time_seconds", "From the first token to the last.", decode_);
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    for (std::size_t reason = 0; reason < answers[i].ended.size(); ++reason)
+      out.sample("request_success_total", i, "finished_reason", name(static_cast<FinishReason>(reason)),
+                 static_cast<double>(answers[i].ended[reason]));
+  const auto histogram = [&](std::string_view name, std::string_view help, Histogram Answers::*which) {
+    out.histogram(name, help, answers, which);
+  };
+  histogram("request_prompt_tokens", "Prompt tokens of a request.", &Answers::prompt_tokens);
+  histogram("request_generation_tokens", "Tokens generated for an answer.", &Answers::generation_tokens);
+  histogram("request_max_num_generation_tokens", "Most tokens generated for a request.",
+                &Answers::max_generation_tokens);
+  histogram("request_params_max_tokens", "The max_tokens parameter.", &Answers::params_max_tokens);
+  histogram("request_params_n", "The n parameter.", &Answers::params_n);
+  histogram("request_prefill_kv_computed_tokens", "Prompt tokens computed, not found in the cache.",
+                &Answers::computed_tokens);
+  histogram("time_to_first_token_seconds", "From arrival to the first token.", &Answers::first_token);
+  histogram("inter_token_latency_seconds", "Between two outputs of an answer.", &Answers::token_gap);
+  histogram("request_time_per_output_token_seconds", "Mean time per token after the first.",
+                &Answers::time_per_token);
+  histogram("e2e_request_latency_seconds", "From arrival to the end.", &Answers::latency);
+  histogram("request_queue_time_seconds", "Waiting to be scheduled.", &Answers::queue);
+  histogram("request_inference_time_seconds", "From being scheduled to the last token.", &Answers::inference);
+  histogram("request_prefill_time_seconds", "From being scheduled to the first token.", &Answers::prefill);
+  histogram("request_decode_time_seconds", "From the first token to the last.", &Answers::decode);
   return out.take();
 }
 

@@ -4,8 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "request/engine_stats.h"
 #include "request/histogram.h"
@@ -15,6 +16,7 @@ namespace octavo {
 
 // One answer that has ended in the engine.
 struct AnswerRecord {
+  int engine = 0;  // EngineInfo::index
   FinishReason reason = FinishReason::stop;
   int prompt_tokens = 0;
   int cached_tokens = 0;
@@ -25,35 +27,44 @@ struct AnswerRecord {
   std::int64_t finished_us = 0;
 };
 
-// What making grammars for structured outputs has come to.
-struct GrammarStats {
-  std::int64_t cache_hits = 0;
-  std::int64_t cache_misses = 0;
-  std::int64_t cache_bytes = 0;
-  std::int64_t compile_us = 0;
-};
-
 // Safe from any thread.
 class Metrics {
  public:
   Metrics(std::string model_name, int max_model_len);
 
-  void first_token(double seconds);
-  void token_gap(double seconds);
+  void first_token(int engine, double seconds);
+  void token_gap(int engine, double seconds);
   void answer_ended(const AnswerRecord& record);
   void admission_rejected();
 
-  std::string text(const EngineStats& engine, const GrammarStats& grammars) const;
+  struct Latencies {
+    Histogram first_token, token_gap;  // seconds
+  };
+  Latencies latencies(int engine) const;
+
+  // Everything of one engine is labelled with its index.
+  // max_loras: as in EngineInfo.
+  std::string text(std::span<const EngineStats> engines, int max_loras = 0) const;
 
  private:
-  std::string labels_;
+  // Of the answers that one engine has given.
+  struct Answers {
+    explicit Answers(int max_model_len);
+
+    std::array<std::int64_t, 5> ended{};  // by FinishReason
+    Histogram prompt_tokens, generation_tokens, max_generation_tokens, params_max_tokens, computed_tokens;
+    Histogram params_n;
+    Histogram first_token, token_gap, time_per_token;
+    Histogram latency, queue, inference, prefill, decode;
+  };
+
+  Answers& of(int engine);
+
+  std::string model_name_;
+  int max_model_len_;
   mutable std::mutex mutex_;
-  std::array<std::int64_t, 5> ended_{};  // by FinishReason
+  std::vector<Answers> engines_;  // by index
   std::int64_t rejected_ = 0;
-  Histogram prompt_tokens_, generation_tokens_, max_generation_tokens_, params_max_tokens_, computed_tokens_;
-  Histogram params_n_;
-  Histogram first_token_, token_gap_, time_per_token_;
-  Histogram latency_, queue_, inference_, prefill_, decode_;
 };
 
 }  // namespace octavo

@@ -9,8 +9,8 @@ using ::testing::HasSubstr;
 
 TEST(Metrics, ExposeWhatWasObserved) {
   Metrics metrics("a \"model\"", 2048);
-  metrics.first_token(0.03);
-  metrics.first_token(5000);
+  metrics.first_token(0, 0.03);
+  metrics.first_token(0, 5000);
   AnswerRecord record;
   record.reason = FinishReason::length;
   record.prompt_tokens = 7;
@@ -29,7 +29,8 @@ TEST(Metrics, ExposeWhatWasObserved) {
   engine.prompt_tokens = 20;
   engine.prompt_tokens_cached = 16;
   for (const int tokens : {1, 8, 9, 20'000}) engine.step_tokens.observe(tokens);
-  const std::string text = metrics.text(engine, {.cache_hits = 5});
+  engine.grammar_cache_hits = 5;
+  const std::string text = metrics.text({&engine, 1});
   const std::string labels = R"(model_name="a \"model\"",engine="0")";
   EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + labels + "} 4\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc{" + labels + "} 0.25\n"));
@@ -49,6 +50,24 @@ TEST(Metrics, ExposeWhatWasObserved) {
   EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_bucket{" + labels + ",le=\"5\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_bucket{" + labels + ",le=\"10\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_sum{" + labels + "} 0.3\n"));
+}
+
+TEST(Metrics, EachEngineHasItsOwnLines) {
+  Metrics metrics("m", 64);
+  std::vector<EngineStats> engines(2);
+  for (int i = 0; i < 2; ++i) {
+    engines[static_cast<std::size_t>(i)].engine = i;
+    engines[static_cast<std::size_t>(i)].running = 10 + i;
+  }
+  metrics.first_token(1, 0.5);
+  const std::string text = metrics.text(engines);
+  EXPECT_THAT(text, HasSubstr("# TYPE vllm:num_requests_running gauge\n"
+                              "vllm:num_requests_running{model_name=\"m\",engine=\"0\"} 10\n"
+                              "vllm:num_requests_running{model_name=\"m\",engine=\"1\"} 11\n"));
+  EXPECT_THAT(text,
+              HasSubstr("vllm:time_to_first_token_seconds_count{model_name=\"m\",engine=\"0\"} 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("vllm:time_to_first_token_seconds_count{model_name=\"m\",engine=\"1\"} 1\n"));
 }
 
 }  // namespace

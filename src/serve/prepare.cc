@@ -42,10 +42,8 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   const int context = service.options.rules.max_model_len;
   const int room = context - static_cast<int>(longest);
   SamplingParams& p = plan.request.sampling;
-  if (plan.request.max_tokens_given && *p.max_tokens > room)
-    return invalid("max_tokens",
-                   "{} is too large: the context of {} tokens has room for {} after a prompt of {}",
-                   *p.max_tokens, context, room, longest);
+  if (plan.request.max_tokens_given && *p.max_tokens > context)
+    return invalid("max_tokens", "{} is too large: the context has {} tokens", *p.max_tokens, context);
   p.max_tokens = std::min(p.max_tokens.value_or(room), room);
   if (const auto cap = service.options.rules.defaults.max_tokens)
     p.max_tokens = std::min(*p.max_tokens, *cap);
@@ -67,8 +65,8 @@ Result<> tokenize_bad_words(const Tokenizer& tokenizer, SamplingParams& p) {
 }
 
 std::string new_id(std::string_view prefix, const std::string& given) {
-  if (!given.empty()) return fmt::format("{}-{}", prefix, given);
-  return fmt::format("{}-{:016x}{:016x}", prefix, secret_seed(), secret_seed());
+  if (!given.empty()) return fmt::format("{}{}", prefix, given);
+  return fmt::format("{}{:016x}{:016x}", prefix, secret_seed(), secret_seed());
 }
 
 openai::ReplyOptions reply_options(const Service& service, const openai::GenerationRequest& request,
@@ -76,23 +74,44 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
   const SamplingParams& p = request.sampling;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return {.id = std::move(id),
-          .model = service.options.rules.model_names.front(),
+          .model = request.model,
           .fingerprint = service.options.system_fingerprint,
+          .role = service.options.response_role,
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
           .logprobs = p.logprobs.has_value(),
           .top_logprobs = p.logprobs.value_or(0),
           .return_token_ids = request.return_token_ids,
           .return_tokens_as_token_ids = request.return_tokens_as_token_ids,
           .return_prompt_logprobs = request.return_prompt_logprobs,
+          .include_usage = request.include_usage,
           .tools = request.tools,
           .n = p.n};
 }
 
-using ReplyMaker = std::unique_ptr<openai::Reply> (*)(const Tokenizer&, openai::ReplyOptions);
+// Tokens, hashes of blocks and block tables of each sequence, and the log-probabilities of prompts. Those of
+// answers are paid for as they come.
+Price price_of(const GenerationPlan& plan, int vocab_size) {
+  constexpr std::int64_t kAnswerBytes = 8 << 10;
+  constexpr std::int64_t kTokenBytes = 8;
+  const SamplingParams& p = plan.request.sampling;
+  const std::int64_t allowed = p.allowed_token_ids.empty() ? 0 : vocab_size / 8;
+  const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;
+  const std::int64_t params = grammar + allowed + std::ssize(p.allowed_token_ids) * 4 +
+                              std::ssize(p.logit_bias) * 8 + std::ssize(p.bad_word_ids) * 64;
+  const int top = p.prompt_logprobs.value_or(0);
+  const std::int64_t row = p.prompt_logprobs ? kLogprobBytes * (1 + (top < 0 ? vocab_size : top)) : 0;
+  Price price;
+  for (const auto& prompt : plan.prompts) {
+    const std::int64_t tokens = std::ssize(prompt) + p.max_tokens.value_or(0);
+    price.answers += p.n;
+    price.bytes += p.n * (kAnswerBytes + params + tokens * kTokenBytes + std::ssize(prompt) * row);
+  }
+  return price;
+}
 
 Result<GenerationPlan> plan_for(const Service& service, openai::GenerationRequest request,
                                 std::vector<std::vector<TokenId>> prompts, std::string_view id_prefix,
-                                ReplyMaker reply) {
+                                const ReplyMaker& reply) {
   TRY(StopSplitter stops,
       StopSplitter::create(request.sampling.stop, request.sampling.include_stop_str_in_output));
   TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
@@ -106,9 +125,8 @@ Result<GenerationPlan> plan_for(const Service& service, openai::GenerationReques
                       .reply = reply(service.tokenizer, std::move(options)),
                       .arrived_us = now_us()};
   TRY_VOID(limit_max_tokens(service, plan));
-  if (plan.request.output) {
-    TRY(plan.grammar, service.grammars.compile(*plan.request.output));
-  }
+  plan.price = price_of(plan, service.options.rules.limits.vocab_size);
+  TRY_VOID(service.admission.possible(plan.price));
   return plan;
 }
 
@@ -153,7 +171,12 @@ std::size_t prompt_bytes_max(const Service& service, bool truncated) {
 
 Result<std::vector<TokenId>> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
                                          bool add_special_tokens, std::size_t bytes_max) {
-  const ChatTemplate* chat_template = prompt.tools.empty() ? service.chat_template : service.tool_template;
+  std::optional<ChatTemplate> own;
+  if (!prompt.chat_template.empty()) {
+    TRY(own, ChatTemplate::compile(prompt.chat_template, service.tokenizer.config().special_tokens));
+  }
+  const ChatTemplate* const served = prompt.tools.empty() ? service.chat_template : service.tool_template;
+  const ChatTemplate* const chat_template = own ? &*own : served;
   if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
   TRY(const std::string text,
       chat_template->render({.messages = prompt.messages,
@@ -168,8 +191,14 @@ Result<std::vector<TokenId>> chat_tokens(const Service& service, const openai::C
 }
 
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request) {
+  return prepare_chat_as(service, std::move(request), "chatcmpl-", openai::chat_reply);
+}
+
+Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
+                                       std::string_view id_prefix, const ReplyMaker& reply) {
   openai::GenerationRequest& asked = request.generation;
   const bool truncated = asked.sampling.truncate_prompt_tokens.has_value();
+  TRY_VOID(service.admission.possible({.answers = asked.sampling.n}));
   TRY(std::vector<TokenId> ids,
       chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
   truncate(ids, asked, service.options.rules.max_model_len);
@@ -177,13 +206,14 @@ Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest 
   std::vector<std::vector<TokenId>> prompts;
   const std::optional<openai::Thinking> thinking = thinking_of(service, asked, ids);
   prompts.push_back(std::move(ids));
-  TRY(GenerationPlan plan,
-      plan_for(service, std::move(asked), std::move(prompts), "chatcmpl", openai::chat_reply));
+  TRY(GenerationPlan plan, plan_for(service, std::move(asked), std::move(prompts), id_prefix, reply));
   plan.thinking = thinking;
   return plan;
 }
 
 Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request) {
+  TRY_VOID(service.admission.possible(
+      {.answers = request.generation.sampling.n * static_cast<int>(request.prompts.size())}));
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;
   for (const openai::TextOrTokens& prompt : request.prompts) {
@@ -195,8 +225,8 @@ Result<GenerationPlan> prepare_completion(const Service& service, openai::Comple
     }
     prompts.push_back(std::move(ids));
   }
-  TRY(GenerationPlan plan,
-      plan_for(service, std::move(request.generation), std::move(prompts), "cmpl", openai::completion_reply));
+  TRY(GenerationPlan plan, plan_for(service, std::move(request.generation), std::move(prompts), "cmpl-",
+                                    openai::completion_reply));
   plan.echo_texts = std::move(echoes);
   plan.prompt_only = request.prompt_only;
   return plan;

@@ -1,11 +1,14 @@
 // From a parsed request to what the engine takes: rendering, tokenising, and the checks that need both.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
-#include "serve/generation.h"
+#include "serve/generation_plan.h"
 #include "serve/openai/chat_request.h"
 #include "serve/openai/completion_request.h"
 #include "serve/service.h"
@@ -13,8 +16,12 @@
 namespace octavo {
 
 // Errors name the field: a prompt that is empty, does not fit the context, or is no text; max_tokens beyond
-// it.
+// it; more answers or log-probabilities than a client may ever have.
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request);
+// Another protocol's: the prefix of its ids, and what makes its replies.
+using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&, openai::ReplyOptions)>;
+Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
+                                       std::string_view id_prefix, const ReplyMaker& reply);
 Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request);
 
 // The conversation as ids: also what /tokenize answers.

@@ -3,7 +3,6 @@
 
 #include <boost/json/parse.hpp>
 
-#include "http/sse.h"
 #include "serve/openai/chat_request.h"
 #include "serve/openai/reply.h"
 #include "serve/test_tokenizer.h"
@@ -24,7 +23,7 @@ void streamed_token(benchmark::State& state) {
     Output output;
     output.token_ids.push_back('a');
     const AnswerPart part = answer.take(std::move(output));
-    benchmark::DoNotOptimize(http::sse_event(reply->chunk(part, nullptr)));
+    benchmark::DoNotOptimize(reply->part(part, nullptr));
   }
   state.SetItemsProcessed(state.iterations());
 }

@@ -53,7 +53,8 @@ class ServeTest : public ::testing::Test {
     http::ServerOptions http;
     if (change) change(options, http);
     auto service = std::make_shared<Service>(*engine_, tokenizer_, &template_, nullptr, std::move(options));
-    server_ = ApiServer::start(std::move(service), std::move(http)).value();
+    server_ = ApiServer::start(service->options.api_keys, std::move(http)).value();
+    server_->open(std::move(service));
   }
   void serve_text(std::string text) {
     serve([text](const Request&, int) { return Script{.tokens = ending(text)}; });

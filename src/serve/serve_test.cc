@@ -197,9 +197,28 @@ TEST_F(ServeTest, ASlowReaderIsCutOffAndAborted) {
   EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
 }
 
+TEST_F(ServeTest, AReaderThatIsLateGetsEverything) {
+  serve([](const Request&,
+           int) { return Script{.tokens = std::vector<TokenId>(20'000, 'x'), .tokens_per_step = 2000}; },
+        [](ServeOptions& o, http::ServerOptions& h) {
+          o.rules.max_model_len = 2'000'000;
+          h.stream_buffer_bytes_max = 64 << 10;
+        });
+  http::Client c = client();
+  const std::string body = kCompletion + R"(,"max_tokens":20000,"logprobs":5,"stream":true})";
+  ASSERT_TRUE(c.open("POST", "/v1/completions", body).has_value());
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));  // all is there, and unread
+  std::string all;
+  for (auto piece = c.read(); piece && *piece; piece = c.read()) all += **piece;
+  EXPECT_TRUE(all.ends_with("data: [DONE]\n\n"));
+  EXPECT_EQ(engine_->aborts, 0);
+}
+
 TEST_F(ServeTest, EngineErrorsReachTheClient) {
   serve([](const Request&, int) {
-    return Script{.tokens = bytes_of("ab"), .end = FinishReason::error, .error = "logits are not finite"};
+    return Script{.tokens = bytes_of("ab"),
+                  .end = FinishReason::error,
+                  .error = Error{ErrorCode::internal, "logits are not finite", {}}};
   });
   const http::Response whole = post("/v1/chat/completions", kChat + "}");
   EXPECT_EQ(whole.status, 500);
@@ -215,6 +234,10 @@ TEST_F(ServeTest, EngineErrorsReachTheClient) {
   EXPECT_EQ(full.headers.find("Retry-After"), "1");
   engine_->refusal_code = ErrorCode::unavailable;
   EXPECT_EQ(post("/v1/chat/completions", kChat + "}").status, 503);
+  EXPECT_EQ(client().get("/health")->status, 200);
+  engine_->hangs = true;
+  EXPECT_EQ(client().get("/health")->status, 503);
+  engine_->hangs = false;
   EXPECT_EQ(client().get("/health")->status, 200);
   engine_->healthy = false;
   EXPECT_EQ(client().get("/health")->status, 503);
@@ -234,7 +257,9 @@ TEST_F(ServeTest, BadInputIsA400ThatNamesTheField) {
   EXPECT_EQ(error("/v1/chat/completions", "{}"), "messages");
   EXPECT_EQ(error("/v1/chat/completions", kChat + R"(,"temperature":3})"), "temperature");
   EXPECT_EQ(error("/v1/chat/completions", kChat + R"(,"max_tokens":2147483648})"), "max_tokens");
-  EXPECT_EQ(error("/v1/chat/completions", kChat + R"(,"max_tokens":190})"), "max_tokens");
+  EXPECT_EQ(error("/v1/chat/completions", kChat + R"(,"max_tokens":201})"), "max_tokens");
+  EXPECT_EQ(post("/v1/chat/completions", kChat + R"(,"max_tokens":190})").status, 200)
+      << "more than the prompt leaves, not more than the context";
   EXPECT_EQ(error("/v1/completions", R"({"prompt":""})"), "prompt");
   EXPECT_EQ(error("/v1/completions", R"({"prompt":[]})"), "prompt");
   EXPECT_EQ(error("/v1/completions", R"({"prompt":[[]]})"), "prompt");
@@ -265,7 +290,7 @@ TEST_F(ServeTest, FieldsReachTheEngine) {
   EXPECT_EQ(r.sampling.logit_bias.at(0).second, 100.F);
   EXPECT_EQ(r.sampling.stop_token_ids, (std::vector<TokenId>{65, 66}));
   EXPECT_EQ(r.sampling.max_tokens, 9);
-  EXPECT_NE(r.cache_salt, Hash128{});
+  EXPECT_EQ(r.identity.salt, "tenant");
   EXPECT_EQ(r.eos_ids, (std::vector<TokenId>{kEndToken}));
 }
 
@@ -338,6 +363,18 @@ TEST_F(ServeTest, WithAKeyEveryRouteButHealthNeedsIt) {
   EXPECT_EQ(c.request("GET", "/health", "", {{"X-Request-Id", "abc"}})->headers.find("X-Request-Id"), "abc");
 }
 
+TEST_F(ServeTest, WithoutAKeyNoRouteTakesABody) {
+  serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
+        [](ServeOptions& o, http::ServerOptions&) { o.api_keys = {"secret"}; });
+  for (const std::string method : {"GET", "POST"}) {
+    http::Client c = client();
+    ASSERT_TRUE(
+        c.send_raw(method + " /health HTTP/1.1\r\nHost: x\r\nContent-Length: 50000000\r\n\r\n").has_value());
+    EXPECT_THAT(c.receive_raw().value(), HasSubstr("HTTP/1.1 401")) << method;  // without the body
+  }
+  EXPECT_EQ(client().get("/health")->status, 200);
+}
+
 TEST_F(ServeTest, HealthAnswersWhileALargeBodyIsRead) {
   serve_text("x");
   std::thread large([&] {
@@ -350,21 +387,39 @@ TEST_F(ServeTest, HealthAnswersWhileALargeBodyIsRead) {
   large.join();
 }
 
-TEST_F(ServeTest, StructuredOutputsReachTheEngineOrAreRefused) {
+TEST_F(ServeTest, StructuredOutputsReachTheEngine) {
   serve_text("ab");
   reply("/v1/completions", R"({"prompt":"x","structured_outputs":{"regex":"ab"}})");
   ASSERT_TRUE(engine_->last_request.grammar);
-  reply("/v1/completions", R"({"prompt":"x","structured_outputs":{"regex":"ab"}})");
-  EXPECT_THAT(metric("vllm:grammar_cache_hits_total"), HasSubstr("} 1"));
-  EXPECT_THAT(metric("vllm:grammar_cache_misses_total"), HasSubstr("} 1"));
+  EXPECT_EQ(engine_->last_request.grammar->kind, grammar::GrammarKind::regex);
+  EXPECT_EQ(engine_->last_request.grammar->text, "ab");
+  EXPECT_EQ(engine_->last_request.grammar->field, "structured_outputs.regex");
   reply("/v1/completions", R"({"prompt":"x"})");
   EXPECT_FALSE(engine_->last_request.grammar);
+}
 
-  const http::Response refused = post(
-      "/v1/completions", R"({"prompt":"x","stream":true,"structured_outputs":{"json":{"frobnicate":1}}})");
-  EXPECT_EQ(refused.status, 400);
-  EXPECT_THAT(refused.body, HasSubstr("frobnicate"));
-  EXPECT_EQ(json::parse(refused.body).at("error").at("param"), "structured_outputs.json");
+// An error that comes before the first token has a status, streaming or not; one behind it is an event.
+TEST_F(ServeTest, WhatTheEngineRefusesIsTheCallersError) {
+  const Error refusal{ErrorCode::invalid_argument, "cannot be enforced", "structured_outputs.json"};
+  const auto run = [&](std::vector<TokenId> tokens) {
+    serve([=](const Request&, int) {
+      return Script{.tokens = tokens, .end = FinishReason::error, .error = refusal, .tokens_per_step = 1};
+    });
+  };
+  run({});
+  for (const std::string fields : {"", R"(,"stream":true)", R"(,"stream":true,"n":2,"temperature":1)"}) {
+    const http::Response refused = post("/v1/chat/completions", kChat + fields + "}");
+    EXPECT_EQ(refused.status, 400) << refused.body;
+    EXPECT_EQ(json::parse(refused.body).at("error").at("param"), "structured_outputs.json");
+  }
+  EXPECT_THAT(
+      metric("vllm:request_success_total{model_name=\"demo\",engine=\"0\",finished_reason=\"error\"}"),
+      HasSubstr("} 0"));
+  run(bytes_of("ab"));
+  const http::Response broken = post("/v1/chat/completions", kChat + R"(,"stream":true})");
+  EXPECT_EQ(broken.status, 200);
+  EXPECT_THAT(broken.body, HasSubstr("cannot be enforced"));
+  EXPECT_THAT(broken.body, HasSubstr("data: [DONE]"));
 }
 
 TEST_F(ServeTest, AFinalMessageIsContinued) {
@@ -382,6 +437,36 @@ TEST_F(ServeTest, StoppingEndsWhatRuns) {
   EXPECT_TRUE(eventually([&] { return engine_->running() == 1; }));
   server_->stop(20);
   EXPECT_EQ(engine_->running(), 0);
+}
+
+TEST_F(ServeTest, AStreamThatStoppingCutsIsTold) {
+  serve([](const Request&, int) { return Script{.tokens = bytes_of("x"), .hang = true}; });
+  http::Client c = client();
+  ASSERT_TRUE(c.open("POST", "/v1/chat/completions", kChat + R"(,"stream":true})").has_value());
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 1; }));
+  std::thread stopper([&] { server_->stop(20); });
+  std::string all;
+  for (auto piece = c.read(); piece && *piece; piece = c.read()) all += **piece;
+  stopper.join();
+  EXPECT_THAT(all, HasSubstr("the server is shutting down"));
+  EXPECT_TRUE(all.ends_with("data: [DONE]\n\n"));
+  EXPECT_EQ(engine_->running(), 0);
+}
+
+TEST_F(ServeTest, AnswersUnavailableUntilTheModelIsThere) {
+  server_ = ApiServer::start({"secret"}, {}).value();
+  const auto status = [&](const std::string& path, const std::string& key) {
+    return client().request("GET", path, "", {{"Authorization", "Bearer " + key}})->status;
+  };
+  EXPECT_EQ(status("/health", ""), 503);
+  EXPECT_EQ(status("/v1/models", "secret"), 503);
+  engine_ = std::make_unique<FakeEngine>([](const Request&, int) { return Script{}; });
+  ServeOptions options;
+  options.rules.model_names = {"demo"};
+  server_->open(std::make_shared<Service>(*engine_, tokenizer_, &template_, nullptr, std::move(options)));
+  EXPECT_EQ(status("/health", ""), 200);
+  EXPECT_EQ(status("/v1/models", "secret"), 200);
+  EXPECT_EQ(status("/v1/models", "wrong"), 401);
 }
 
 TEST_F(ServeTest, IdleStreamsAreSmall) {

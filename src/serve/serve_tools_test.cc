@@ -1,12 +1,14 @@
 // Tools and thoughts, through the whole server.
-#include <algorithm>
+#include <gmock/gmock.h>
+
 #include <map>
 
-#include "grammar/matcher.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {
 namespace {
+
+using ::testing::HasSubstr;
 
 const std::string kTools =
     R"(,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])";
@@ -135,6 +137,7 @@ TEST_F(ServeTest, StrictToolsBecomeAGrammar) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
         [](ServeOptions& options, http::ServerOptions&) {
           options.rules.tool_dialect = grammar::tool_dialect("hermes");
+          options.rules.special_tokens = {"<tool_call>", "</tool_call>"};
         });
   const auto tools = [](const std::string& schema) {
     return R"(,"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":)" + schema +
@@ -142,17 +145,12 @@ TEST_F(ServeTest, StrictToolsBecomeAGrammar) {
   };
   reply("/v1/chat/completions",
         kChat + tools(R"({"type":"object","properties":{"a":{"enum":[1]}},"required":["a"]})"));
-  ASSERT_TRUE(engine_->last_request.grammar);
-  grammar::Matcher matcher(engine_->last_request.grammar);
-  const auto takes = [&](std::string_view text) {
-    return std::ranges::all_of(bytes_of(text), [&](TokenId id) { return matcher.accept(id); });
-  };
-  EXPECT_TRUE(takes("hi <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": "));
-  EXPECT_FALSE(matcher.accept('2'));
-  EXPECT_TRUE(takes("1}}\n</tool_call>"));
-  const http::Response refused = post("/v1/chat/completions", kChat + tools(R"({"frobnicate":1})"));
-  EXPECT_EQ(refused.status, 400);
-  EXPECT_EQ(json::parse(refused.body).at("error").at("param"), "tools");
+  const auto& source = engine_->last_request.grammar;
+  ASSERT_TRUE(source);
+  EXPECT_EQ(source->kind, grammar::GrammarKind::structural_tag);
+  EXPECT_EQ(source->field, "tools");
+  EXPECT_THAT(source->text, HasSubstr("token_triggered_tags")) << "the trigger is a special token";
+  EXPECT_THAT(source->text, HasSubstr(R"({"enum":[1]})"));
 }
 
 TEST_F(ServeTest, ThoughtsComeAsReasoning) {

@@ -4,15 +4,20 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "request/engine_client.h"
-#include "serve/grammar_compiler.h"
+#include "serve/adapter_names.h"
+#include "serve/admission.h"
+#include "serve/live_feed.h"
+#include "serve/live_generations.h"
 #include "serve/metrics.h"
 #include "serve/openai/generation_fields.h"
+#include "serve/openai/response_store.h"
 #include "serve/worker_pool.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -27,13 +32,29 @@ struct ServeOptions {
   std::string version{};
   std::string model_root{};  // shown by /v1/models
   std::string system_fingerprint{};
+  std::string response_role = "assistant";
   bool prompt_tokens_details = false;  // usage.prompt_tokens_details.cached_tokens
-  bool request_id_headers = false;     // echo X-Request-Id
+  bool request_id_headers = false;     // answer with X-Request-Id
+  bool tokenizer_info = false;         // /tokenizer_info
+  bool dev_mode = false;               // routes for development
+  bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
   bool log_requests = false;
-  int intake_threads = 2;               // parse, render, tokenise
-  int delivery_threads = 1;             // detokenise, write
-  int grammar_threads = 1;              // compile what answers must look like
-  std::size_t intake_queue_max = 1024;  // beyond: 503
+  bool page = true;                                          // a web page at `/`
+  int intake_threads = 2;                                    // parse, render, tokenise
+  int delivery_threads = 2;                                  // detokenise, write
+  std::size_t response_store_bytes = std::size_t{64} << 20;  // of /v1/responses; beyond: the oldest go
+  std::size_t intake_queue_max = 1024;                       // beyond: 503
+
+  // Admission: what runs and what waits. A client may have as much running as there is room for, and half of
+  // the queue; half of the memory.
+  int max_num_seqs = 128;                                  // answers that run at a time
+  int max_num_queued_reqs = 4096;                          // answers that wait; beyond: 429
+  std::int64_t request_bytes_max = std::int64_t{4} << 30;  // see Price::bytes; beyond: 429
+
+  Price budget() const { return {.answers = max_num_seqs + max_num_queued_reqs, .bytes = request_bytes_max}; }
+  Price client_max() const {
+    return {.answers = max_num_seqs + (max_num_queued_reqs + 1) / 2, .bytes = request_bytes_max / 2};
+  }
 };
 
 // The parts outlive the service.
@@ -45,28 +66,43 @@ struct Service {
         chat_template(default_template),
         tool_template(template_for_tools ? template_for_tools : default_template),
         options(std::move(serve_options)),
+        adapters(options.rules.adapters),
         metrics(options.rules.model_names.front(), options.rules.max_model_len),
+        live(engine_client, metrics),
+        admission(options.budget(), options.client_max()),
+        responses(options.response_store_bytes),
         intake(options.intake_threads, options.intake_queue_max),
-        delivery(options.delivery_threads, 0),
-        grammars(text_tokenizer, options.eos_ids),
-        compilers(options.grammar_threads, options.intake_queue_max) {}
+        delivery(options.delivery_threads, 0) {}
 
   EngineClient& engine;
+  const EngineInfo engine_info = engine.info();
   const Tokenizer& tokenizer;
   const ChatTemplate* chat_template;  // nullptr: the model has none
   const ChatTemplate* tool_template;  // for requests with tools
   const ServeOptions options;
+  const std::shared_ptr<AdapterNames> adapters;
   Metrics metrics;
-  std::atomic<int> generations = 0;  // alive, as /load tells
+  LiveFeed live;
+  Admission admission;
+  LiveGenerations generations;  // as /load counts them
   const std::int64_t started_at =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();  // seconds since 1970
   std::mutex unknown_fields_mutex;
   std::set<std::string> unknown_fields{};  // those already warned of
+  // From now on requests may name it.
+  void offer_adapter(AdapterCard card) const {
+    if (card.parent.empty()) card.parent = options.rules.model_names.front();
+    card.created_at = std::chrono::duration_cast<std::chrono::seconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count();
+    adapters->remove(card.name);
+    adapters->add(card);
+  }
+
+  openai::ResponseStore responses;
   WorkerPool intake;
   WorkerPool delivery;
-  GrammarCompiler grammars;
-  WorkerPool compilers;
 };
 
 }  // namespace octavo

@@ -179,14 +179,16 @@ void dequantize(const MatrixPart& part, std::int64_t row, float* out) {
     }
     return;
   }
-  const std::int64_t group = cols / part.scales.size(1);
+  const std::int64_t groups = part.scales.size(1), group = cols / groups;
   const int middle = part.encoding == Encoding::int4 ? 8 : 128;
-  for (std::int64_t k = 0; k < cols; ++k) {
-    const std::int64_t g = k / group;
+  for (std::int64_t g = 0; g < groups; ++g, bytes += group, out += group) {
     const float scale = part.scales.row<float>(row)[g * part.scales.stride[1]];
+    if (part.encoding == Encoding::fp8) {
+      for (std::int64_t k = 0; k < group; ++k) out[k] = scale * to_f32(Float8E4M3{bytes[k]});
+      continue;
+    }
     const int zero = part.zeros ? part.zeros.row<std::uint8_t>(row)[g * part.zeros.stride[1]] : middle;
-    out[k] = scale * (part.encoding == Encoding::fp8 ? to_f32(Float8E4M3{bytes[k]})
-                                                     : static_cast<float>(bytes[k] - zero));
+    for (std::int64_t k = 0; k < group; ++k) out[k] = scale * static_cast<float>(bytes[k] - zero);
   }
 }
 

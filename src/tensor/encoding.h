@@ -54,11 +54,17 @@ struct MatrixPart {
     const BlockShape block = block_shape(encoding);
     return values.size(1) / block.bytes * block.elements;
   }
-  // Rows [begin, begin + count) of it.
-  MatrixPart row_range(std::int64_t begin, std::int64_t count) const {
-    MatrixPart part{encoding, values.rows(begin, count)};
-    if (scales) part.scales = scales.rows(begin, count);
-    if (zeros) part.zeros = zeros.rows(begin, count);
+  // Rows begin, begin + step .. of it, `count` of them.
+  MatrixPart row_range(std::int64_t begin, std::int64_t count, std::int64_t step = 1) const {
+    const auto of = [&](const View& view) {
+      View rows = view.rows(begin, count == 0 ? 0 : (count - 1) * step + 1);
+      rows.shape[0] = count;
+      rows.stride[0] *= step;
+      return rows;
+    };
+    MatrixPart part{encoding, of(values)};
+    if (scales) part.scales = of(scales);
+    if (zeros) part.zeros = of(zeros);
     return part;
   }
 };

@@ -5,12 +5,67 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 namespace octavo {
+
+// What the signal handler knows of a file. Nodes stay for ever and are used again.
+struct Mapping {
+  std::atomic<std::uintptr_t> begin = 0;  // 0: of no file
+  std::atomic<std::size_t> bytes = 0;
+  std::atomic<bool> cut = false;
+  Mapping* next = nullptr;
+};
+
+namespace {
+
+std::atomic<Mapping*> mappings = nullptr;
+std::mutex mappings_change;
+std::uintptr_t page_bytes = 0;
+
+// A page of a mapping that its file has no longer: it and all after it become zeros. A page of anybody else:
+// the instruction runs again, and ends the process as it always would have.
+void on_bus_error(int, siginfo_t* info, void*) {
+  const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  for (Mapping* m = mappings.load(); m != nullptr; m = m->next) {
+    const std::uintptr_t begin = m->begin.load();
+    if (begin == 0 || at - begin >= m->bytes.load()) continue;
+    const std::uintptr_t page = at / page_bytes * page_bytes;
+    m->cut.store(true);
+    if (mmap(reinterpret_cast<void*>(page), begin + m->bytes.load() - page, PROT_READ,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
+      return;
+  }
+  std::signal(SIGBUS, SIG_DFL);
+}
+
+Mapping* add_mapping(const void* data, std::size_t bytes) {
+  const std::lock_guard lock(mappings_change);
+  if (page_bytes == 0) {
+    page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    struct sigaction action = {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGBUS, &action, nullptr);
+  }
+  Mapping* free = mappings.load();
+  while (free != nullptr && free->begin.load() != 0) free = free->next;
+  const bool is_new = free == nullptr;
+  if (is_new) free = new Mapping{.next = mappings.load()};
+  free->cut.store(false);
+  free->bytes.store(bytes);
+  free->begin.store(reinterpret_cast<std::uintptr_t>(data));
+  if (is_new) mappings.store(free);
+  return free;
+}
+
+}  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const auto system_failure = [&](const char* what) {
@@ -27,23 +82,33 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   close(fd);
   if (!known) return failure(ErrorCode::io, "{} is not a regular file", path);
   if (data == MAP_FAILED) return system_failure("cannot map");
-  return MappedFile(path, static_cast<const std::byte*>(data), size);
+  Mapping* mapping = data != nullptr ? add_mapping(data, size) : nullptr;
+  return MappedFile(path, static_cast<const std::byte*>(data), size, mapping);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      mapping_(std::exchange(other.mapping_, nullptr)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(mapping_, other.mapping_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  mapping_->begin.store(0);
+  munmap(const_cast<std::byte*>(data_), size_);
+}
+
+Result<> MappedFile::intact() const {
+  if (mapping_ == nullptr || !mapping_->cut.load()) return {};
+  return failure(ErrorCode::io, "{} was cut short, or could not be read, while it was in use", path_);
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {

@@ -89,6 +89,27 @@ TEST(Buffer, PackedBuffersAreZeroedAlignedAndApart) {
   EXPECT_FALSE(allocate_host_packed(std::size_t{1} << 60).has_value());
 }
 
+// Without care, the first read behind the new end is the end of the process.
+TEST(MappedFile, AFileThatIsCutIsAnErrorAndNotTheEnd) {
+  const ScratchDirectory directory;
+  const std::string path = directory / "cut";
+  directory.write("cut", std::string(5 * 4096 + 7, 'x'));
+  {
+    const MappedFile file = MappedFile::open(path).value();
+    EXPECT_TRUE(file.intact().has_value());
+    std::filesystem::resize_file(path, 4096);
+    EXPECT_EQ(file.bytes()[4095], std::byte{'x'});
+    EXPECT_TRUE(file.intact().has_value());
+    EXPECT_EQ(std::ranges::count(file.bytes().subspan(std::size_t{3} * 4096), std::byte{0}), 2 * 4096 + 7);
+    EXPECT_EQ(file.bytes()[4095], std::byte{'x'});
+    const auto intact = file.intact();
+    ASSERT_FALSE(intact.has_value());
+    EXPECT_EQ(intact.error().code, ErrorCode::io);
+    EXPECT_NE(intact.error().message.find(path + " was cut short"), std::string::npos);
+  }
+  EXPECT_TRUE(MappedFile::open(path).value().intact().has_value());
+}
+
 TEST(MappedFile, ReadsAndReportsMissingFiles) {
   const ScratchDirectory directory;
   const auto path = directory / "file";

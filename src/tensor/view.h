@@ -76,6 +76,16 @@ struct View {
     v.shape[0] = count;
     return v;
   }
+
+  // Columns [begin, begin + count) of a matrix.
+  View columns(std::int64_t begin, std::int64_t count) const {
+    CHECK(rank == 2 && begin >= 0 && count >= 0 && begin + count <= size(1), "columns [{}, {}) of {}", begin,
+          begin + count, size(1));
+    View v = *this;
+    v.data = static_cast<std::byte*>(data) + begin * stride[1] * static_cast<std::int64_t>(size_of(dtype));
+    v.shape[1] = count;
+    return v;
+  }
 };
 
 }  // namespace octavo

@@ -31,18 +31,45 @@ Result<Tokenizer> Tokenizer::parse(std::string_view tokenizer_json, TokenizerCon
   return Tokenizer(handle, std::move(config));
 }
 
-Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special_tokens,
-                                                    std::size_t bytes_max) const {
+namespace {
+
+Result<> check_text(std::string_view text, std::size_t bytes_max) {
   if (text.size() > bytes_max)
     return invalid("prompt", "{} bytes of text, the limit is {}", text.size(), bytes_max);
   if (const auto at = invalid_utf8_at(text)) return invalid("prompt", "invalid UTF-8 at byte {}", *at);
+  return {};
+}
+
+std::vector<std::int32_t> ids_of(const std::string& bytes) {
+  std::vector<std::int32_t> ids(bytes.size() / sizeof(std::int32_t));
+  std::ranges::copy(bytes, reinterpret_cast<char*>(ids.data()));
+  return ids;
+}
+
+}  // namespace
+
+Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special_tokens,
+                                                    std::size_t bytes_max) const {
+  TRY_VOID(check_text(text, bytes_max));
   bridge::Bytes out;
   const auto status =
       bridge::octavo_tokenizer_encode(handle_.get(), bridge::slice(text), add_special_tokens, &out);
   TRY(const std::string bytes, bridge::take(status, out, "prompt"));
-  std::vector<std::int32_t> ids(bytes.size() / sizeof(std::int32_t));
-  std::ranges::copy(bytes, reinterpret_cast<char*>(ids.data()));
-  return ids;
+  return ids_of(bytes);
+}
+
+Result<Tokenizer::Texts> Tokenizer::encode_texts(std::string_view first,
+                                                 std::optional<std::string_view> second,
+                                                 std::size_t most) const {
+  TRY_VOID(check_text(first, kEncodeBytesMax));
+  if (second) TRY_VOID(check_text(*second, kEncodeBytesMax));
+  const bridge::Slice other = bridge::slice(second.value_or(""));
+  bridge::Bytes out;
+  std::int64_t begins = -1;
+  const auto status = bridge::octavo_tokenizer_encode_texts(handle_.get(), bridge::slice(first),
+                                                            second ? &other : nullptr, most, &begins, &out);
+  TRY(const std::string bytes, bridge::take(status, out, "prompt"));
+  return Texts{ids_of(bytes), begins < 0 ? std::nullopt : std::optional(static_cast<int>(begins))};
 }
 
 Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {

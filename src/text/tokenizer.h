@@ -42,6 +42,16 @@ class Tokenizer {
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens,
                                            std::size_t bytes_max = kEncodeBytesMax) const;
 
+  // One text or two as a model reads them that does not continue them: special tokens are put around them, and
+  // beyond `most` tokens they are cut as `tokenizers` cuts (the longer text first, at its end; the special
+  // tokens stay). Errors: as encode.
+  struct Texts {
+    std::vector<std::int32_t> ids;
+    std::optional<int> second;  // where tokens of type 1 begin; nothing: there are none
+  };
+  Result<Texts> encode_texts(std::string_view first, std::optional<std::string_view> second,
+                             std::size_t most = kEncodeBytesMax) const;
+
   // The text of ids, always valid UTF-8: U+FFFD stands for bytes that are not. Ids without a token say
   // nothing, as in transformers (models have more logits than tokens). Errors: invalid_argument on a negative
   // id.

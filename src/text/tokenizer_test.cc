@@ -185,5 +185,45 @@ TEST(Tokenizer, AddsTokensThatOnlyTheConfigLists) {
           .has_value());
 }
 
+TEST(TokenizerTexts, AreFramedAndCutAsTheModelReadsThem) {
+  boost::json::value json = fixtures::read_json("tokenizers/bert/tokenizer.json");
+  json.at("post_processor").at("pair") = boost::json::parse(R"([
+      {"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+      {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
+      {"SpecialToken": {"id": "[SEP]", "type_id": 1}}])");  // as published BERTs have it
+  const Tokenizer bert = Tokenizer::parse(boost::json::serialize(json)).value();
+  const auto plain = [&](std::string_view text) { return bert.encode(text, false).value(); };
+  const auto framed = [&](std::vector<std::vector<std::int32_t>> texts) {
+    std::vector<std::int32_t> ids{bert.id_of("[CLS]").value()};
+    for (const auto& text : texts) {
+      ids.insert(ids.end(), text.begin(), text.end());
+      ids.push_back(bert.id_of("[SEP]").value());
+    }
+    return ids;
+  };
+  const auto first = [](std::vector<std::int32_t> ids, std::size_t count) {
+    ids.resize(count);
+    return ids;
+  };
+  const std::string question = "the house", answer = "the house was the house and the house";
+  const auto a = plain(question), b = plain(answer);
+  ASSERT_GT(b.size(), a.size() + 2);
+
+  const auto one = bert.encode_texts(answer, std::nullopt).value();
+  EXPECT_EQ(one.ids, bert.encode(answer, true).value());
+  EXPECT_EQ(one.second, std::nullopt);
+  EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 5)->ids, framed({first(b, 3)}));
+  EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 1)->ids, framed({{}}));  // what frames a text stays
+
+  const auto pair = bert.encode_texts(question, answer).value();
+  EXPECT_EQ(pair.ids, framed({a, b}));
+  EXPECT_EQ(pair.second, static_cast<int>(a.size()) + 2);
+  const auto cut = bert.encode_texts(question, answer, a.size() + 3 + 3).value();
+  EXPECT_EQ(cut.ids, framed({a, first(b, 3)}));  // the longer one is cut
+  EXPECT_EQ(cut.second, pair.second);
+  EXPECT_EQ(bert.encode_texts("\xff", std::nullopt).error().field, "prompt");
+  EXPECT_EQ(bert.encode_texts("a", "\xff").error().field, "prompt");
+}
+
 }  // namespace
 }  // namespace octavo

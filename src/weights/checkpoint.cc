@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <map>
 
@@ -56,9 +57,36 @@ Result<> check_shard(const ShardOfTensor& shard_of, std::span<const StoredTensor
   return {};
 }
 
+bool is_lfs_pointer(const std::filesystem::path& path) {
+  constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(kBegin.size(), '\0');
+  return file.read(begin.data(), std::ssize(begin)) && begin == kBegin;
+}
+
 }  // namespace
 
+Result<> check_model_path(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    return field_failure("model", ErrorCode::not_found, "there is no {}", path);
+  std::vector<std::string> pointers;
+  if (fs::is_regular_file(path, ignored) && is_lfs_pointer(path))
+    pointers.push_back(fs::path(path).filename());
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored))
+    if (entry.is_regular_file(ignored) && is_lfs_pointer(entry.path()))
+      pointers.push_back(entry.path().filename());
+  if (pointers.empty()) return {};
+  std::ranges::sort(pointers);
+  return field_failure(
+      "model", ErrorCode::corrupt,
+      "{} are git-lfs pointers and not the files themselves: run `git lfs pull` in the folder",
+      fmt::join(pointers, ", "));
+}
+
 Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat& packed) {
+  TRY_VOID(check_model_path(path));
   if (!is_gguf(path)) return open_directory(path, packed);
   TRY(Gguf gguf, Gguf::open(path));
   for (const MappedFile& file : gguf.files) file.release(file.bytes());  // the metadata
@@ -121,6 +149,11 @@ std::size_t Checkpoint::bytes() const {
   std::size_t sum = 0;
   for (const StoredTensor& t : tensors_) sum += stored_bytes(t);
   return sum;
+}
+
+Result<> Checkpoint::intact() const {
+  for (const MappedFile& file : files_) TRY_VOID(file.intact());
+  return {};
 }
 
 void Checkpoint::release(const StoredTensor& tensor) const {

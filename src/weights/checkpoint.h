@@ -14,6 +14,11 @@
 
 namespace octavo {
 
+// What can be said of a model's path before anything is read. Errors: not_found when nothing is there;
+// corrupt when files are git-lfs pointers, which a clone without git-lfs leaves in place of the files
+// themselves.
+Result<> check_model_path(const std::string& path);
+
 class Checkpoint {
  public:
   // Maps the files; reads only their headers, and joins packed matrices. `path` is a directory or a GGUF
@@ -30,6 +35,8 @@ class Checkpoint {
 
   // Tells the system that these bytes are not needed again.
   void release(const StoredTensor& tensor) const;
+  // Error: a file lost bytes that were read. Ask when all has been read.
+  Result<> intact() const;
 
  private:
   static Result<Checkpoint> open_directory(const std::string& directory, const PackedFormat& packed);

@@ -53,6 +53,32 @@ TEST_F(CheckpointTest, OneFile) {
   EXPECT_EQ(b.as<float>()[1], 2);
 }
 
+TEST_F(CheckpointTest, SaysThatAFileIsALfsPointer) {
+  write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  EXPECT_THAT(
+      error(),
+      HasSubstr("model.safetensors, tokenizer.json are git-lfs pointers and not the files themselves"));
+}
+
+TEST(ModelPath, SaysThatNothingIsThere) {
+  EXPECT_THAT(check_model_path("no/such/folder").error().message,
+              testing::StrEq("there is no no/such/folder"));
+  EXPECT_EQ(check_model_path("no/such/folder").error().code, ErrorCode::not_found);
+}
+
+TEST_F(CheckpointTest, SaysWhenAFileLostBytesThatWereRead) {
+  write_tensors("model.safetensors", {{"a", std::vector<float>(10000, 1)}});
+  const auto checkpoint = Checkpoint::open(directory_.path());
+  ASSERT_TRUE(checkpoint.has_value());
+  EXPECT_TRUE(checkpoint->intact());
+  std::filesystem::resize_file(directory_ / "model.safetensors", 4096);
+  EXPECT_EQ(number_at(*checkpoint->find("a"), 9999), 0);
+  const auto intact = checkpoint->intact();
+  ASSERT_FALSE(intact.has_value());
+  EXPECT_THAT(intact.error().message, HasSubstr("model.safetensors was cut short"));
+}
+
 TEST_F(CheckpointTest, Shards) {
   write_tensors("x.safetensors", {{"b", {1, 2}}});
   write_tensors("y.safetensors", {{"a", {3}}});

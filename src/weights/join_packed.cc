@@ -61,6 +61,7 @@ class Joiner {
 
   // What the name of the tensor ends with when it holds the codes of a packed matrix.
   std::string_view codes_suffix(const StoredTensor& t) const {
+    if (format_.packing == Packing::mxfp4) return t.name.ends_with("_blocks") ? "_blocks" : "";
     if (words()) return t.name.ends_with(".qweight") ? ".qweight" : "";
     if (t.name.ends_with(".weight_packed")) return ".weight_packed";
     const bool coded = t.format == "I8" || t.format == "F8_E4M3";
@@ -74,16 +75,26 @@ class Joiner {
         [&](std::string_view suffix) { return name.ends_with(suffix); });
   }
 
+  // No dimension of 0: beside it, others may be of any size and take no byte.
+  static Result<> check_extents(const StoredTensor& tensor) {
+    for (const std::int64_t extent : tensor.shape)
+      if (extent < 1 || extent > kDimensionMax)
+        return failure(ErrorCode::corrupt, "tensor {} has shape [{}], a dimension lies in [1, {}]",
+                       tensor.name, fmt::join(tensor.shape, ", "), kDimensionMax);
+    return {};
+  }
+
   // The tensor that belongs to the matrix, or one without a name.
-  StoredTensor take(const std::string& name) {
+  Result<StoredTensor> take(const std::string& name) {
     const auto found = all_.find(name);
-    if (found == all_.end()) return {};
+    if (found == all_.end()) return StoredTensor{};
+    TRY_VOID(check_extents(found->second));
     used_.insert(name);
     return found->second;
   }
 
   Result<StoredTensor> need(const std::string& name) {
-    StoredTensor tensor = take(name);
+    TRY(StoredTensor tensor, take(name));
     if (tensor.name.empty()) return failure(ErrorCode::corrupt, "tensor {} is missing", name);
     return tensor;
   }
@@ -92,12 +103,14 @@ class Joiner {
     auto matrix = std::make_shared<PackedMatrix>();
     used_.insert(codes.name);
     matrix->codes = codes;
+    if (format_.packing == Packing::mxfp4) return join_stack(base, std::move(matrix));
     StoredTensor joined{.name = base + ".weight", .bytes = codes.bytes};
     if (all_.contains(joined.name) && joined.name != codes.name)
       return failure(ErrorCode::corrupt, "both tensor {} and tensor {} are there", joined.name, codes.name);
     if (codes.shape.size() != 2)
       return failure(ErrorCode::corrupt, "tensor {} has {} dimensions, a matrix has 2", codes.name,
                      codes.shape.size());
+    TRY_VOID(check_extents(codes));
     if (words())
       TRY_VOID(words_of_columns(base, *matrix, joined));
     else if (codes.name != joined.name)
@@ -113,6 +126,33 @@ class Joiner {
     return {};
   }
 
+  // mxfp4, as gpt-oss stores it: codes [matrices, rows, groups, 16], two in a byte, the first in its low
+  // half; scales [matrices, rows, groups], each an exponent of two plus 127. The name has no ".weight".
+  Result<> join_stack(const std::string& base, std::shared_ptr<PackedMatrix> m) {
+    constexpr std::int64_t kGroup = 32, kGroupBytes = 16;
+    const Shape& shape = m->codes.shape;
+    TRY(m->scales, need(base + "_scales"));
+    if (shape.size() != 4 || shape[3] != kGroupBytes)
+      return failure(ErrorCode::corrupt, "tensor {} has shape [{}], mxfp4 is [matrices, rows, groups, {}]",
+                     m->codes.name, fmt::join(shape, ", "), kGroupBytes);
+    TRY_VOID(check_shape(m->scales, {shape[0], shape[1], shape[2]}));
+    for (const StoredTensor* tensor : {&m->codes, &m->scales})
+      if (tensor->format != "U8")
+        return failure(ErrorCode::unsupported, "tensor {} is {}, it must be U8", tensor->name,
+                       tensor->format);
+    const std::int64_t cols = shape[2] * kGroup;
+    m->code_items = {.bits = 4, .offset = 128, .other_stride = cols, .e2m1 = true};
+    m->scale_cols = kGroup;
+    m->scale_row_stride = shape[2];
+    StoredTensor joined{.name = base, .bytes = m->codes.bytes};
+    joined.shape = {shape[0], shape[1], cols};
+    joined.encoding = Encoding::int8;
+    joined.format = "mxfp4";
+    joined.packed = std::move(m);
+    joined_.push_back(std::move(joined));
+    return {};
+  }
+
   // GPTQ: words along the columns. AWQ: along the rows. Both are stored [columns, rows].
   Result<> words_of_columns(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     const std::int64_t together = kWordBits / format_.bits;
@@ -120,7 +160,7 @@ class Joiner {
     const std::int64_t rows = m.codes.shape[1] * (awq ? together : 1);
     const std::int64_t cols = m.codes.shape[0] * (awq ? 1 : together);
     m.scale_cols = format_.group == 0 ? cols : format_.group;
-    const std::int64_t groups = ceil_div(cols, std::max<std::int64_t>(1, m.scale_cols));
+    const std::int64_t groups = ceil_div(cols, m.scale_cols);
     const std::int64_t zero_words = ceil_div(rows, together);
     TRY_VOID(check_words(m.codes, m.codes.shape));
     TRY(m.scales, need(base + ".scales"));
@@ -178,7 +218,7 @@ class Joiner {
   // Scales beside a matrix that is stored [rows, columns]: of all, of each row, of groups or of blocks.
   Result<> scales_of_rows(const std::string& base, PackedMatrix& m, const Shape& shape, int bits) {
     const std::int64_t rows = shape[0], cols = shape[1];
-    m.scales = take(base + ".weight_scale_inv");
+    TRY(m.scales, take(base + ".weight_scale_inv"));
     if (m.scales.name.empty()) {
       TRY(m.scales, need(base + ".weight_scale"));
     }
@@ -190,10 +230,10 @@ class Joiner {
       m.scale_cols = format_.block_cols;
       TRY_VOID(check_shape(m.scales, {ceil_div(rows, m.scale_rows), ceil_div(cols, m.scale_cols)}));
     } else if (count == 1) {
-      m.scale_rows = std::max<std::int64_t>(1, rows);
-      m.scale_cols = std::max<std::int64_t>(1, cols);
+      m.scale_rows = rows;
+      m.scale_cols = cols;
     } else {
-      if (grid.size() > 2 || grid.empty() || grid[0] != rows || groups < 1 || cols % groups != 0)
+      if (grid.size() > 2 || grid[0] != rows || cols % groups != 0)
         return failure(
             ErrorCode::corrupt,
             "tensor {} has shape [{}]: scales of [{}, {}] are [1], [{}, 1] or [{}, a divisor of {}]",
@@ -201,7 +241,7 @@ class Joiner {
       m.scale_cols = cols / groups;
     }
     m.scale_row_stride = groups;
-    m.zeros = take(base + ".weight_zero_point");
+    TRY(m.zeros, take(base + ".weight_zero_point"));
     if (m.zeros.name.empty()) return {};
     if (codes_are_fp8(m)) return failure(ErrorCode::unsupported, "tensor {}: zeros beside fp8", m.zeros.name);
     if (m.zeros.format == "I8") {  // one for each scale
@@ -220,7 +260,7 @@ class Joiner {
   static bool codes_are_fp8(const PackedMatrix& m) { return m.codes.format == "F8_E4M3"; }
 
   Result<StoredTensor> group_index(const std::string& name, std::int64_t cols) {
-    StoredTensor tensor = take(name);
+    TRY(StoredTensor tensor, take(name));
     if (!tensor.name.empty()) TRY_VOID(check_words(tensor, {cols}));
     return tensor;
   }

@@ -1,5 +1,6 @@
 #include "weights/json.h"
 
+#include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parse.hpp>
 #include <optional>
@@ -61,8 +62,14 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   }
   json::value tree;
   if (!ec) tree = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
-  if (ec) return failure(ErrorCode::corrupt, "{}: not valid JSON near byte {}: {}", what, read, ec.message());
-  return tree;
+  if (!ec) return tree;
+  // What Python's writer makes of numbers that JSON has no words for.
+  const std::string_view there = text.substr(std::min(read, text.size()));
+  for (const std::string_view word : {"NaN", "Infinity"})
+    if (there.starts_with(word))
+      return failure(ErrorCode::corrupt, "{}: not valid JSON: {} at byte {}, JSON has no such number", what,
+                     word, read);
+  return failure(ErrorCode::corrupt, "{}: not valid JSON near byte {}: {}", what, read, ec.message());
 }
 
 Result<json::value> read_json_file(const std::string& path, const JsonLimits& limits) {

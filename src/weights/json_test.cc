@@ -27,6 +27,8 @@ TEST(Json, RefusesWhatIsAmbiguousOrTooMuch) {
   EXPECT_THAT(error("{\"a\":"), HasSubstr("not valid JSON"));
   EXPECT_THAT(error("{} x"), HasSubstr("not valid JSON"));
   EXPECT_THAT(error(""), HasSubstr("not valid JSON"));
+  EXPECT_THAT(error(R"({"a": NaN})"), HasSubstr("f: not valid JSON: NaN at byte 6, JSON has no such number"));
+  EXPECT_THAT(error(R"([1, -Infinity])"), HasSubstr("Infinity at byte 5"));
   EXPECT_THAT(error(std::string(100, '[') + std::string(100, ']')), HasSubstr("not valid JSON"));
   EXPECT_THAT(error("[1,2]", {.bytes = 4, .depth = 8}), HasSubstr("5 bytes of JSON, the limit is 4"));
 }

@@ -1,7 +1,8 @@
-// Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors and fp8. Each is some tensors
-// of a file: codes, scales, and maybe zeros and the groups of the columns.
+// Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8 and mxfp4. Each is some
+// tensors of a file: codes, scales, and maybe zeros and the groups of the columns.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,7 +15,7 @@
 
 namespace octavo {
 
-enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8 };
+enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mxfp4 };
 
 // What config.json says of the packed matrices; the shapes of the tensors say the rest. Which matrices are
 // packed, the tensors' names and formats say: plain ones may stand beside them.
@@ -27,8 +28,8 @@ struct PackedFormat {
   std::int64_t block_cols = 0;  // 0: there are no such blocks
 };
 
-// A matrix of small integers, `together` of them side by side along the columns or along the rows. Each group
-// of them is one 32-bit word, little end first, or one byte.
+// A matrix of small integers, `together` (a power of two) of them side by side along the columns or along the
+// rows. Each group of them is one 32-bit word, little end first, or one byte.
 struct PackedItems {
   int bits = 8;
   bool is_signed = false;  // two's complement; of 8 bits
@@ -38,15 +39,22 @@ struct PackedItems {
   std::int64_t group_stride = 1;  // from group to group, in items
   std::int64_t other_stride = 1;  // along the other dimension, in items
   bool awq_order = false;         // the eight of a group come as 0 2 4 6 1 3 5 7
+  bool e2m1 = false;              // of 4 bits: numbers of a sign, two bits of exponent and one more, doubled
+
+  // One byte each, those of a row side by side.
+  bool rows_of_bytes() const { return bits == 8 && together == 1 && !along_rows && group_stride == 1; }
 
   int at(std::span<const std::byte> bytes, std::int64_t row, std::int64_t col) const {
     constexpr std::uint8_t kAwqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
     const std::int64_t along = along_rows ? row : col, other = along_rows ? col : row;
     const std::int64_t in_group = along & (together - 1);
-    const std::int64_t item = (along - in_group) / together * group_stride + other * other_stride +
-                              (awq_order ? kAwqPlaces[in_group] : in_group);
+    const std::int64_t group = along >> std::countr_zero(static_cast<std::uint64_t>(together));
+    const std::int64_t item =
+        group * group_stride + other * other_stride + (awq_order ? kAwqPlaces[in_group] : in_group);
     const int byte = std::to_integer<int>(bytes[static_cast<std::size_t>(item * bits / 8)]);
     const int raw = byte >> item * bits % 8 & ((1 << bits) - 1);
+    constexpr std::int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    if (e2m1) return kE2m1[raw] + offset;
     return (is_signed && raw > 127 ? raw - 256 : raw) + offset;
   }
 };
@@ -61,9 +69,10 @@ struct PackedMatrix {
   std::int64_t scale_row_stride = 1, scale_group_stride = 1;
 };
 
-// Puts one tensor, [rows, cols] in int4, int8 or fp8 and named as the plain matrix would be, in the place of
-// those of each packed matrix. Leaves out scales of activations and of the KV cache, which the engine finds
-// itself. Errors: corrupt or unsupported, naming a tensor that is missing or whose shape or format is wrong.
+// Puts one tensor, [rows, cols] or a stack of such in int4, int8 or fp8 and named as the plain matrix would
+// be, in the place of those of each packed matrix. Leaves out scales of activations and of the KV cache,
+// which the engine finds itself. Errors: corrupt or unsupported, naming a tensor that is missing or whose
+// shape or format is wrong.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
 
 // The codes, scales and zeros of a packed matrix. A row has as many groups as its scales ask for; with groups

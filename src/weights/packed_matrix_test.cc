@@ -123,6 +123,35 @@ TEST(PackedMatrix, CompressedTensorsBesidePlainOnes) {
   EXPECT_TRUE((*tensors)[3].plain());
 }
 
+// Two matrices of one row and two groups.
+File mxfp4_file() {
+  File file;
+  std::vector<std::uint8_t> codes(2 * 2 * 16, 0);
+  codes[0] = 0x21;       // 0.5, 1
+  codes[16] = 0x0f;      // -6
+  codes[32 + 1] = 0xa0;  // columns 2 and 3 of the second matrix: 0, -1
+  file.add<std::uint8_t>("a_blocks", "U8", {2, 1, 2, 16}, codes);
+  file.add<std::uint8_t>("a_scales", "U8", {2, 1, 2}, {127, 128, 120, 127});
+  return file;
+}
+constexpr PackedFormat kMxfp4{.packing = Packing::mxfp4};
+
+TEST(PackedMatrix, Mxfp4IsAStackOfCodesWithExponents) {
+  const File file = mxfp4_file();
+  const auto tensors = join_packed(file.tensors, kMxfp4);
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+  ASSERT_EQ(tensors->size(), 1u);
+  EXPECT_EQ(tensors->front().name, "a");
+  EXPECT_EQ(tensors->front().shape, (std::vector<std::int64_t>{2, 1, 64}));
+  const auto first = numbers(slice_of(tensors->front(), 0)), second = numbers(slice_of(tensors->front(), 1));
+  EXPECT_EQ(first[0], 0.5f);
+  EXPECT_EQ(first[1], 1);
+  EXPECT_EQ(first[2], 0);
+  EXPECT_EQ(first[32], -12);
+  EXPECT_EQ(second[2], 0);
+  EXPECT_EQ(second[3], -0x1p-7f);
+}
+
 struct Damage {
   const char* name;
   File (*file)();
@@ -185,8 +214,38 @@ const Damage kDamages[] = {
        f.at("b.weight").shape = {3, 7};
      },
      "tensor b.weight_scale has shape [2, 2], quantization_config asks for [2, 3]"},
+    // Beside a zero, a dimension of any size takes no byte.
+    {"ZeroExtent", gptq_file, kGptq,
+     [](File& f) {
+       f.at("a.qweight").shape = {0, std::int64_t{1} << 62};
+       f.at("a.qweight").bytes = {};
+     },
+     "tensor a.qweight has shape [0, 4611686018427387904], a dimension lies in [1, 2147483648]"},
+    {"ZeroExtentOfScales", compressed_file, kCompressed,
+     [](File& f) {
+       f.at("a.weight_scale").shape = {std::int64_t{1} << 40, std::int64_t{1} << 40, 0};
+       f.at("a.weight_scale").bytes = {};
+     },
+     "tensor a.weight_scale has shape [1099511627776, 1099511627776, 0]"},
+    {"LastCodeNan",
+     [] {
+       File file;
+       file.add<std::uint8_t>("b.weight", "F8_E4M3", {3, 200}, std::vector<std::uint8_t>(600, 0x38));
+       file.add<float>("b.weight_scale", "F32", {1}, {1});
+       return file;
+     },
+     {.packing = Packing::fp8},
+     [](File& f) { f.put<std::uint8_t>("b.weight", 599, 0x7f); },
+     "tensor b.weight holds NaN in fp8"},
     {"NanCode", compressed_file, kCompressed, [](File& f) { f.put<std::uint8_t>("b.weight", 3, 0xff); },
      "tensor b.weight holds NaN in fp8"},
+    {"NoExponents", mxfp4_file, kMxfp4, [](File& f) { f.remove("a_scales"); }, "tensor a_scales is missing"},
+    {"FewExponents", mxfp4_file, kMxfp4, [](File& f) { f.at("a_scales").shape = {2, 2, 1}; },
+     "tensor a_scales has shape [2, 2, 1], quantization_config asks for [2, 1, 2]"},
+    {"OtherGroups", mxfp4_file, kMxfp4, [](File& f) { f.at("a_blocks").shape = {2, 1, 4, 8}; },
+     "tensor a_blocks has shape [2, 1, 4, 8], mxfp4 is"},
+    {"NanExponent", mxfp4_file, kMxfp4, [](File& f) { f.put<std::uint8_t>("a_scales", 1, 255); },
+     "tensor a_scales holds NaN"},
     {"IntegersInFp8",
      compressed_file,
      {.packing = Packing::fp8},

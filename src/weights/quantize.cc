@@ -107,11 +107,10 @@ Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPo
   CHECK(encoding == Encoding::int8 || encoding == Encoding::int4, "{} is not made here", name(encoding));
   const std::int64_t rows = matrix.size(0), cols = matrix.size(1);
   const bool int8 = encoding == Encoding::int8;
-  const std::int64_t groups = groups_of(encoding, cols);
-  const std::int64_t group = cols / std::max<std::int64_t>(1, groups);
-  if (cols % groups != 0 || (groups > 1 && group != kInt4Group) || cols % kColumnsMultiple != 0)
+  if (cols % kColumnsMultiple != 0)
     return invalid("quantization", "{} needs a multiple of {} columns, a matrix has {}", name(encoding),
-                   int8 ? kColumnsMultiple : kInt4Group, cols);
+                   kColumnsMultiple, cols);
+  const std::int64_t groups = groups_of(encoding, cols), group = cols / groups;
   QuantizedMatrix out;
   TRY(out.codes, allocate_host(static_cast<std::size_t>(rows * cols)));
   out.scales.resize(static_cast<std::size_t>(rows * groups));

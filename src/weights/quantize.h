@@ -13,12 +13,16 @@ namespace octavo {
 
 // The kernels multiply so many columns at a time, with one scale.
 inline constexpr std::int64_t kColumnsMultiple = 32;
-// Columns of int4 that share a scale.
+// Columns of int4 that share a scale, at most.
 inline constexpr std::int64_t kInt4Group = 128;
 
-// Scales of a row of so many columns, in int8 or int4.
+// Scales of a row of so many columns, in int8 or int4: groups of int4 are the largest up to 128 columns that
+// divide the row. `cols` is a multiple of 32.
 inline std::int64_t groups_of(Encoding encoding, std::int64_t cols) {
-  return encoding == Encoding::int4 && cols > kInt4Group ? cols / kInt4Group : 1;
+  if (encoding != Encoding::int4 || cols <= kInt4Group) return 1;
+  std::int64_t group = kInt4Group;
+  while (cols % group != 0) group -= kColumnsMultiple;
+  return cols / group;
 }
 
 // A quantised matrix and its memory.
@@ -32,10 +36,9 @@ struct QuantizedMatrix {
   void set_part(Encoding encoding, std::int64_t rows, std::int64_t cols);
 };
 
-// int8: one scale a row, the largest magnitude becomes 127. int4: a scale and a zero for each kInt4Group
-// columns (a whole row, where that is shorter), the range being the one of several with the least squared
-// error. `matrix` is f32, f16 or bf16 [rows, cols], any strides. Errors: the columns are no multiple of the
-// group, or of 32.
+// int8: one scale a row, the largest magnitude becomes 127. int4: a scale and a zero for each group
+// (groups_of), the range being the one of several with the least squared error. `matrix` is f32, f16 or bf16
+// [rows, cols], any strides. Error: the columns are no multiple of 32.
 Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPool& pool);
 
 }  // namespace octavo

@@ -82,5 +82,23 @@ TEST(Quantize, RefusesColumnsThatTheKernelsCannotGroup) {
   EXPECT_EQ(made.error().field, "quantization");
 }
 
+// SmolLM's widths, GPT-2 XL's, and those of most others.
+TEST(Quantize, GroupsOfInt4DivideEveryWidth) {
+  for (const auto& [cols, groups] : {std::pair<std::int64_t, std::int64_t>{576, 6},
+                                     {960, 10},
+                                     {1600, 25},
+                                     {1536, 12},
+                                     {2048, 16},
+                                     {96, 1},
+                                     {160, 5}})
+    EXPECT_EQ(groups_of(Encoding::int4, cols), groups) << cols;
+  ThreadPool pool(1);
+  const std::vector<float> values(2 * 576, 0.25f);
+  const View matrix = View::of(const_cast<float*>(values.data()), DType::f32, {2, 576});
+  const auto made = quantize(matrix, Encoding::int4, pool);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->part.scales.size(1), 6);
+}
+
 }  // namespace
 }  // namespace octavo

@@ -31,7 +31,7 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
                    "Q6_K and IQ4_NL can be loaded",
                    slot.name, tensor.format);
   }
-  if (slot.shape.size() != 2 && !tensor.plain()) {
+  if (slot.shape.size() == 1 && !tensor.plain()) {
     return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
                    tensor.format);
   }
@@ -55,7 +55,7 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
   std::vector<std::string_view> missing;
   std::set<std::string_view> wanted;
   for (const Slot& slot : slots) {
-    wanted.insert(slot.name);
+    if (!wanted.insert(slot.name).second) continue;  // a stack of matrices
     const StoredTensor* tensor = checkpoint.find(slot.name);
     if (tensor == nullptr) {
       missing.push_back(slot.name);
@@ -64,7 +64,7 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
     }
   }
   if (!missing.empty()) {
-    return failure(ErrorCode::corrupt, "{} of {} tensors are missing: {}", missing.size(), slots.size(),
+    return failure(ErrorCode::corrupt, "{} of {} tensors are missing: {}", missing.size(), wanted.size(),
                    some_of(missing));
   }
   std::vector<std::string_view> unused;

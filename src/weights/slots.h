@@ -12,14 +12,16 @@
 
 namespace octavo {
 
-// One tensor that must be there: a vector in f32, f16 or bf16, or a matrix in any usable format.
+// One tensor that must be there: a vector in f32, f16 or bf16, or a matrix or a stack of matrices in any
+// usable format.
 struct Slot {
   std::string name;
   std::vector<std::int64_t> shape;
 };
 
-// Every slot has its tensor with its shape, and every tensor fills a slot or is ignorable: a pattern with at
-// most one '*', at its beginning or its end. Errors: corrupt, naming the tensors at fault.
+// Slots may name one tensor several times. Every slot has its tensor with its shape, and every tensor fills a
+// slot or is ignorable: a pattern with at most one '*', at its beginning or its end. Errors: corrupt, naming
+// the tensors at fault.
 Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
                      std::span<const std::string> ignorable);
 

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "weights/packed_matrix.h"
+
 namespace octavo {
 namespace {
 
@@ -88,6 +90,41 @@ View view_of(const StoredTensor& tensor) {
     step *= tensor.shape[i];
   }
   return v;
+}
+
+StoredTensor slice_of(const StoredTensor& tensor, std::int64_t i) {
+  CHECK(tensor.shape.size() > 1 && i < tensor.shape[0], "tensor {}", tensor.name);
+  StoredTensor slice = tensor;
+  slice.shape.erase(slice.shape.begin());
+  const std::size_t bytes = tensor.bytes.size() / static_cast<std::size_t>(tensor.shape[0]);
+  slice.bytes = tensor.bytes.subspan(static_cast<std::size_t>(i) * bytes, bytes);
+  if (tensor.packed) {
+    PackedMatrix packed = *tensor.packed;
+    packed.codes = slice_of(packed.codes, i);
+    packed.scales = slice_of(packed.scales, i);
+    slice.packed = std::make_shared<const PackedMatrix>(std::move(packed));
+  }
+  return slice;
+}
+
+StoredTensor part_of(const StoredTensor& tensor, std::int64_t first_row, std::int64_t rows,
+                     std::int64_t first_col, std::int64_t cols, std::vector<std::byte>& memory) {
+  CHECK(tensor.plain() && tensor.shape.size() == 2 && first_row + rows <= tensor.shape[0] &&
+            first_col + cols <= tensor.shape[1],
+        "tensor {}", tensor.name);
+  const std::size_t element = size_of(*tensor.dtype);
+  const std::size_t row = static_cast<std::size_t>(tensor.shape[1]) * element;
+  const std::size_t kept = static_cast<std::size_t>(cols) * element;
+  StoredTensor part = tensor;
+  part.shape = {rows, cols};
+  part.bytes = tensor.bytes.subspan(static_cast<std::size_t>(first_row) * row, static_cast<std::size_t>(rows) * row);
+  if (kept == row) return part;
+  memory.resize(static_cast<std::size_t>(rows) * kept);
+  const std::byte* from = part.bytes.data() + static_cast<std::size_t>(first_col) * element;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i)
+    std::memcpy(memory.data() + i * kept, from + i * row, kept);
+  part.bytes = memory;
+  return part;
 }
 
 float number_at(const StoredTensor& tensor, std::int64_t i) {

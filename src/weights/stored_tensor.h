@@ -38,6 +38,15 @@ struct StoredTensor {
 // A plain tensor of up to four dimensions as a view. The format must be one that the engine knows.
 View view_of(const StoredTensor& tensor);
 
+// Entry i of the first dimension of a tensor, as a tensor of its own. Of a packed one (packed_matrix.h): of
+// its codes and scales.
+StoredTensor slice_of(const StoredTensor& tensor, std::int64_t i);
+
+// These rows and columns of a plain matrix as one of their own: inside the file where the rows are whole, else
+// a copy in `memory`.
+StoredTensor part_of(const StoredTensor& tensor, std::int64_t first_row, std::int64_t rows,
+                     std::int64_t first_col, std::int64_t cols, std::vector<std::byte>& memory);
+
 // Number i of a plain tensor in f32, f16 or bf16, wherever its bytes lie.
 float number_at(const StoredTensor& tensor, std::int64_t i);
 

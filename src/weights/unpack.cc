@@ -1,6 +1,7 @@
 // The numbers of packed matrices.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -36,15 +37,34 @@ Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
   return out;
 }
 
+// The codes of a row, and whether one of them is a NaN of fp8: loops without a branch, which become vectors.
+void copy_codes(const PackedMatrix& m, std::int64_t row, std::span<std::uint8_t> codes) {
+  const PackedItems& items = m.code_items;
+  if (!items.rows_of_bytes()) {
+    for (std::size_t k = 0; k < codes.size(); ++k)
+      codes[k] = static_cast<std::uint8_t>(items.at(m.codes.bytes, row, static_cast<std::int64_t>(k)));
+    return;
+  }
+  const auto from = m.codes.bytes.subspan(static_cast<std::size_t>(row * items.other_stride), codes.size());
+  const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // two's complement, counted from -128
+  for (std::size_t k = 0; k < codes.size(); ++k)
+    codes[k] = static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(from[k]) ^ flip);
+}
+bool any_nan(std::span<const std::uint8_t> codes) {
+  std::uint8_t found = 0;
+  for (const std::uint8_t code : codes) found |= static_cast<std::uint8_t>((code & 0x7f) == 0x7f);
+  return found != 0;
+}
+
 }  // namespace
 
 Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   const PackedMatrix& m = *tensor.packed;
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
-  TRY_VOID(check_finite(m.scales, pool));
-  const auto is_nan = [](std::byte code) { return (code & std::byte{0x7f}) == std::byte{0x7f}; };
-  if (tensor.encoding == Encoding::fp8 && std::ranges::any_of(m.codes.bytes, is_nan))
-    return failure(ErrorCode::corrupt, "tensor {} holds NaN in fp8", m.codes.name);
+  const bool exponents = m.scales.format == "U8";
+  if (!exponents) TRY_VOID(check_finite(m.scales, pool));
+  if (exponents && std::ranges::find(m.scales.bytes, std::byte{255}) != m.scales.bytes.end())
+    return failure(ErrorCode::corrupt, "tensor {} holds NaN", m.scales.name);
   TRY(const ColumnGroups columns, column_groups(m, cols));
   const std::int64_t groups = std::ssize(columns.group);
   const bool with_zeros = !m.zeros.name.empty();
@@ -53,16 +73,22 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   out.scales.resize(static_cast<std::size_t>(rows * groups));
   if (with_zeros) out.zeros.resize(out.scales.size());
   std::atomic<int> bad_zero = 0;
+  std::atomic<bool> nan = false;
   pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      auto* codes = static_cast<std::uint8_t*>(out.codes.data()) + row * cols;
-      for (std::int64_t k = 0; k < cols; ++k)
-        codes[k] = static_cast<std::uint8_t>(m.code_items.at(m.codes.bytes, row, k));
+      const std::span codes(static_cast<std::uint8_t*>(out.codes.data()) + row * cols,
+                            static_cast<std::size_t>(cols));
+      copy_codes(m, row, codes);
+      if (tensor.encoding == Encoding::fp8 && any_nan(codes)) nan = true;
       for (std::int64_t i = 0; i < groups; ++i) {
         const std::int64_t group = columns.group[static_cast<std::size_t>(i)];
         const auto place = static_cast<std::size_t>(row * groups + i);
+        const std::int64_t scale = row / m.scale_rows * m.scale_row_stride + group * m.scale_group_stride;
+        // Codes of e2m1 are doubled.
         out.scales[place] =
-            number_at(m.scales, row / m.scale_rows * m.scale_row_stride + group * m.scale_group_stride);
+            exponents ? std::ldexp(
+                            1.0F, std::to_integer<int>(m.scales.bytes[static_cast<std::size_t>(scale)]) - 128)
+                      : number_at(m.scales, scale);
         if (!with_zeros) continue;
         const int zero = m.zero_items.at(m.zeros.bytes, row / m.scale_rows, group);
         out.zeros[place] = static_cast<std::uint8_t>(zero);
@@ -70,6 +96,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
       }
     }
   });
+  if (nan) return failure(ErrorCode::corrupt, "tensor {} holds NaN in fp8", m.codes.name);
   if (bad_zero != 0)
     return failure(ErrorCode::corrupt, "tensor {} has a zero point of {}, it must lie in [0, 255]",
                    m.zeros.name, bad_zero.load());

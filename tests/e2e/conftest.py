@@ -28,11 +28,11 @@ def fetch(url):
 
 
 @contextlib.contextmanager
-def serve(*flags):
-    """The base URL of a server with these flags, ended behind the block."""
+def running(command):
+    """A server process and its base URL, from the moment it is ready until the end of the block; `{port}` in the command
+    is replaced by a free port."""
     port = free_port()
-    command = os.environ.get("OCTAVO_SERVE", "build/release/octavo serve --port {port}").replace("{port}", str(port))
-    process = subprocess.Popen([*shlex.split(command), *flags])
+    process = subprocess.Popen(shlex.split(command.replace("{port}", str(port))))
     base = f"http://127.0.0.1:{port}"
     try:
         for _ in range(600):
@@ -44,11 +44,20 @@ def serve(*flags):
                 time.sleep(0.1)
         else:
             raise AssertionError("the server was not ready within a minute")
+        yield process, base
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def serve(*flags):
+    """The base URL of a server with these flags, ended behind the block."""
+    command = os.environ.get("OCTAVO_SERVE", "build/release/octavo serve --port {port}")
+    with running(shlex.join([*shlex.split(command), *flags])) as (process, base):
         yield base
         process.terminate()
         assert process.wait(timeout=30) == 0
-    finally:
-        process.kill()
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,16 @@
 
 import json
 import os
+import pty
+import re
+import signal
 import subprocess
+import urllib.error
+import urllib.request
 
 import pytest
+
+from conftest import serve
 
 OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
@@ -40,8 +47,60 @@ def test_chat_answers_from_standard_input():
     assert "TTFT" in reply.stderr
 
 
+def test_readme_example_prints_a_sentence():
+    readme = open(os.path.join(os.path.dirname(__file__), "../../README.md")).read()
+    prompt = re.search(r'octavo generate -p "([^"]+)"', readme)[1]
+    words = run("generate", "-p", prompt, "--max-tokens", "40", "--temperature", "0").stdout.split()
+    assert len(words) > 20 and len(set(words)) > len(words) * 0.6, words
+
+
+def test_generate_says_which_answer_is_whose():
+    one = run("generate", "-p", "Mira", "--max-tokens", "3")
+    assert one.returncode == 0 and "---" not in one.stdout
+    two = run("generate", "-p", "Mira", "-p", "Hugo", "--max-tokens", "3")
+    assert two.returncode == 0, two.stderr
+    assert [line for line in two.stdout.splitlines() if line.startswith("---")] == ["--- prompt 1", "--- prompt 2"]
+
+
+def test_chat_commands_never_reach_the_model():
+    reply = run("chat", "--temperature", "0", "--max-tokens", "5", stdin="/help\n/nonsense\n/reset\n/quit\nHello\n")
+    assert reply.returncode == 0
+    assert "/system TEXT" in reply.stdout and "no command /nonsense" in reply.stderr
+    assert "TTFT" not in reply.stderr, "something was asked"
+
+
+def test_chat_edits_lines_and_keeps_a_history(tmp_path):
+    """On a terminal: a backspace edits, what is pasted is one message, and the history outlives the program."""
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
+    terminal, inner = pty.openpty()
+    chat = subprocess.Popen([OCTAVO, "chat", "--temperature", "0", "--max-tokens", "5"], stdin=inner, stdout=inner,
+                            stderr=subprocess.PIPE, text=True, env=environment)
+    os.close(inner)
+
+    def wait_for(text):
+        seen = ""
+        while text not in seen:
+            seen += os.read(terminal, 4096).decode(errors="replace")
+        return seen
+
+    wait_for("> ")
+    os.write(terminal, b"Where does Mirx\x7fa live?\nAnd Hugo?\n")
+    wait_for("\r\n\r\n> ")  # the prompt behind the answer
+    os.write(terminal, b"/quit\n")
+    try:
+        while os.read(terminal, 4096):
+            pass
+    except OSError:  # the other end is closed
+        pass
+    assert chat.wait(timeout=60) == 0
+    assert chat.stderr.read().count("TTFT") == 1, "two pasted lines are one message"
+    history = (tmp_path / "octavo" / "chat_history").read_text()
+    assert "Where\\040does\\040Mira\\040live?" in history
+
+
 def test_model_inspect_and_bench():
-    assert "Qwen3ForCausalLM" in run("model", "inspect").stdout
+    inspected = run("model", "inspect").stdout
+    assert "Qwen3ForCausalLM" in inspected and " 0.0 MB" not in inspected
     bench = run("bench", "throughput", "--num-prompts", "4", "--input-len", "8", "--output-len", "8")
     assert bench.returncode == 0 and "tokens/s" in bench.stdout
 
@@ -73,7 +132,9 @@ def test_bench_step_says_where_the_time_went(tmp_path):
     (["generate", "-p", ""], "prompt"),
     (["generate", "-p", "x", "--temperature", "3"], "temperature"),
     (["generate", "-p", "x", "--max-tokens", "0"], "max_tokens"),
-    (["generate", "-p", "x", "--model", "no/such/folder"], "no/such/folder"),
+    (["generate", "-p", "x", "--model", "no/such/folder"], "there is no no/such/folder"),
+    (["serve", "org/name@../x"], "a branch, a tag or a commit"),
+    (["chat", "--url", "ftp://localhost:1"], "must be HOST:PORT"),
     (["generate", "-p", "x", "--max-model-len", "100000"], "max_model_len"),
     (["generate", "-p", "x", "--num-gpu-blocks-override", "1", "--max-model-len", "2048"], "max_model_len"),
     (["generate", "-i", "no-such-file.txt"], "input"),
@@ -81,7 +142,12 @@ def test_bench_step_says_where_the_time_went(tmp_path):
     (["serve", "--scheduling-policy", "foo"], "foo not in {fcfs,lpm,priority}"),
     (["serve", "--tool-call-parser", "foo"], "hermes"),
     (["serve", "--enable-auto-tool-choice"], "requires --tool-call-parser"),
-    (["serve", "--reasoning-parser", "qwen3"], "needs the tokens <think> and </think>"),
+    (["serve", "--port", "0", "--reasoning-parser", "qwen3"], "needs the tokens <think> and </think>"),
+    (["serve", "--max-num-sqs", "4"], "did you mean --max-num-seqs?"),
+    (["serve", "--pipeline-parallel-size", "8"], "only 1"),
+    (["serve", "--port", "0", "--enable-lora", "--lora-modules", "a=no/such/folder"], "no/such/folder"),
+    (["serve", "--config", "no/such/file.yaml"], "cannot be read"),
+    (["serve", "--max-model-len", "lots"], "--max-model-len"),
     (["frobnicate"], "subcommand"),
 ])
 def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
@@ -89,3 +155,66 @@ def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
     assert result.returncode == 2, (result.returncode, result.stdout, result.stderr)
     assert says in result.stderr
     assert "terminate" not in result.stderr
+
+
+def test_the_page_of_flags_is_current():
+    page = run("serve", "--list-flags")
+    assert page.returncode == 0, page.stderr
+    with open("docs/flags.md") as file:
+        assert page.stdout == file.read(), "octavo serve --list-flags > docs/flags.md"
+
+
+def test_help_breaks_no_words():
+    text = run("serve", "--help").stdout
+    words = set(text.split())
+    assert "--pipeline-parallel-size" not in words and "--max-model-len" in words
+    assert "INT" not in text and "(NONNEGATIVE)" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_start_script_of_vllm_starts(tmp_path):
+    config = tmp_path / "serve.yaml"
+    config.write_text("max-num-seqs: 8\nserved-model-name: [from-file]\nenable-chunked-prefill: true\n"
+                      "max_model_len: 512\n")
+    with serve("--config", str(config), "--max-model-len", "1k", "--trust-remote-code", "-tp", "1",
+               "--pipeline-parallel-size=1", "--gpu_memory_utilization", "0.85", "--enable-chunked-prefill",
+               "--disable-log-requests", "--disable-log-stats", "--swap-space", "4", "--load-format", "auto",
+               "--uvicorn-log-level", "warning", "--compilation-config.level", "3", "-O2", "--enforce-eager",
+               "--no-enable-prefix-caching", "--distributed-executor-backend", "mp", "--tokenizer-mode", "auto",
+               "--max-num-seqs", "4", "--max-num-seqs", "16", "--limit-mm-per-prompt", '{"image": 0}',
+               "--override-generation-config.temperature", "0", "--speculative-config.method", "ngram",
+               "--speculative-config.num_speculative_tokens", "2", "--speculative-config.prompt_lookup_max",
+               "2", "--api-server-count", "1", "--kv-cache-dtype", "auto", "--response-role", "assistant") as base:
+        with urllib.request.urlopen(base + "/v1/models", timeout=10) as response:
+            card = json.load(response)["data"][0]
+        assert card["id"] == "from-file" and card["max_model_len"] == 1000
+
+
+def test_while_the_model_loads_the_server_says_so_and_can_be_stopped(tmp_path):
+    tokenizer = json.load(open("models/demo/tokenizer.json"))  # so large that reading it takes seconds
+    vocabulary = tokenizer["model"]["vocab"]
+    vocabulary.update((f"filler{i}", len(vocabulary) + i) for i in range(1_000_000))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    process = subprocess.Popen([OCTAVO, "serve", "--port", "0", "--model", tmp_path],
+                               stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        port = next(found.group(1) for line in process.stderr if (found := re.search(r"listening on .*:(\d+);", line)))
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10)
+        assert refused.value.code == 503
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+
+
+def test_vllms_variable_sets_the_key():
+    process = subprocess.Popen([OCTAVO, "serve", "--port", "0"], env={**os.environ, "VLLM_API_KEY": "secret"},
+                               stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        port = next(found.group(1) for line in process.stderr if (found := re.search(r"ready on .*:(\d+) ", line)))
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=10)
+        assert refused.value.code == 401
+    finally:
+        process.kill()

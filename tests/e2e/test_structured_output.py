@@ -104,7 +104,7 @@ def test_several_answers(client, model):
 @pytest.mark.parametrize(
     "constraint, param, word",
     [
-        ({"json": {"type": "object", "frobnicate": 1}}, "structured_outputs.json", "frobnicate"),
+        ({"json": {"type": "object", "minProperties": -1}}, "structured_outputs.json", "minProperties"),
         ({"json": {"properties": {"a": {"pattern": "(?=x)"}}}}, "structured_outputs.json", "#/properties/a/pattern"),
         ({"regex": "a{3,1}"}, "structured_outputs.regex", "offset"),
         ({"grammar": "root ::= foo"}, "structured_outputs.grammar", "foo"),
@@ -160,6 +160,8 @@ def test_random_schemas(server, client, model):
             jsonschema.Draft202012Validator(schema).validate(json.loads(choice.message.content))
         except (jsonschema.ValidationError, json.JSONDecodeError) as error:
             return f"INVALID: {json.dumps(schema)}: {choice.message.content!r}: {error}"
+        except OverflowError:
+            pass  # the validator's own limit: an integer beyond a double, where a multipleOf has a fraction
         return "valid"
 
     with ThreadPoolExecutor(16) as pool:

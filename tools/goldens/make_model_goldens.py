@@ -9,10 +9,11 @@ A case is a directory with config.json, model.safetensors (or shards) and golden
   logits   F32 [n, vocab]  of every position, computed in f32 with the weights as they are stored
   bf16_kl  F32 [n]         KL(f32 || transformers' own bf16) at every position; absent unless stored in bf16
   max_model_len I32 [1]    what the rotary embedding was stretched for; absent: no matter
-Weights are stored in bf16, so that the f32 and the bf16 run start from the same numbers.
+Quantised ones go to ../quantized. Weights are stored in bf16, so that the f32 and the bf16 run start from the same numbers.
 """
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -26,6 +27,10 @@ TOKENS = 40
 BASE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
             num_key_value_heads=2, max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 SMALL = dict(BASE, hidden_size=48, intermediate_size=64, num_attention_heads=3, num_key_value_heads=1)
+
+QWEN3_5_MOE = dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, head_dim=24, num_hidden_layers=4,
+                   linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=16, linear_value_head_dim=32,
+                   moe_intermediate_size=40, shared_expert_intermediate_size=56, num_experts=5, num_experts_per_tok=3)
 
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, rope_theta=10000.0)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=2.5,
@@ -42,6 +47,8 @@ def legacy(config):
     rope = config.pop("rope_parameters", None)
     config["torch_dtype"] = config.pop("dtype", "bfloat16")
     config.pop("layer_types", None)
+    if config["model_type"] == "qwen3_moe":
+        config["num_experts"] = config.pop("num_local_experts")
     if rope is None:
         return config
     if "full_attention" in rope:
@@ -72,11 +79,85 @@ def nested(config):
                 torch_dtype=inner.pop("torch_dtype"), vision_config={})
 
 
+def nested_qwen3_5(config):
+    config.pop("architectures")
+    config.pop("layer_types")
+    return dict(architectures=["Qwen3_5ForConditionalGeneration"], model_type="qwen3_5", vision_config={},
+                text_config=dict(config, full_attention_interval=3))
+
+
+def nested_qwen3_5_tensors(tensors):
+    tensors = {name.replace("model.", "model.language_model."): t for name, t in tensors.items()}
+    return dict(tensors, **{"model.visual.blocks.0.norm1.weight": torch.zeros(4), "mtp.norm.weight": torch.zeros(4)})
+
+
 def multimodal_tensors(tensors):
     tensors = {"language_model." + name: t for name, t in tensors.items()}
     tensors["vision_tower.embeddings.weight"] = torch.zeros(4, 4)
     tensors["multi_modal_projector.weight"] = torch.zeros(4, 4)
     return tensors
+
+
+def decided_routers(model, generator):
+    """So that bf16 rarely turns a choice of experts, which would say nothing of the arithmetic."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("mlp.gate.weight"):
+                p.mul_(4)
+
+
+def stacked_experts(tensors):
+    """As Qwen 3.5 is published: a stack of all experts, gate and up in one."""
+    stacks, each = {}, re.compile(r"(.*\.experts)\.(\d+)\.(gate|up|down)_proj\.weight")
+    for name in sorted(tensors, key=lambda n: int(each.fullmatch(n)[2]) if each.fullmatch(n) else -1):
+        if found := each.fullmatch(name):
+            stacks.setdefault(found[1], {}).setdefault(found[3], []).append(tensors.pop(name))
+    for prefix, kinds in stacks.items():
+        gate, up, down = (torch.stack(kinds[kind]) for kind in ("gate", "up", "down"))
+        tensors[prefix + ".gate_up_proj"] = torch.cat([gate, up], 1).contiguous()
+        tensors[prefix + ".down_proj"] = down
+    return tensors
+
+
+E2M1 = torch.tensor([0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def on_mxfp4_grid(model, generator):
+    """Expert matrices whose numbers MXFP4 holds exactly."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.dim() == 3:
+                experts, cols, rows = p.shape  # stored [experts, inputs, outputs]
+                codes = torch.randint(16, (experts, rows, cols // 32, 32), generator=generator)
+                exponents = torch.randint(-5, -2, (experts, rows, cols // 32, 1), generator=generator)
+                p.copy_((E2M1[codes] * 2.0 ** exponents).reshape(experts, rows, cols).transpose(1, 2))
+
+
+def mxfp4_tensors(tensors):
+    """As OpenAI's files hold experts: blocks of two codes a byte, exponents as scales."""
+    packed = {}
+    for name, t in tensors.items():
+        if t.dim() != 3:
+            packed[name] = t
+            continue
+        rows = t.transpose(1, 2).float()
+        groups = rows.reshape(*rows.shape[:2], -1, 32)
+        # The least exponent at which all numbers are on the grid is found from above: 6 is the largest code.
+        exponents = torch.full(groups.shape[:3], -2)
+        for exponent in (-2, -3, -4, -5, -6, -7):
+            scaled = groups / 2.0 ** exponent
+            fits = (scaled[..., None] == E2M1).any(-1).all(-1)
+            exponents = torch.where(fits, exponent, exponents)
+        scaled = groups / 2.0 ** exponents[..., None]
+        codes = (scaled[..., None] == E2M1).float().argmax(-1).to(torch.uint8)
+        packed[name + "_blocks"] = (codes[..., 0::2] | codes[..., 1::2] << 4).contiguous()
+        packed[name + "_scales"] = (exponents + 127).to(torch.uint8)
+    return packed
+
+
+def mxfp4(config):
+    config["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])
+    return config
 
 
 def with_output_matrix(tensors):
@@ -147,6 +228,36 @@ CASES = {
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.25)), {}),
     "stablelm-parallel": ("StableLm", dict(BASE, qk_layernorm=True, use_parallel_residual=True, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy)),
+    "qwen3_moe": ("Qwen3Moe", dict(BASE, head_dim=24, num_hidden_layers=3, moe_intermediate_size=40, num_experts=5,
+                                   num_experts_per_tok=2, norm_topk_prob=True, mlp_only_layers=[1]), {}),
+    "qwen3_moe-legacy": ("Qwen3Moe", dict(SMALL, head_dim=16, moe_intermediate_size=56, num_experts=3, num_experts_per_tok=2,
+                                          norm_topk_prob=False), dict(config=legacy)),
+    "gpt_oss": ("GptOss", dict(SMALL, head_dim=24, num_hidden_layers=3, num_local_experts=4, num_experts_per_tok=2,
+                               sliding_window=8, swiglu_limit=1.5, rope_parameters=dict(YARN, truncate=False)), {}),
+    "gpt_oss-mxfp4": ("GptOss", dict(BASE, head_dim=16, intermediate_size=96, num_local_experts=3, num_experts_per_tok=2,
+                                     sliding_window=8, rope_parameters=dict(YARN, truncate=False)),
+                      dict(weights=on_mxfp4_grid, tensors=mxfp4_tensors, config=mxfp4, folder="../quantized")),
+    "mixtral": ("Mixtral", dict(SMALL, num_local_experts=3, num_experts_per_tok=2), {}),
+    "qwen2_moe": ("Qwen2Moe", dict(SMALL, moe_intermediate_size=40, shared_expert_intermediate_size=72, num_experts=5,
+                                   num_experts_per_tok=3, decoder_sparse_step=2), {}),
+    "olmoe": ("Olmoe", dict(SMALL, num_experts=6, num_experts_per_tok=3), {}),
+    "granite_moe": ("GraniteMoe", dict(SMALL, num_local_experts=4, num_experts_per_tok=2, embedding_multiplier=12.0,
+                                       logits_scaling=8.0, residual_multiplier=0.22, attention_multiplier=0.0625), {}),
+    "qwen3_next": ("Qwen3Next", dict(BASE, head_dim=24, num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=4,
+                                     linear_key_head_dim=12, linear_value_head_dim=20, moe_intermediate_size=40,
+                                     shared_expert_intermediate_size=56, num_experts=5, num_experts_per_tok=2,
+                                     mlp_only_layers=[1]), {}),
+    "qwen3_5": ("Qwen3_5Text", dict(BASE, head_dim=40, num_hidden_layers=3, linear_num_key_heads=3, linear_num_value_heads=3,
+                                    linear_key_head_dim=24, linear_value_head_dim=16, linear_conv_kernel_dim=3,
+                                    layer_types=["linear_attention", "full_attention", "linear_attention"],
+                                    tie_word_embeddings=True), dict(model="Qwen3_5ForCausalLM")),
+    "qwen3_5-multimodal": ("Qwen3_5Text", dict(SMALL, head_dim=16, num_hidden_layers=3, linear_num_key_heads=1,
+                                               linear_num_value_heads=3, linear_key_head_dim=70, linear_value_head_dim=72,
+                                               layer_types=["linear_attention"] * 2 + ["full_attention"]),
+                           dict(model="Qwen3_5ForCausalLM", config=nested_qwen3_5, tensors=nested_qwen3_5_tensors)),
+    "qwen3_5_moe-each": ("Qwen3_5MoeText", QWEN3_5_MOE, dict(model="Qwen3_5MoeForCausalLM", weights=decided_routers)),
+    "qwen3_5_moe-stacked": ("Qwen3_5MoeText", dict(QWEN3_5_MOE, num_hidden_layers=2, full_attention_interval=2),
+                            dict(model="Qwen3_5MoeForCausalLM", weights=decided_routers, tensors=stacked_experts)),
     "gpt2": ("GPT2", dict(vocab_size=VOCAB, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
                           eos_token_id=2), dict(model="GPT2LMHeadModel")),
     "gpt2-by-layer": ("GPT2", dict(vocab_size=VOCAB, n_embd=48, n_layer=3, n_head=3, n_positions=64, n_inner=80,
@@ -165,10 +276,15 @@ def randomize(model, generator):
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator)
             if p.dim() == 1:
-                # Gemma's norms store what is added to one.
+                # Gemma's and Qwen's later norms store what is added to one.
+                kind = model.config.model_type
                 offset = 1.0 if name.endswith("norm.weight") or ".norms." in name or "ln_" in name else 0.0
-                if "gemma" in model.config.model_type or name.endswith("bias"):
+                if "gemma" in kind or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:
                     offset = 0.0
+                if name.endswith("bias"):
+                    offset = 0.0
+                if name.endswith("A_log"):
+                    offset = -2.0  # states that remember
                 p.copy_(offset + 0.2 * noise)
             elif "embed" in name or "wte" in name or "wpe" in name:
                 p.copy_(0.3 * noise)
@@ -190,8 +306,10 @@ def make(name, out):
     generator = torch.Generator().manual_seed(seed)
     model = getattr(transformers, model_class)(config).eval()
     randomize(model, generator)
+    if "weights" in options:
+        options["weights"](model, generator)
     model = model.to(store)
-    directory = os.path.join(out, name)
+    directory = os.path.join(out, options.get("folder", ""), name)
     shutil.rmtree(directory, ignore_errors=True)
     model.save_pretrained(directory, max_shard_size=options.get("shards", "1GB"))
     for extra in os.listdir(directory):

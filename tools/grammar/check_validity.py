@@ -44,7 +44,7 @@ def main():
         judge = jsonschema.Draft202012Validator(json.loads(text), format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
         strict = rng.random() < 0.5
         for _ in range(options.texts):
-            answer = ask(op="new", kind="json_schema", text=text, whitespace=rng.choice([0, 0, 64]), strict=strict)
+            answer = ask(op="new", kind="json_schema", text=text, whitespace=rng.choice([0, 0, 1]), strict=strict)
             if "error" in answer:
                 count["refused"] += 1
                 reasons[re.sub(r" at #\S*|'[^']*' points|\d+", "", answer["error"])[:90]] += 1

@@ -15,7 +15,7 @@ void merge_pieces(const AttentionCall& call, const AttentionMerge& merge, std::i
   for (std::int64_t row = merge.row_begin; row < merge.row_end; ++row) {
     std::fill_n(values, n, 0.0f);
     AttentionState state{values, kNoScore, 0};
-    for (std::int64_t piece = 0; piece < merge.pieces; ++piece) {
+    for (std::int64_t piece = merge.piece_begin; piece < merge.piece_end; ++piece) {
       float* partial = call.plan.state(merge.state(head, row, piece));
       call.kernels.merge(state, {partial, partial[n], partial[n + 1]}, n);
     }
@@ -40,6 +40,9 @@ void attention(Stream& stream, const AttentionArgs& args) {
   };
   const AttentionCall call{args, plan, kernels, operand(spec), operand(wide), format_of(args.q.dtype), dot};
   CHECK(args.q.size(1) / spec.kv_heads == plan.group(), "the plan is for another number of heads");
+  CHECK(plan.window() == 0 || plan.window() == args.window, "a plan for a window of {}, a layer of {}",
+        plan.window(), args.window);
+  CHECK(plan.causal() == args.causal, "the plan of a layer that is causal and one that is not");
 
   cpu.pool().for_units(std::ssize(plan.units()), [&](int rank, std::int64_t i) {
     auto* scratch = new (cpu.scratch(rank, sizeof(AttentionScratch))) AttentionScratch;

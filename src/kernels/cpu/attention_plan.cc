@@ -15,6 +15,12 @@ constexpr std::int64_t kMostSharedStateBytes = std::int64_t{32}
 
 std::int64_t pieces_of(std::int64_t tokens) { return (tokens + kPieceTokens - 1) / kPieceTokens; }
 
+// The most pieces in which one query sees any token: a window can begin and end inside of one.
+std::int64_t most_pieces(const AttentionLimits& limits) {
+  const std::int64_t all = pieces_of(limits.max_length);
+  return limits.window > 0 ? std::min(all, pieces_of(limits.window - 1) + 1) : all;
+}
+
 }  // namespace
 
 CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, int tile_rows)
@@ -25,7 +31,7 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
       state_floats_(KvLayout(limits.kv).padded_dim + 2) {
   // Enough to share out four queries over the longest sequence, and for one query of every sequence, if that
   // is not too much; what does not fit is not shared.
-  const std::int64_t of_a_query = limits.q_heads * pieces_of(limits.max_length);
+  const std::int64_t of_a_query = limits.q_heads * most_pieces(limits);
   state_count_ = 4 * of_a_query +
                  std::min(limits.max_sequences * of_a_query,
                           kMostSharedStateBytes / (state_floats_ * static_cast<std::int64_t>(sizeof(float))));
@@ -53,7 +59,14 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
 
 Result<std::unique_ptr<CpuAttentionPlan>> CpuAttentionPlan::make(const AttentionLimits& limits, int threads,
                                                                  int tile_rows) {
-  std::unique_ptr<CpuAttentionPlan> plan(new CpuAttentionPlan(limits, threads, tile_rows));
+  std::unique_ptr<CpuAttentionPlan> plan;
+  try {
+    plan.reset(new CpuAttentionPlan(limits, threads, tile_rows));
+  } catch (const std::bad_alloc&) {
+    return failure(ErrorCode::resource_exhausted,
+                   "no memory to plan the attention of {} sequences of {} tokens", limits.max_sequences,
+                   limits.max_length);
+  }
   TRY(plan->states_,
       allocate_host(static_cast<std::size_t>(plan->state_count_ * plan->state_floats_) * sizeof(float)));
   return plan;
@@ -97,13 +110,23 @@ void CpuAttentionPlan::copy(const AttentionShape& shape) {
   }
 }
 
+std::int32_t CpuAttentionPlan::first_piece(std::int32_t sequence, std::int64_t row) const {
+  if (limits_.window == 0) return 0;
+  const std::int64_t first = position(sequence, row) - limits_.window + 1;
+  return static_cast<std::int32_t>(std::max<std::int64_t>(0, first) / kPieceTokens);
+}
+std::int32_t CpuAttentionPlan::past_piece(std::int32_t sequence, std::int64_t row) const {
+  return static_cast<std::int32_t>(pieces_of(seen_end(sequence, row, limits_.window)));
+}
+
 std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row_begin,
                                          std::int64_t row_end) {
-  const std::int64_t pieces = pieces_of(position(sequence, row_end - 1) + 1);
-  const std::int64_t states = (row_end - row_begin) * pieces * limits_.kv.kv_heads;
+  const std::int32_t piece_begin = first_piece(sequence, row_begin);
+  const std::int32_t piece_end = past_piece(sequence, row_end - 1);
+  const std::int64_t states = (row_end - row_begin) * (piece_end - piece_begin) * limits_.kv.kv_heads;
   if (states_used_ + states > state_count_) return -1;
   merges_.push_back({sequence, static_cast<std::int32_t>(row_begin), static_cast<std::int32_t>(row_end),
-                     static_cast<std::int32_t>(pieces), states_used_});
+                     piece_begin, piece_end, states_used_});
   states_used_ += states;
   return static_cast<std::int32_t>(merges_.size()) - 1;
 }
@@ -113,6 +136,8 @@ std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row
 std::int64_t CpuAttentionPlan::shareable_pieces(std::int32_t sequence) const {
   const std::int64_t rows = queries(sequence) * group_;
   if (rows == 0 || rows > tile_rows_) return 0;
+  // Behind a window, sequences no longer see the same beginning.
+  if (limits_.window > 0 && length(sequence) > limits_.window) return 0;
   return (length(sequence) - queries(sequence)) / kPieceTokens;
 }
 
@@ -199,8 +224,8 @@ void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
     const std::int64_t end = std::min(begin + kAttentionRows, rows);
     const auto part = static_cast<std::int32_t>(parts_.size());
     parts_.push_back({s, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end), merge_[index(s)]});
-    jobs_.push_back({part, part + 1, parts_.back().rows(), shared_[index(s)],
-                     static_cast<std::int32_t>(pieces_of(position(s, end - 1) + 1))});
+    jobs_.push_back({part, part + 1, parts_.back().rows(), std::max(shared_[index(s)], first_piece(s, begin)),
+                     past_piece(s, end - 1)});
   }
 }
 
@@ -232,12 +257,11 @@ void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
                         std::min(piece + per_unit, job.piece_end)});
 }
 
-std::unique_ptr<AttentionPlan> make_attention_plan(Device& device, const AttentionLimits& limits) {
+Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const AttentionLimits& limits) {
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
-  auto plan = CpuAttentionPlan::make(limits, stream.pool().size(), stream.kernels().tile_rows);
-  CHECK(plan.has_value(), "{}", plan.error().message);
-  for (int rank = 0; rank < stream.pool().size(); ++rank) stream.scratch(rank, sizeof(AttentionScratch));
-  return *std::move(plan);
+  TRY(auto plan, CpuAttentionPlan::make(limits, stream.pool().size(), stream.kernels().tile_rows));
+  TRY_VOID(stream.reserve_scratch(sizeof(AttentionScratch)));
+  return plan;
 }
 
 void plan_attention(Stream&, const AttentionShape& shape, AttentionPlan& plan) {

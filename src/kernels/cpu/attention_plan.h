@@ -9,6 +9,7 @@
 // one tile, so that a prefix of many sequences is read once a step (cascade attention, FlashInfer, 2024).
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/cpu/kv_layout.h"
@@ -55,11 +56,13 @@ struct AttentionMerge {
   std::int32_t sequence;
   std::int32_t row_begin;
   std::int32_t row_end;
-  std::int32_t pieces;
+  std::int32_t piece_begin;
+  std::int32_t piece_end;
   std::int64_t first_state;
 
   std::int64_t state(std::int64_t head, std::int64_t row, std::int64_t piece) const {
-    return first_state + (head * (row_end - row_begin) + row - row_begin) * pieces + piece;
+    return first_state + (head * (row_end - row_begin) + row - row_begin) * (piece_end - piece_begin) +
+           piece - piece_begin;
   }
 };
 
@@ -75,11 +78,19 @@ class CpuAttentionPlan final : public AttentionPlan {
   }
   std::span<const AttentionMerge> merges() const { return merges_; }
   std::int64_t group() const { return group_; }  // query heads to a key head
+  int window() const { return limits_.window; }
   std::int64_t length(std::int32_t sequence) const { return lengths_[index(sequence)]; }
   std::int64_t first_query(std::int32_t sequence) const { return starts_[index(sequence)]; }
+  bool causal() const { return limits_.causal; }
   // Where in its sequence the row's query stands.
   std::int64_t position(std::int32_t sequence, std::int64_t row) const {
     return length(sequence) - queries(sequence) + row / group_;
+  }
+  // Of the tokens that the row sees through a window (0: none), the one behind the last.
+  std::int64_t seen_end(std::int32_t sequence, std::int64_t row, int window) const {
+    const std::int64_t at = position(sequence, row);
+    if (causal()) return at + 1;
+    return window > 0 ? std::min(length(sequence), at + window) : length(sequence);
   }
   std::int32_t block(std::int32_t sequence, std::int64_t i) const { return table(sequence)[i]; }
   // A partial state: padded_dim values, the maximum, the sum.
@@ -96,6 +107,9 @@ class CpuAttentionPlan final : public AttentionPlan {
   }
   std::int64_t tiles_of(std::int64_t rows) const { return (rows + tile_rows_ - 1) / tile_rows_; }
   std::int64_t cost(const AttentionJob& job) const;
+  // The pieces in which a row sees any token.
+  std::int32_t first_piece(std::int32_t sequence, std::int64_t row) const;
+  std::int32_t past_piece(std::int32_t sequence, std::int64_t row) const;
   void copy(const AttentionShape& shape);
   std::int32_t add_merge(std::int32_t sequence, std::int64_t row_begin, std::int64_t row_end);
 

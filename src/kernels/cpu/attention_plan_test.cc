@@ -19,14 +19,21 @@ constexpr KvSpec kSpec{.kv_heads = 4, .head_dim = 64, .block_size = 16, .dtype =
 constexpr int kQueryHeads = 8;
 constexpr int kLongest = 4096;
 
-std::unique_ptr<CpuAttentionPlan> plan_for(int sequences, int tokens, int threads) {
+std::unique_ptr<CpuAttentionPlan> plan_for(int sequences, int tokens, int threads, int window = 0,
+                                           int longest = kLongest) {
   return CpuAttentionPlan::make({.max_tokens = tokens,
                                  .max_sequences = sequences,
-                                 .max_length = kLongest,
+                                 .max_length = longest,
                                  .q_heads = kQueryHeads,
-                                 .kv = kSpec},
+                                 .kv = kSpec,
+                                 .window = window},
                                 threads, 12)
       .value();
+}
+
+std::int64_t first_piece(const CpuAttentionPlan& plan, std::int32_t sequence, std::int64_t row) {
+  if (plan.window() == 0) return 0;
+  return std::max<std::int64_t>(0, plan.position(sequence, row) - plan.window() + 1) / kPieceTokens;
 }
 
 // Every row meets every piece that it can see once, for every head; and where its states go, they have room.
@@ -36,7 +43,7 @@ void expect_all_once(const CpuAttentionPlan& plan, const Step& step) {
     std::int64_t rows = 0;
     for (const AttentionPart& part : plan.parts(unit)) {
       rows += part.rows();
-      const bool all = unit.piece_begin == 0 &&
+      const bool all = unit.piece_begin <= first_piece(plan, part.sequence, part.row_begin) &&
                        unit.piece_end * kPieceTokens > plan.position(part.sequence, part.row_end - 1);
       ASSERT_TRUE(all || part.merge >= 0);
       for (std::int64_t row = part.row_begin; row < part.row_end; ++row)
@@ -50,8 +57,8 @@ void expect_all_once(const CpuAttentionPlan& plan, const Step& step) {
     const std::int64_t rows = (step.starts[s + 1] - step.starts[s]) * plan.group();
     for (std::int64_t row = 0; row < rows; ++row)
       for (std::int64_t head = 0; head < kSpec.kv_heads; ++head)
-        for (std::int64_t piece = 0; piece * kPieceTokens <= plan.position(static_cast<std::int32_t>(s), row);
-             ++piece)
+        for (std::int64_t piece = first_piece(plan, static_cast<std::int32_t>(s), row);
+             piece * kPieceTokens <= plan.position(static_cast<std::int32_t>(s), row); ++piece)
           ASSERT_EQ((met[{static_cast<std::int64_t>(s), row, head, piece}]), 1)
               << "sequence " << s << " row " << row << " head " << head << " piece " << piece;
   }
@@ -75,7 +82,8 @@ TEST(CpuAttentionPlan, MeetsEverythingOnce) {
         step.tables.push_back(
             like < s && b < common ? step.tables[static_cast<std::size_t>(like * step.stride + b)] : fresh++);
     }
-    const auto plan = plan_for(sequences, std::max(1, step.starts.back()), random.integer(1, 8));
+    const auto plan = plan_for(sequences, std::max(1, step.starts.back()), random.integer(1, 8),
+                               random.pick({0, 1, 100, 700, 2000}));
     plan->fill({step.starts, step.lengths, step.tables, step.stride});
     expect_all_once(*plan, step);
   }
@@ -99,6 +107,46 @@ TEST(CpuAttentionPlan, ReadsASharedPrefixOnce) {
     head_pieces += (unit.head_end - unit.head_begin) * (unit.piece_end - unit.piece_begin);
   // 7 whole pieces for all; the rest, two pieces, for each.
   EXPECT_EQ(head_pieces, kSpec.kv_heads * (7 + kSequences * 2));
+}
+
+// Of 512 pieces, a window of 1,024 tokens reaches into five: those are shared out to all threads.
+TEST(CpuAttentionPlan, SharesOutWhatAWindowSees) {
+  constexpr int kThreads = 4, kWindow = 1024, kLength = 1 << 17;
+  const std::vector<std::int32_t> table(kLength / 16, 0);
+  const auto plan = plan_for(1, 1, kThreads, kWindow, kLength);
+  const std::vector<std::int32_t> starts{0, 1}, lengths{kLength - 100};
+  plan->fill({starts, lengths, table, kLength / 16});
+  std::int64_t head_pieces = 0;
+  for (const AttentionUnit& unit : plan->units()) {
+    const std::int64_t of_unit = (unit.head_end - unit.head_begin) * (unit.piece_end - unit.piece_begin);
+    EXPECT_LE(of_unit, 2);
+    head_pieces += of_unit;
+  }
+  EXPECT_EQ(head_pieces, kSpec.kv_heads * 5);
+}
+
+// Each block of a prompt's rows meets the pieces that its own window reaches.
+TEST(CpuAttentionPlan, PromptsSkipWhatNoRowSees) {
+  constexpr int kWindow = 1024, kLength = 1 << 15, kQueries = 480;
+  const std::vector<std::int32_t> table(kLength / 16, 0);
+  const auto plan = plan_for(1, kQueries, 2, kWindow, kLength);
+  const std::vector<std::int32_t> starts{0, kQueries}, lengths{kLength};
+  plan->fill({starts, lengths, table, kLength / 16});
+  for (const AttentionUnit& unit : plan->units()) EXPECT_LE(unit.piece_end - unit.piece_begin, 6);
+}
+
+TEST(CpuAttentionPlan, NoMemoryIsAnError) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends the program instead";
+#endif
+  const auto plan = CpuAttentionPlan::make({.max_tokens = 1 << 30,
+                                            .max_sequences = 1 << 30,
+                                            .max_length = 1 << 30,
+                                            .q_heads = kQueryHeads,
+                                            .kv = kSpec},
+                                           4, 12);
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_EQ(plan.error().code, ErrorCode::resource_exhausted);
 }
 
 }  // namespace

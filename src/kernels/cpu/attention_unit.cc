@@ -30,7 +30,8 @@ AttentionUnitRun::AttentionUnitRun(const AttentionCall& call, const AttentionUni
       const std::int64_t position = call.plan.position(part.sequence, row);
       const std::int64_t begin =
           call.args.window > 0 ? std::max<std::int64_t>(0, position - call.args.window + 1) : 0;
-      *to++ = {part.sequence, row, part.merge, begin, position + 1};
+      *to++ = {part.sequence, row, part.merge, begin,
+               call.plan.seen_end(part.sequence, row, call.args.window)};
     }
 }
 

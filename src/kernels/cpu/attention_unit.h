@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/cpu/attention_plan.h"
@@ -41,8 +42,13 @@ struct AttentionCall {
     return (plan.first_query(sequence) + row / plan.group()) * view.stride[0] +
            (head * plan.group() + row % plan.group()) * dim();
   }
-  void write(std::int64_t head, std::int32_t sequence, std::int64_t row, const AttentionState& state) const {
+  void write(std::int64_t head, std::int32_t sequence, std::int64_t row, AttentionState state) const {
     const View& out = args.out;
+    if (args.sinks) {
+      constexpr float kLog2E = 1.44269504f;
+      const float sink = args.sinks.as<float>()[head * plan.group() + row % plan.group()];
+      state.sum += std::exp2(sink * kLog2E - state.maximum);
+    }
     kernels.finish(state, format,
                    static_cast<std::byte*>(out.data) +
                        element(out, head, sequence, row) * static_cast<std::int64_t>(size_of(out.dtype)),

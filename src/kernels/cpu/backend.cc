@@ -4,6 +4,7 @@
 
 #include "kernels/backends.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/matrix_tiles.h"
 #include "kernels/cpu/sample.h"
 #include "kernels/reference/reference.h"
 
@@ -17,13 +18,22 @@ constexpr Ops kCpuOps{
     .supports = cpu::supports,
     .make_attention_plan = cpu::make_attention_plan,
     .plan_attention = cpu::plan_attention,
+    .reserve_sampling = cpu::reserve_sampling,
     .embed = cpu::embed,
     .add_norm = cpu::add_norm,
     .matmul = cpu::matmul,
     .activate = cpu::activate,
+    .route = cpu::route,
+    .grouped_matmul = cpu::grouped_matmul,
+    .combine = cpu::combine,
+    .add_rows = cpu::add_rows,
     .qkv_store = cpu::qkv_store,
     .attention = cpu::attention,
+    .gate = cpu::gate,
+    .causal_conv = cpu::causal_conv,
+    .gated_delta = cpu::gated_delta,
     .gather_rows = cpu::gather_rows,
+    .pool = cpu::pool,
     .put_sampled = reference::put_sampled,  // a few ids
     .scale_logits = cpu::scale_logits,
     .sample = cpu::sample,
@@ -34,6 +44,15 @@ struct IsaChoice {
   const cpu::IsaKernels* kernels;
   std::string_view missing;  // an instruction set that it needs and this processor lacks, or ""
 };
+
+#if defined(__x86_64__)
+cpu::IsaKernels on_tiles(CpuIsa isa, const cpu::MatrixTiles& tiles) {
+  cpu::IsaKernels kernels = cpu::kAvx512Bf16Kernels;
+  kernels.name = name(isa).data();
+  kernels.matrix = &tiles;
+  return kernels;
+}
+#endif
 
 // From least to most able.
 std::vector<IsaChoice> isa_choices() {
@@ -52,10 +71,14 @@ std::vector<IsaChoice> isa_choices() {
   if (avx512.empty() && !__builtin_cpu_supports("avx512vnni")) avx512_vnni = "AVX512_VNNI";
   std::string_view avx512_bf16 = avx512_vnni;
   if (avx512_vnni.empty() && !__builtin_cpu_supports("avx512bf16")) avx512_bf16 = "AVX512_BF16";
+  static const cpu::IsaKernels amx = on_tiles(CpuIsa::amx, cpu::kAmxTiles);
+  static const cpu::IsaKernels amx_modelled = on_tiles(CpuIsa::amx_modelled, cpu::kModelledTiles);
   return {{CpuIsa::avx2, &cpu::kAvx2Kernels, avx2},
+          {CpuIsa::amx_modelled, &amx_modelled, avx512_bf16},  // never the most able
           {CpuIsa::avx512, &cpu::kAvx512Kernels, avx512},
           {CpuIsa::avx512_vnni, &cpu::kAvx512VnniKernels, avx512_vnni},
-          {CpuIsa::avx512_bf16, &cpu::kAvx512Bf16Kernels, avx512_bf16}};
+          {CpuIsa::avx512_bf16, &cpu::kAvx512Bf16Kernels, avx512_bf16},
+          {CpuIsa::amx, &amx, avx512_bf16.empty() ? cpu::missing_for_amx() : avx512_bf16}};
 #elif defined(__aarch64__)
   // Every ARMv8 processor has NEON.
   const std::string_view bf16 = (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0 ? "" : "FEAT_BF16";
@@ -86,7 +109,8 @@ Result<const cpu::IsaKernels*> choose(std::optional<CpuIsa> wanted) {
 }  // namespace
 
 std::string_view name(CpuIsa isa) {
-  constexpr std::string_view kNames[] = {"avx2", "avx512", "avx512_vnni", "avx512_bf16", "neon", "neon_bf16"};
+  constexpr std::string_view kNames[] = {"avx2",        "amx_modelled", "avx512", "avx512_vnni",
+                                         "avx512_bf16", "amx",          "neon",   "neon_bf16"};
   return kNames[static_cast<int>(isa)];
 }
 

@@ -37,16 +37,24 @@ DType activation_of(DType stored);
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 std::int64_t kv_block_bytes(const KvSpec& spec);
 Result<> supports(const KvSpec& spec, int q_heads);
-std::unique_ptr<AttentionPlan> make_attention_plan(Device& device, const AttentionLimits& limits);
+Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const AttentionLimits& limits);
 void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan);
 
 void embed(Stream& stream, const EmbedArgs& args);
 void add_norm(Stream& stream, const AddNormArgs& args);
 void matmul(Stream& stream, const MatmulArgs& args);
 void activate(Stream& stream, const ActivateArgs& args);
+void route(Stream& stream, const RouteArgs& args);
+void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args);
+void combine(Stream& stream, const CombineArgs& args);
+void add_rows(Stream& stream, const AddRowsArgs& args);
 void qkv_store(Stream& stream, const QkvStoreArgs& args);
 void attention(Stream& stream, const AttentionArgs& args);
+void gate(Stream& stream, const GateArgs& args);
+void causal_conv(Stream& stream, const ConvArgs& args);
+void gated_delta(Stream& stream, const GatedDeltaArgs& args);
 void gather_rows(Stream& stream, const GatherRowsArgs& args);
+void pool(Stream& stream, const PoolArgs& args);
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args);
 
 }  // namespace octavo::cpu

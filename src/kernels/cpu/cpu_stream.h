@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <new>
 #include <vector>
 
 #include "base/check.h"
@@ -21,15 +19,19 @@ class CpuStream final : public Stream {
   ThreadPool& pool() { return pool_; }
   const IsaKernels& kernels() const { return *kernels_; }
 
-  // At least `bytes` of working memory, aligned to 64 bytes, for thread `rank` of the pool until its next
-  // call. Grows to the largest that was asked for and stays, so that a warm operator allocates nothing.
-  std::byte* scratch(int rank, std::size_t bytes) {
-    Scratch& s = scratch_[static_cast<std::size_t>(rank)];
-    if (s.bytes < bytes) {
-      s.memory.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
-      s.bytes = bytes;
+  // Working memory of one operator for each thread of the pool, aligned to a page. Is reserved before the
+  // first step, for the largest operator.
+  Result<> reserve_scratch(std::size_t bytes) {
+    for (Buffer& scratch : scratch_) {
+      if (bytes <= scratch.bytes()) continue;
+      TRY(scratch, allocate_host(bytes));
     }
-    return s.memory.get();
+    return {};
+  }
+  std::byte* scratch(int rank, std::size_t bytes) {
+    Buffer& scratch = scratch_[static_cast<std::size_t>(rank)];
+    CHECK(bytes <= scratch.bytes(), "{} bytes of scratch memory, {} reserved", bytes, scratch.bytes());
+    return static_cast<std::byte*>(scratch.data());
   }
 
   // Working memory of one operator, seen by all threads. Reserved when weights are prepared.
@@ -44,18 +46,9 @@ class CpuStream final : public Stream {
   }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
-  };
-  struct Scratch {
-    std::unique_ptr<std::byte, Free> memory;
-    std::size_t bytes = 0;
-  };
-
   ThreadPool pool_;
   const IsaKernels* kernels_;
-  std::vector<Scratch> scratch_;  // one for each thread
+  std::vector<Buffer> scratch_;  // one for each thread
   Buffer shared_;
 };
 

@@ -10,7 +10,8 @@ namespace octavo::cpu {
 class CpuWeight : public Weight {
  public:
   using Weight::Weight;
-  virtual void multiply(CpuStream& stream, const MatmulArgs& args) const = 0;
+  // x_rows: not null, row i of y is that of row x_rows[i] of x.
+  virtual void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const = 0;
   // Columns [column, column + count) of one row as f32; at most kReadColumns, from an even column on.
   virtual void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
                     float* out) const = 0;
@@ -58,7 +59,7 @@ class PanelWeight final : public CpuWeight {
         dtype_(dtype),
         data_(std::move(data)),
         scales_(std::move(scales)) {}
-  void multiply(CpuStream& stream, const MatmulArgs& args) const override;
+  void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const override;
   void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
             float* out) const override;
   const PanelLayout& layout() const { return layout_; }

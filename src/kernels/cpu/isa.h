@@ -93,8 +93,15 @@ struct AddNormRow {
   float delta_scale;
   NormRow delta_norm;
   NormRow norm;
-  void* out;  // or nullptr
+  bool replace = false;  // AddNormArgs
+  void* out;             // or nullptr
   Format out_format;
+};
+
+struct ActivateRule {
+  Activation kind;
+  float alpha;  // this and limit: of swigluoai
+  float limit;
 };
 
 // One head of a query or key: read, normalised, turned.
@@ -136,12 +143,29 @@ struct AttentionState {
   float sum;
 };
 
+struct MatrixTiles;  // matrix_tiles.h
+
+// One token of the gated delta rule (GatedDeltaArgs) in columns of a head's state.
+struct DeltaStep {
+  float* state;         // [keys, columns]
+  std::int64_t stride;  // floats from row to row
+  std::int64_t keys;
+  std::int64_t columns;
+  const float* q;  // keys
+  const float* k;
+  const float* v;  // columns
+  float decay;
+  float beta;
+  float* out;  // columns
+};
+
 struct IsaKernels {
   const char* name;
   int lanes;                             // f32 in a vector
   int tile_rows;                         // most rows of x that one tile call takes
   const TileFunction* tiles[kOperands];  // [operand][rows - 1]; nullptr without the instructions
   const QuantTileFunction (*quant_tiles)[kQuantRows];  // [QuantKind][rows - 1]
+  const MatrixTiles* matrix = nullptr;                 // nullptr without the instructions
 
   // x -> f32 and back; bias may be nullptr.
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
@@ -153,7 +177,9 @@ struct IsaKernels {
   void (*add_norm)(const AddNormRow& row);
   NormStats (*norm_stats)(const void* x, Format format, std::int64_t n, NormKind kind, float eps);
   void (*head)(const HeadRow& row);
-  void (*activate)(const void* x, const void* up, Format format, Activation kind, void* y, std::int64_t n);
+  void (*activate)(const void* x, const void* up, Format format, const ActivateRule& rule, void* y,
+                   std::int64_t n);
+  void (*delta)(const DeltaStep& step);
   void (*scale_logits)(float* x, float scale, float soft_cap, std::int64_t n);
   void (*softmax)(SoftmaxRow& row);
   // into += from, in the order of calls. A state without tokens (sum 0) changes nothing.

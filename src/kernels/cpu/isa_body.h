@@ -1,6 +1,7 @@
 // The table of one instruction set S, filled from the generic bodies.
 #pragma once
 
+#include "kernels/cpu/delta_body.h"
 #include "kernels/cpu/quant_body.h"
 #include "kernels/cpu/quantise_body.h"
 #include "kernels/cpu/row_body.h"
@@ -33,6 +34,7 @@ constexpr IsaKernels kernels_of(const char* name) {
       .norm_stats = norm_stats<S>,
       .head = head<S>,
       .activate = activate<S>,
+      .delta = delta<S>,
       .scale_logits = scale_logits<S>,
       .softmax = softmax<S>,
       .merge = merge<S>,

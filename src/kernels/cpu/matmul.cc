@@ -1,7 +1,8 @@
 // y = x W^T + bias, for any number of rows with one arithmetic.
 //
 // Each element of y is one accumulator that meets k in order (isa.h), so blocking (matmul.h) changes nothing
-// but speed.
+// but speed. Where there are matrix tiles, they multiply all bf16, single rows too: their sums have an order
+// of their own (matrix_tiles.h).
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
+#include "kernels/cpu/matrix_tiles.h"
 
 namespace octavo::cpu {
 namespace {
@@ -20,85 +22,144 @@ constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay w
 constexpr std::int64_t kPieceUnits = 128;  // of a tile of x, laid out at a time
 
 // Of any instruction set.
-constexpr std::int64_t kMostTileRows = 12;
+constexpr std::int64_t kMostVectorRows = 12;
+constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
 constexpr std::int64_t kMostWidth = 32;
+
+// Steps of bf16 that matrix tiles meet at a time: a panel's then stay in the first-level cache while x comes
+// from the second. And what 8-bit numbers are widened into.
+constexpr std::int64_t kMatrixStretch = 256;
+constexpr std::int64_t kMatrixStepBytes = 4 * kMostWidth;
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 // x as the tiles want it: numbers or pairs of 4 bytes, in tiles of `tile_rows` rows.
 struct TiledX {
   const std::byte* data;
   std::int64_t rows;
   std::int64_t tile_rows;
+  std::int64_t row_unit;     // a tile has room for a multiple of so many rows
   std::int64_t tile_stride;  // bytes from tile to tile
-  std::int64_t row_stride;   // 0: the rows of a tile are interleaved
+  std::int64_t row_stride;
+  bool as_is;  // in the order of memory: a row's units are side by side
   std::int64_t tiles() const { return (rows + tile_rows - 1) / tile_rows; }
   std::int64_t rows_of(std::int64_t tile) const { return std::min(tile_rows, rows - tile * tile_rows); }
+  std::int64_t unit_stride(std::int64_t tile) const {
+    return as_is ? 4 : round_up(rows_of(tile), row_unit) * 4;
+  }
 };
 
 struct Product {
   const MatmulArgs& args;
+  const std::int32_t* x_rows;  // or null: x as it is
   const PanelWeight& w;
   const IsaKernels& kernels;
   bool dot;
-  std::int64_t units;  // 4-byte units of a row of x: f32, or pairs of bf16
+  const MatrixTiles* matrix;  // nullptr: on vectors
+  std::int64_t units;         // 4-byte units of a row of x: f32, or pairs of bf16
+  std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
+  // Matrix tiles meet 8-bit numbers that a stretch of a panel at a time became bf16.
+  bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }
+  TileFunction tile(std::int64_t rows) const {
+    if (matrix != nullptr) return matrix->bf16[rows > kMatrixRows ? 1 : 0];
+    return kernels.tiles[static_cast<int>(operand_of(w.dtype(), dot))][rows - 1];
+  }
 };
 
-// Units [unit, unit + count) of one tile of x, the rows interleaved unit by unit; what lies past the last
-// column is zero. Put together aside: lines that other processors have read are best written all at once.
-void interleave(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t unit,
-                std::int64_t count, std::byte* tile) {
+// Units [unit, unit + count) of one row of x; what lies past the last column is zero.
+void read_units(const Product& product, std::int64_t row, std::int64_t unit, std::int64_t count,
+                std::uint32_t* part) {
   const View& x = product.args.x;
-  alignas(64) std::uint32_t part[kPieceUnits];
-  alignas(64) std::uint32_t piece[kPieceUnits * kMostTileRows];
   const std::int64_t per_unit = product.dot ? 2 : 1;
   const std::int64_t there = std::min(count * per_unit, product.w.cols() - unit * per_unit);
+  const std::byte* from =
+      static_cast<const std::byte*>(x.data) +
+      (product.x_row(row) * x.stride[0] + unit * per_unit) * static_cast<std::int64_t>(size_of(x.dtype));
+  std::fill(part + std::max<std::int64_t>(there, 0) / per_unit, part + count, 0u);
+  if (product.dot) {
+    std::memcpy(part, from, static_cast<std::size_t>(there * 2));
+  } else if (there > 0) {
+    product.kernels.widen(from, format_of(x.dtype), reinterpret_cast<float*>(part), there);
+  }
+}
+
+// Units [unit, unit + count) of one tile of x, the rows interleaved unit by unit. Put together aside: lines
+// that other processors have read are best written all at once.
+void interleave(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t unit,
+                std::int64_t count, std::byte* tile) {
+  alignas(64) std::uint32_t part[kPieceUnits];
+  alignas(64) std::uint32_t piece[kPieceUnits * kMostVectorRows];
   for (std::int64_t r = 0; r < rows; ++r) {
-    const std::byte* from =
-        static_cast<const std::byte*>(x.data) +
-        ((first_row + r) * x.stride[0] + unit * per_unit) * static_cast<std::int64_t>(size_of(x.dtype));
-    part[count - 1] = 0;
-    if (product.dot) {
-      std::memcpy(part, from, static_cast<std::size_t>(there * 2));
-    } else if (there > 0) {
-      product.kernels.widen(from, format_of(x.dtype), reinterpret_cast<float*>(part), there);
-    }
+    read_units(product, first_row + r, unit, count, part);
     for (std::int64_t i = 0; i < count; ++i) piece[i * rows + r] = part[i];
   }
   std::memcpy(tile + unit * rows * 4, piece, static_cast<std::size_t>(count * rows * 4));
 }
 
+// The same for matrix tiles: blocks of 16 units, each row's side by side. Rows that only fill a block up keep
+// what was there; nobody looks at their sums.
+void lay_blocks(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t unit,
+                std::int64_t count, std::byte* tile) {
+  alignas(64) std::uint32_t part[kPieceUnits];
+  const std::int64_t block_rows = round_up(rows, kMatrixRows);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    read_units(product, first_row + r, unit, count, part);
+    for (std::int64_t i = 0; i < count; i += kMatrixSteps)
+      std::memcpy(tile + (unit + i) * block_rows * 4 + r * kMatrixSteps * 4, part + i, kMatrixSteps * 4);
+  }
+}
+
 TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, std::int64_t rows,
               std::byte* scratch) {
   const View& x = product.args.x;
+  const bool matrix = product.matrix != nullptr;
   TiledX tiled{.data = scratch,
                .rows = rows,
-               .tile_rows = even_tile_rows(rows, product.kernels.tile_rows),
+               .tile_rows = !matrix               ? even_tile_rows(rows, product.kernels.tile_rows)
+                            : rows <= kMatrixRows ? kMatrixRows
+                                                  : 2 * kMatrixRows,
+               .row_unit = matrix ? kMatrixRows : 1,
                .tile_stride = 0,
-               .row_stride = 0};
-  const bool as_is =
-      product.dot ? product.w.cols() % 2 == 0 : x.dtype == DType::f32 && product.w.layout().unit == 1;
-  if (tiled.tiles() == 1 && as_is) {
-    tiled.row_stride = x.stride[0] * static_cast<std::int64_t>(size_of(x.dtype));
-    tiled.data = static_cast<const std::byte*>(x.data) + first_row * tiled.row_stride;
-    if (rows == 1) tiled.row_stride = 4;
+               .row_stride = matrix ? kMatrixSteps * 4 : 4,
+               .as_is = false};
+  if (matrix) {
+    tiled.as_is = rows == 1 && product.w.cols() % (2 * kMatrixSteps) == 0;
+  } else if (tiled.tiles() == 1 && (rows == 1 || product.x_rows == nullptr)) {
+    tiled.as_is =
+        product.dot ? product.w.cols() % 2 == 0 : x.dtype == DType::f32 && product.w.layout().unit == 1;
+  }
+  if (tiled.as_is) {
+    const std::int64_t stride = x.stride[0] * static_cast<std::int64_t>(size_of(x.dtype));
+    tiled.data = static_cast<const std::byte*>(x.data) + product.x_row(first_row) * stride;
+    // Of a single row a matrix tile has sixteen copies.
+    tiled.row_stride = rows == 1 ? 0 : stride;
     return tiled;
   }
   tiled.tile_stride = tiled.tile_rows * product.units * 4;
   for_pieces(pool, tiled.tiles(), product.units, kPieceUnits,
              [&](std::int64_t tile, std::int64_t unit, std::int64_t count) {
-               interleave(product, first_row + tile * tiled.tile_rows, tiled.rows_of(tile), unit, count,
-                          scratch + tile * tiled.tile_stride);
+               (matrix ? lay_blocks : interleave)(product, first_row + tile * tiled.tile_rows,
+                                                  tiled.rows_of(tile), unit, count,
+                                                  scratch + tile * tiled.tile_stride);
              });
   return tiled;
 }
 
+// A group of columns that share a scale must be whole matrix tiles.
+bool tiles_fit(const PanelScales& scales) {
+  return scales.groups <= 1 || scales.group_steps % kMatrixSteps == 0;
+}
+
 // Steps after which the next panel has its turn. All of them where x is a single tile; but sums of scaled
 // numbers are always cut alike.
-std::int64_t stretch_steps(const PanelWeight& w, std::int64_t tiles) {
-  const PanelLayout& layout = w.layout();
-  const std::int64_t steps = kStretchBytes / (layout.unit * layout.element_bytes);
-  const std::int64_t group = w.scales().group_steps;
-  if (group > 0 && group < steps) return tiles == 1 ? layout.steps() : steps / group * group;
-  return tiles == 1 && group == 0 ? layout.steps() : steps;
+std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
+  const PanelLayout& layout = product.w.layout();
+  const std::int64_t steps =
+      product.matrix != nullptr ? kMatrixStretch : kStretchBytes / (layout.unit * layout.element_bytes);
+  const std::int64_t group = product.w.scales().group_steps;
+  const bool whole = tiles == 1 && !product.widened();
+  if (group > 0 && group < steps) return whole ? layout.steps() : steps / group * group;
+  return whole && group == 0 ? layout.steps() : steps;
 }
 
 // A tile of x times a stretch of one panel, from step `step` on. With scales, sums of a group (of a stretch,
@@ -131,38 +192,43 @@ void multiply_tile(const Product& product, const TileFunction tile, std::int64_t
 
 void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_row, const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
+  alignas(64) std::byte wide[kMatrixStretch * kMatrixStepBytes];
+  const MatrixTilesInUse in_use(product.matrix);
   const PanelLayout& layout = product.w.layout();
   const std::int64_t columns = unit.panels() * layout.width;
-  const TileFunction* tile_functions =
-      product.kernels.tiles[static_cast<int>(operand_of(product.w.dtype(), product.dot))];
   const std::int64_t units_per_step = product.dot ? 1 : layout.unit;
+  const std::int64_t step_bytes = product.widened() ? kMatrixStepBytes : layout.step_bytes();
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
-  const std::int64_t stretch = stretch_steps(product.w, tiles);
+  const std::int64_t stretch = stretch_steps(product, tiles);
 
   for (std::int64_t step = 0; step < layout.steps(); step += stretch) {
     const std::int64_t steps = std::min(stretch, layout.steps() - step);
     const std::int64_t begin = step * layout.step_bytes(), bytes = steps * layout.step_bytes();
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
+      if (product.widened()) {
+        product.kernels.widen_packed(w, Packed::e4m3, wide, bytes);
+        w = wide;
+      }
       const std::byte* next =
           product.w.data() + next_stretch(unit, panel, begin, begin + bytes, layout.panel_bytes());
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
         const std::byte* ahead = next + tile * (bytes / tiles);
         const std::int64_t rows = x.rows_of(first_tile + tile);
-        const std::int64_t unit_stride = x.row_stride == 0 ? rows * 4 : 4;
+        const std::int64_t unit_stride = x.unit_stride(first_tile + tile);
         multiply_tile(
-            product, tile_functions[rows - 1], rows, panel, step,
+            product, product.tile(rows), rows, panel, step,
             {
                 .x = x.data + (first_tile + tile) * x.tile_stride + step * units_per_step * unit_stride,
-                .x_row_stride = x.row_stride == 0 ? 4 : x.row_stride,
+                .x_row_stride = x.row_stride,
                 .x_unit_stride = unit_stride,
                 .w = &w,
                 .segments = 1,
                 .w_offset = 0,
                 .steps = steps,
-                .step_stride = layout.step_bytes(),
-                .vector_stride = product.w.vector_stride(),
+                .step_stride = step_bytes,
+                .vector_stride = step_bytes / 2,
                 .c = c + tile * x.tile_rows * columns + (panel - unit.panel_begin) * layout.width,
                 .c_stride = columns,
                 .accumulate = step > 0,
@@ -191,15 +257,17 @@ void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const floa
 }
 
 void matmul(Stream& stream, const MatmulArgs& args) {
-  static_cast<const CpuWeight&>(args.w).multiply(cpu_stream(stream), args);
+  static_cast<const CpuWeight&>(args.w).multiply(cpu_stream(stream), args, nullptr);
 }
 
-void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args) const {
+void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args, const std::int32_t* x_rows) const {
   ThreadPool& pool = cpu.pool();
   const bool dot = layout_.unit == 2 && activation() == DType::bf16 &&
                    cpu.kernels().tiles[static_cast<int>(Operand::bf16_dot)] != nullptr;
-  const Product product{args, *this, cpu.kernels(), dot,
-                        dot ? layout_.steps() : layout_.steps() * layout_.unit};
+  const MatrixTiles* matrix = dot && tiles_fit(scales_) ? cpu.kernels().matrix : nullptr;
+  std::int64_t units = dot ? layout_.steps() : layout_.steps() * layout_.unit;
+  if (matrix != nullptr) units = round_up(units, kMatrixSteps);
+  const Product product{args, x_rows, *this, cpu.kernels(), dot, matrix, units};
   std::byte* scratch = cpu.shared(matmul_scratch_bytes(layout_.cols));
 
   const std::int64_t m = args.y.size(0);

@@ -24,9 +24,9 @@ constexpr std::int64_t kMatmulRows = 384;
 constexpr std::int64_t kUnitRows = 192;     // rows of x of a unit of work
 constexpr std::int64_t kUnitColumns = 256;  // outputs of a unit
 
-// Working memory of a product with this many columns.
+// Working memory of a product with this many columns, which matrix tiles round up to 32.
 constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
-  return static_cast<std::size_t>(kMatmulRows * (cols + 1)) * sizeof(float);
+  return static_cast<std::size_t>(kMatmulRows * ((cols + 31) / 32 * 32)) * sizeof(float);
 }
 
 // Rows of x of a tile, at most `most`, so that all tiles are about as high. More than half as

@@ -100,7 +100,7 @@ std::int64_t QuantWeight::groups_sharing_x() const {
                                                                                                : 1;
 }
 
-void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
+void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const {
   ThreadPool& pool = stream.pool();
   const IsaKernels& kernels = stream.kernels();
   std::byte* scratch = stream.shared(quant_scratch_bytes(cols()));
@@ -118,7 +118,8 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args) const {
     x.tile_rows = even_tile_rows(x.rows, kQuantRows);
     for_pieces(pool, x.rows, cols(), kQuantisedAtOnce,
                [&](std::int64_t row, std::int64_t column, std::int64_t count) {
-                 kernels.quantise(from + (first + row) * from_stride + column * element_bytes,
+                 const std::int64_t from_row = x_rows != nullptr ? x_rows[first + row] : first + row;
+                 kernels.quantise(from + from_row * from_stride + column * element_bytes,
                                   format_of(args.x.dtype),
                                   reinterpret_cast<QuantX*>(scratch + row * x.stride) + column / kQuantGroup,
                                   count, x.shared);

@@ -57,7 +57,7 @@ class QuantWeight final : public CpuWeight {
   QuantWeight(std::int64_t rows, std::int64_t cols, DType activation, std::size_t bytes,
               std::vector<QuantBand> bands)
       : CpuWeight(rows, cols, activation, bytes), bands_(std::move(bands)) {}
-  void multiply(CpuStream& stream, const MatmulArgs& args) const override;
+  void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const override;
   void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
             float* out) const override;
 

@@ -82,13 +82,15 @@ void add_norm(const AddNormRow& row) {
                S::fma(delta, scale, load<S>(row.residual, Format::f32, i, n)));
     }
   }
-  if (row.out == nullptr) return;
+  if (row.out == nullptr && !row.replace) return;
   const NormStats stats = row.norm.kind == NormKind::none
                               ? NormStats{}
                               : norm_stats<S>(row.residual, Format::f32, n, row.norm.kind, row.norm.eps);
-  for (std::int64_t i = 0; i < n; i += S::kLanes)
-    store<S>(row.out, row.out_format, i, n,
-             normalized<S>(load<S>(row.residual, Format::f32, i, n), row.norm, stats, i, n));
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    const F<S> x = normalized<S>(load<S>(row.residual, Format::f32, i, n), row.norm, stats, i, n);
+    if (row.replace) store<S>(row.residual, Format::f32, i, n, x);
+    if (row.out != nullptr) store<S>(row.out, row.out_format, i, n, x);
+  }
 }
 
 // (a, b) -> (a cos - b sin, b cos + a sin)
@@ -135,14 +137,32 @@ template <class S>
 }
 
 template <class S>
-void activate(const void* x, const void* up, Format format, Activation kind, void* y, std::int64_t n) {
+[[gnu::noinline]] void swigluoai_part(const void* x, const void* up, Format format, const ActivateRule& rule,
+                                      void* y, std::int64_t n) {
+  const F<S> most = S::set(rule.limit), least = S::set(-rule.limit), alpha = S::set(-rule.alpha);
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    const F<S> gate = S::min(most, load<S>(x, format, i, n));
+    const F<S> clamped = S::max(least, S::min(most, load<S>(up, format, i, n)));
+    const F<S> gated = S::div(gate, S::add(S::set(1), exp<S>(S::mul(alpha, gate))));
+    store<S>(y, format, i, n, S::mul(gated, S::add(clamped, S::set(1))));
+  }
+}
+
+template <class S>
+void activate(const void* x, const void* up, Format format, const ActivateRule& rule, void* y,
+              std::int64_t n) {
   alignas(64) std::byte burst[kBurstBytes];
   const std::int64_t bytes = n * bytes_of(format);
   for (std::int64_t at = 0; at < bytes; at += kBurstBytes) {
     const std::int64_t count = bytes - at < kBurstBytes ? bytes - at : kBurstBytes;
-    activate_part<S>(static_cast<const std::byte*>(x) + at,
-                     up == nullptr ? nullptr : static_cast<const std::byte*>(up) + at, format, kind, burst,
-                     count / bytes_of(format));
+    const std::byte* from = static_cast<const std::byte*>(x) + at;
+    const std::byte* with = up == nullptr ? nullptr : static_cast<const std::byte*>(up) + at;
+    const std::int64_t elements = count / bytes_of(format);
+    if (rule.kind == Activation::swigluoai) {
+      swigluoai_part<S>(from, with, format, rule, burst, elements);
+    } else {
+      activate_part<S>(from, with, format, rule.kind, burst, elements);
+    }
     write_burst<S>(burst, static_cast<std::byte*>(y) + at, count);
   }
 }

@@ -10,6 +10,7 @@ namespace {
 
 // So many elements make it worth waking another thread.
 constexpr std::int64_t kGrainElements = 16384;
+constexpr std::int64_t kAddColumns = 1024;  // of a row's sum, at a time
 
 template <class Body>
 void for_rows(Stream& stream, std::int64_t rows, std::int64_t row_elements, Body&& body) {
@@ -35,20 +36,26 @@ NormRow norm_row(const Norm& norm) {
 void embed(Stream& stream, const EmbedArgs& args) {
   check_indices("token id", args.ids, args.table.rows());
   if (args.position_table != nullptr) check_indices("position", args.positions, args.position_table->rows());
+  if (args.type_table != nullptr) check_indices("token type", args.types, args.type_table->rows());
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const std::int64_t dim = args.out.size(1);
   const auto& table = static_cast<const CpuWeight&>(args.table);
   const auto* positions = static_cast<const CpuWeight*>(args.position_table);
+  const auto* types = static_cast<const CpuWeight*>(args.type_table);
   for_rows(stream, args.out.size(0), dim, [&](std::int64_t i) {
     for (std::int64_t column = 0; column < dim; column += kReadColumns) {
       const std::int64_t count = std::min(kReadColumns, dim - column);
       float* out = args.out.row<float>(i) + column;
       table.read(args.ids.as<std::int32_t>()[i], column, count, kernels, out);
       if (args.scale != 1) kernels.scale_logits(out, args.scale, 0, count);
-      if (positions == nullptr) continue;
-      alignas(64) float learned[kReadColumns];
-      positions->read(args.positions.as<std::int32_t>()[i], column, count, kernels, learned);
-      kernels.narrow(out, learned, Format::f32, out, count);
+      const auto add = [&](const CpuWeight* more, const View& rows) {
+        if (more == nullptr) return;
+        alignas(64) float learned[kReadColumns];
+        more->read(rows.as<std::int32_t>()[i], column, count, kernels, learned);
+        kernels.narrow(out, learned, Format::f32, out, count);
+      };
+      add(positions, args.positions);
+      add(types, args.types);
     }
   });
 }
@@ -64,6 +71,7 @@ void add_norm(Stream& stream, const AddNormArgs& args) {
                       .delta_scale = args.delta_scale,
                       .delta_norm = norm_row(args.delta_norm),
                       .norm = norm_row(args.norm),
+                      .replace = args.replace,
                       .out = args.out ? row_address(args.out, i) : nullptr,
                       .out_format = args.out ? format_of(args.out.dtype) : Format::f32});
   });
@@ -74,12 +82,42 @@ void activate(Stream& stream, const ActivateArgs& args) {
   constexpr std::int64_t kColumns = 2048;
   const std::int64_t h = args.y.size(1);
   const auto element_bytes = static_cast<std::int64_t>(size_of(args.x.dtype));
+  const ActivateRule rule{args.activation, args.alpha, args.limit};
   for_pieces(pool_of(stream), args.y.size(0), h, kColumns,
              [&](std::int64_t i, std::int64_t column, std::int64_t count) {
                const std::byte* x = row_address(args.x, i) + column * element_bytes;
                kernels.activate(x, args.gated ? x + h * element_bytes : nullptr, format_of(args.y.dtype),
-                                args.activation, row_address(args.y, i) + column * element_bytes, count);
+                                rule, row_address(args.y, i) + column * element_bytes, count);
              });
+}
+
+void gate(Stream& stream, const GateArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  constexpr std::int64_t kColumns = 1024;
+  const Format format = format_of(args.y.dtype);
+  const bool normed = args.norm.kind != NormKind::none;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.y.dtype));
+  for_pieces(
+      pool_of(stream), args.y.size(0), args.y.size(1), normed ? args.norm.weight.size(0) : kColumns,
+      [&](std::int64_t i, std::int64_t column, std::int64_t count) {
+        const auto at = [&](const View& view) { return row_address(view, i) + column * element_bytes; };
+        alignas(64) float x[kColumns], gate[kColumns];
+        kernels.head(
+            {.x = at(args.x),
+             .format = format,
+             .dim = count,
+             .norm = norm_row(args.norm),
+             .stats = normed ? kernels.norm_stats(at(args.x), format, count, args.norm.kind, args.norm.eps)
+                             : NormStats{},
+             .cos = nullptr,
+             .sin = nullptr,
+             .rotary = 0,
+             .interleaved = false,
+             .out = x});
+        kernels.widen(at(args.gate), format, gate, count);
+        kernels.activate(gate, x, Format::f32, {args.activation, 1, 0}, x, count);
+        kernels.narrow(x, nullptr, format, at(args.y), count);
+      });
 }
 
 void gather_rows(Stream& stream, const GatherRowsArgs& args) {
@@ -88,6 +126,42 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   for_rows(stream, args.out.size(0), dim, [&](std::int64_t i) {
     std::copy_n(args.x.row<float>(args.rows.as<std::int32_t>()[i]), dim, args.out.row<float>(i));
   });
+}
+
+void pool(Stream& stream, const PoolArgs& args) {
+  check_segments("rows of a sequence", args.starts, args.x.size(0));
+  const auto* starts = args.starts.as<std::int32_t>();
+  const std::int64_t dim = args.out.size(1);
+  for_rows(stream, args.out.size(0), dim, [&](std::int64_t s) {
+    const std::int64_t first = args.pool == Pool::last ? starts[s + 1] - 1 : starts[s];
+    const std::int64_t past = args.pool == Pool::first ? first + 1 : starts[s + 1];
+    float* out = args.out.row<float>(s);
+    std::copy_n(args.x.row<float>(first), dim, out);
+    for (std::int64_t i = first + 1; i < past; ++i) {
+      const float* x = args.x.row<float>(i);
+      for (std::int64_t k = 0; k < dim; ++k) out[k] += x[k];
+    }
+    const auto count = static_cast<float>(past - first);
+    for (std::int64_t k = 0; k < dim; ++k) out[k] /= count;
+  });
+}
+
+void add_rows(Stream& stream, const AddRowsArgs& args) {
+  check_indices("row", args.rows, args.y.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const Format x_format = format_of(args.x.dtype), y_format = format_of(args.y.dtype);
+  const auto at = [](const View& view, std::int64_t row, std::int64_t column) {
+    return static_cast<std::byte*>(view.data) +
+           (row * view.stride[0] + column) * static_cast<std::int64_t>(size_of(view.dtype));
+  };
+  for_pieces(pool_of(stream), args.x.size(0), args.x.size(1), kAddColumns,
+             [&](std::int64_t place, std::int64_t column, std::int64_t count) {
+               alignas(64) float x[kAddColumns], y[kAddColumns];
+               std::byte* const sum = at(args.y, args.rows.as<std::int32_t>()[place], column);
+               kernels.widen(at(args.x, place, column), x_format, x, count);
+               kernels.widen(sum, y_format, y, count);
+               kernels.narrow(y, x, y_format, sum, count);
+             });
 }
 
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args) {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/cpu.h"
 #include "kernels/cpu/sample_scans.h"
 #include "kernels/sampling.h"
 
@@ -336,13 +336,16 @@ class RowSampler {
 
 }  // namespace
 
+Result<> reserve_sampling(Device& device, std::int64_t, std::int64_t vocab) {
+  return static_cast<CpuDevice&>(device).stream().reserve_scratch(Workspace::bytes(vocab));
+}
+
 void sample(Stream& stream, const SampleArgs& args) {
   ThreadPool& pool = pool_of(stream);
   const std::int64_t rows = args.logits.size(0), vocab = args.logits.size(1);
   const auto workspace = [&](int rank) {
     return Workspace(cpu_stream(stream).scratch(rank, Workspace::bytes(vocab)), vocab);
   };
-  for (int rank = 0; rank < pool.size(); ++rank) workspace(rank);  // so that one call warms up all threads
   if (rows < pool.size()) {
     Workspace work = workspace(0);
     for (std::int64_t r = 0; r < rows; ++r) RowSampler(args, r, work, &pool).run();

@@ -6,6 +6,7 @@
 
 namespace octavo::cpu {
 
+Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab);
 void sample(Stream& stream, const SampleArgs& args);
 
 }  // namespace octavo::cpu

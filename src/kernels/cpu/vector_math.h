@@ -134,6 +134,12 @@ F<S> activation(Activation kind, F<S> x) {
     }
     case Activation::relu:
       return S::max(S::zero(), x);
+    case Activation::sigmoid:
+      return S::div(S::set(1), S::add(S::set(1), exp<S>(S::sub(S::zero(), x))));
+    case Activation::tanh:
+      return tanh<S>(x);
+    case Activation::swigluoai:
+      break;
   }
   return x;
 }

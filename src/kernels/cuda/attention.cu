@@ -299,12 +299,13 @@ struct Tile {
       if (row[i] >= unit.row_end) continue;
       T* out = static_cast<T*>(p.out.data) +
                element_at(rows.query(row[i]), p.out.stride, rows.column(row[i], head, dim));
+      const float total = with_sink(p, head, row[i], max[i], sum[i]);
 #pragma unroll
       for (int n = 0; n < kMixed / 8; ++n)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const int column = first_column + n * 8 + lane() % 4 * 2 + e;
-          if (column < dim) out[column] = from_float<T>(values[n][2 * i + e] / sum[i]);
+          if (column < dim) out[column] = from_float<T>(values[n][2 * i + e] / total);
         }
     }
   }
@@ -362,7 +363,7 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p)
       sum = merged(sum, state[dim + 1], weights);
       value = merged(value, state[d], weights);
     }
-    out[d] = from_float<T>(value / sum);
+    out[d] = from_float<T>(value / with_sink(p, head, row, max, sum));
   }
 }
 

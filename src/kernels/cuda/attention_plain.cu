@@ -26,7 +26,9 @@ __device__ float number(const std::byte* vector, Format format, int i) {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
-  __shared__ float query[kMaxDim], probabilities[kThreads], partials[kWarp];
+  OCTAVO_SHARED(float, query, [kMaxDim]);
+  OCTAVO_SHARED(float, probabilities, [kThreads]);
+  OCTAVO_SHARED(float, partials, [kWarp]);
   const AttentionUnit unit = p.units[block_x()];
   const SequenceRows rows(p, unit.sequence);
   const std::int64_t head = block_y();
@@ -82,6 +84,7 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
       }
     }
     if (unit.merge >= 0) continue;
+    sum = with_sink(p, head, row, max, sum);
 #pragma unroll
     for (int j = 0; j < kPerThread; ++j) {
       const int d = thread() + j * kThreads;

@@ -58,8 +58,14 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
     // The last rows, which see most, first.
     for (std::int64_t t = quotient_up(rows, tile_rows) - 1; t >= 0; --t) {
       const std::int64_t begin = t * tile_rows, end = std::min(begin + tile_rows, rows);
-      const std::int64_t seen = length - queries + (end - 1) / group_ + 1;
+      const std::int64_t first = length - queries + begin / group_;  // position of the first row
+      const std::int64_t last = length - queries + (end - 1) / group_;
+      const std::int64_t ahead = limits_.window > 0 ? std::min(length, last + limits_.window) : length;
+      const std::int64_t seen = limits_.causal ? last + 1 : ahead;
+      const std::int64_t unseen =
+          limits_.window > 0 ? std::max<std::int64_t>(0, first - limits_.window + 1) : 0;
       tiles_.push_back({s, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end),
+                        static_cast<std::int32_t>(unseen / kPieceTokens),
                         static_cast<std::int32_t>(quotient_up(seen, kPieceTokens))});
     }
   }
@@ -70,11 +76,11 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
 std::int32_t AttentionSchedule::pieces_to_a_unit() const {
   const auto blocks = [&](std::int32_t pieces) {
     std::int64_t sum = 0;
-    for (const Tile& tile : tiles_) sum += quotient_up(tile.pieces, pieces);
+    for (const Tile& tile : tiles_) sum += quotient_up(tile.pieces(), pieces);
     return sum * limits_.kv.kv_heads;
   };
   std::int32_t low = 1, high = 1;
-  for (const Tile& tile : tiles_) high = std::max(high, tile.pieces);
+  for (const Tile& tile : tiles_) high = std::max(high, tile.pieces());
   while (low < high) {
     const std::int32_t middle = low + (high - low) / 2;
     if (blocks(middle) <= blocks_wanted_) {
@@ -88,18 +94,19 @@ std::int32_t AttentionSchedule::pieces_to_a_unit() const {
 
 void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
   const std::int64_t rows = tile.row_end - tile.row_begin;
-  const std::int64_t states = rows * tile.pieces * limits_.kv.kv_heads;
-  if (tile.pieces <= pieces_to_a_unit || states_used_ + states > states_) {
-    units_.push_back({tile.sequence, tile.row_begin, tile.row_end, 0, tile.pieces, -1});
+  const std::int64_t states = rows * tile.pieces() * limits_.kv.kv_heads;
+  if (tile.pieces() <= pieces_to_a_unit || states_used_ + states > states_) {
+    units_.push_back({tile.sequence, tile.row_begin, tile.row_end, tile.piece_begin, tile.piece_end, -1});
     return;
   }
   const auto merge = static_cast<std::int32_t>(merges_.size());
-  merges_.push_back({tile.sequence, tile.row_begin, tile.row_end, tile.pieces, states_used_});
+  merges_.push_back(
+      {tile.sequence, tile.row_begin, tile.row_end, tile.piece_begin, tile.piece_end, states_used_});
   states_used_ += states;
   merge_rows_max_ = std::max(merge_rows_max_, rows);
-  for (std::int32_t piece = 0; piece < tile.pieces; piece += pieces_to_a_unit)
+  for (std::int32_t piece = tile.piece_begin; piece < tile.piece_end; piece += pieces_to_a_unit)
     units_.push_back({tile.sequence, tile.row_begin, tile.row_end, piece,
-                      std::min(piece + pieces_to_a_unit, tile.pieces), merge});
+                      std::min(piece + pieces_to_a_unit, tile.piece_end), merge});
 }
 
 // Up to what decoding so many sequences can take. Tiles are only shared out, into two units or more, while

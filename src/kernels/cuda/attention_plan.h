@@ -36,7 +36,8 @@ class AttentionSchedule {
 
  private:
   struct Tile {
-    std::int32_t sequence, row_begin, row_end, pieces;
+    std::int32_t sequence, row_begin, row_end, piece_begin, piece_end;
+    std::int32_t pieces() const { return piece_end - piece_begin; }
   };
   void cut(const AttentionShape& shape);
   std::int32_t pieces_to_a_unit() const;

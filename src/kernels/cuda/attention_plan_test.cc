@@ -21,17 +21,18 @@ struct Step {
   }
 };
 
-AttentionLimits limits_of(int q_heads, int kv_heads, int head_dim) {
+AttentionLimits limits_of(int q_heads, int kv_heads, int head_dim, int window = 0) {
   return {.max_tokens = 4096,
           .max_sequences = 64,
           .max_length = 1 << 17,
           .q_heads = q_heads,
-          .kv = {.kv_heads = kv_heads, .head_dim = head_dim}};
+          .kv = {.kv_heads = kv_heads, .head_dim = head_dim},
+          .window = window};
 }
 
 // Every (sequence, row, piece) that is seen belongs to one unit, and the units of a tile to its merge or to
 // nobody.
-void expect_complete(const AttentionSchedule& schedule, const Step& step, int group) {
+void expect_complete(const AttentionSchedule& schedule, const Step& step, int group, int window) {
   std::map<std::tuple<int, int, int>, int> covered;
   for (std::size_t u = 0; u < schedule.units().size(); ++u) {
     const AttentionUnit& unit = schedule.units()[u];
@@ -45,7 +46,8 @@ void expect_complete(const AttentionSchedule& schedule, const Step& step, int gr
       EXPECT_EQ(merge.sequence, unit.sequence);
       EXPECT_EQ(merge.row_begin, unit.row_begin);
       EXPECT_EQ(merge.row_end, unit.row_end);
-      EXPECT_LE(unit.piece_end, merge.pieces);
+      EXPECT_GE(unit.piece_begin, merge.piece_begin);
+      EXPECT_LE(unit.piece_end, merge.piece_end);
       EXPECT_LE(merge.row_end - merge.row_begin, schedule.merge_rows_max());
     }
     for (int row = unit.row_begin; row < unit.row_end; ++row)
@@ -57,7 +59,8 @@ void expect_complete(const AttentionSchedule& schedule, const Step& step, int gr
     const int queries = step.starts[s + 1] - step.starts[s];
     for (int row = 0; row < queries * group; ++row) {
       const int seen = step.lengths[s] - queries + row / group + 1;
-      for (int piece = 0; piece * kPieceTokens < seen; ++piece)
+      const int first = window > 0 ? std::max(0, seen - window) / kPieceTokens : 0;
+      for (int piece = first; piece * kPieceTokens < seen; ++piece)
         ASSERT_TRUE(covered.contains({static_cast<int>(s), row, piece}));
     }
   }
@@ -68,7 +71,8 @@ TEST(CudaAttentionSchedule, CoversEveryPieceOnce) {
   const auto integer = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
   for (int round = 0; round < 200; ++round) {
     const int kv_heads = integer(1, 8), group = integer(1, 9), dim = integer(0, 1) == 0 ? 128 : 256;
-    AttentionSchedule schedule(limits_of(kv_heads * group, kv_heads, dim), integer(0, 500),
+    const int window = integer(0, 1) == 0 ? 0 : integer(1, 2000);
+    AttentionSchedule schedule(limits_of(kv_heads * group, kv_heads, dim, window), integer(0, 500),
                                integer(0, 50000));
     Step step;
     for (int s = integer(1, 8); s > 0; --s) {
@@ -76,7 +80,7 @@ TEST(CudaAttentionSchedule, CoversEveryPieceOnce) {
       step.add(integer(0, 1) == 0 ? 1 : integer(0, std::min(length, 300)), length);
     }
     schedule.fill(step.shape());
-    expect_complete(schedule, step, group);
+    expect_complete(schedule, step, group, window);
     EXPECT_LE(std::ssize(schedule.units()), schedule.most_units());
     EXPECT_LE(std::ssize(schedule.merges()), schedule.most_tiles());
   }
@@ -89,7 +93,8 @@ TEST(CudaAttentionSchedule, RecordedStepsOfOneSizeLaunchTheSame) {
   for (int round = 0; round < 40; ++round) {
     const int kv_heads = integer(1, 8), group = integer(1, 40), dim = integer(0, 1) == 0 ? 128 : 256;
     const int size = integer(1, 64), wanted = integer(0, 1500);
-    const AttentionLimits limits = limits_of(kv_heads * group, kv_heads, dim);
+    const int window = integer(0, 1) == 0 ? 0 : integer(1, 2000);
+    const AttentionLimits limits = limits_of(kv_heads * group, kv_heads, dim, window);
     using Launches = std::tuple<std::size_t, std::int64_t, std::size_t, std::int64_t>;
     std::optional<Launches> first;
     for (int step_of_size = 0; step_of_size < 20; ++step_of_size) {
@@ -101,7 +106,7 @@ TEST(CudaAttentionSchedule, RecordedStepsOfOneSizeLaunchTheSame) {
       AttentionShape shape = step.shape();
       shape.recorded = true;
       schedule.fill(shape);
-      expect_complete(schedule, step, group);
+      expect_complete(schedule, step, group, window);
       EXPECT_LE(std::ssize(schedule.units()), schedule.most_units());
       EXPECT_LE(std::ssize(schedule.merges()), schedule.most_tiles());
       const Launches launches{schedule.units().size(), schedule.narrow_units(), schedule.merges().size(),
@@ -120,6 +125,16 @@ TEST(CudaAttentionSchedule, SharesALongSequenceOut) {
   EXPECT_EQ(schedule.units().size(), 128u);  // eight pieces each: 1,024 blocks of the 1,056 wanted
   EXPECT_EQ(schedule.merges().size(), 1u);
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 1024 * 8);
+}
+
+// A window of 1,024 tokens reaches into nine of 1,024 pieces: a unit each.
+TEST(CudaAttentionSchedule, SharesOutWhatAWindowSees) {
+  AttentionSchedule schedule(limits_of(32, 8, 128, 1024), 1056, 1 << 20);
+  Step step;
+  step.add(1, (1 << 17) - 50);
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 9u);
+  EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 9 * 8);
 }
 
 TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {

@@ -16,22 +16,29 @@ __device__ inline float exponential(float x) { return exp2f(x * 1.44269504f); }
 // The rows of one sequence for one key head, flat: row = query * group + head in the group.
 struct SequenceRows {
   std::int64_t first_query;  // of the step
-  std::int64_t first_position;
+  std::int64_t first_position, length;
   int group, window;
+  bool causal;
   const std::int32_t* table;
 
   __device__ SequenceRows(const AttentionParams& p, std::int64_t s)
       : first_query(p.query_starts[s]),
         first_position(p.lengths[s] - (p.query_starts[s + 1] - p.query_starts[s])),
+        length(p.lengths[s]),
         group(p.group),
         window(p.window),
+        causal(p.causal),
         table(p.tables + p.table_starts[s]) {}
 
   // A row sees tokens [begin, end).
-  __device__ std::int64_t end(std::int64_t row) const { return first_position + row / group + 1; }
   __device__ std::int64_t begin(std::int64_t row) const {
-    return window > 0 && end(row) > window ? end(row) - window : 0;
+    return window > 0 && position(row) >= window ? position(row) + 1 - window : 0;
   }
+  __device__ std::int64_t end(std::int64_t row) const {
+    if (causal) return position(row) + 1;
+    return window > 0 && position(row) + window < length ? position(row) + window : length;
+  }
+  __device__ std::int64_t position(std::int64_t row) const { return first_position + row / group; }
   // Column of a row's head in q and out, of the heads that belong to key head `head`.
   __device__ std::int64_t column(std::int64_t row, std::int64_t head, int head_dim) const {
     return (head * group + row % group) * head_dim;
@@ -66,11 +73,17 @@ __device__ inline float score_of(const AttentionParams& p, float product) {
   return p.soft_cap > 0 ? p.soft_cap * tanhf(score / p.soft_cap) : score;
 }
 
+// A row's sum with the share of its head's sink.
+__device__ inline float with_sink(const AttentionParams& p, std::int64_t head, std::int64_t row, float max,
+                                  float sum) {
+  return p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max);
+}
+
 // Where a piece's state of a row goes: head_dim values, maximum, sum.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
-  return p.states + state_at(m.first_state, m.row_end - m.row_begin, m.pieces, head, row - m.row_begin, piece,
-                             p.cache.layout.head_dim);
+  return p.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,
+                             row - m.row_begin, piece - m.piece_begin, p.cache.layout.head_dim);
 }
 
 __device__ inline const std::byte* cached(const AttentionParams& p, const SequenceRows& rows, int which,

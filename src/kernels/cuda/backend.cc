@@ -118,10 +118,9 @@ Result<> supports(const KvSpec& spec, int q_heads) {
   return {};
 }
 
-std::unique_ptr<AttentionPlan> make_attention_plan(Device& device, const AttentionLimits& limits) {
-  auto plan = CudaAttentionPlan::make(static_cast<CudaDevice&>(device), limits);
-  CHECK(plan.has_value(), "{}", plan.error().message);
-  return *std::move(plan);
+Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const AttentionLimits& limits) {
+  TRY(auto plan, CudaAttentionPlan::make(static_cast<CudaDevice&>(device), limits));
+  return plan;
 }
 
 void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan) {
@@ -130,7 +129,11 @@ void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& 
 
 void run_attention(Stream& stream, const AttentionArgs& args) {
   AttentionParams params{};
-  static_cast<const CudaAttentionPlan&>(args.plan).describe(params);
+  const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
+  CHECK(plan.window() == 0 || plan.window() == args.window, "a plan for a window of {}, a layer of {}",
+        plan.window(), args.window);
+  CHECK(plan.causal() == args.causal, "the plan of a layer that is causal and one that is not");
+  plan.describe(params);
   params.q = rows_of(args.q);
   params.out = rows_of(args.out);
   params.q_heads = static_cast<int>(args.q.size(1));
@@ -138,7 +141,9 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
   params.cache = cache_of(args.cache);
   params.scale = args.scale;
   params.window = args.window;
+  params.causal = args.causal;
   params.soft_cap = args.soft_cap;
+  params.sinks = data_of<float>(args.sinks);
   attention(handle_of(stream), params);
 }
 
@@ -169,7 +174,9 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
 void run_embed(Stream& stream, const EmbedArgs& args) {
   const Rows table = numbers_of(args.table);
   const Rows positions = args.position_table != nullptr ? numbers_of(*args.position_table) : Rows{};
-  CHECK(positions.data == nullptr || positions.format == table.format, "tables of two formats");
+  const Rows types = args.type_table != nullptr ? numbers_of(*args.type_table) : Rows{};
+  for (const Rows& more : {positions, types})
+    CHECK(more.data == nullptr || more.format == table.format, "tables of two formats");
   embed(handle_of(stream), {.n = args.out.size(0),
                             .dim = args.out.size(1),
                             .ids = args.ids.as<std::int32_t>(),
@@ -177,6 +184,8 @@ void run_embed(Stream& stream, const EmbedArgs& args) {
                             .scale = args.scale,
                             .positions = data_of<std::int32_t>(args.positions),
                             .position_table = positions,
+                            .types = data_of<std::int32_t>(args.types),
+                            .type_table = types,
                             .out = rows_of(args.out)});
 }
 
@@ -188,6 +197,7 @@ void run_add_norm(Stream& stream, const AddNormArgs& args) {
                                .delta_scale = args.delta_scale,
                                .delta_norm = params_of(args.delta_norm),
                                .norm = params_of(args.norm),
+                               .replace = args.replace,
                                .out = rows_of(args.out)});
 }
 
@@ -207,7 +217,111 @@ void run_activate(Stream& stream, const ActivateArgs& args) {
                                .x = rows_of(args.x),
                                .y = rows_of(args.y),
                                .activation = args.activation,
-                               .gated = args.gated});
+                               .gated = args.gated,
+                               .alpha = args.alpha,
+                               .limit = args.limit});
+}
+
+// ---- Experts.
+
+void run_route(Stream& stream, const RouteArgs& args) {
+  CHECK(args.places.contiguous());
+  route(handle_of(stream), {.n = args.logits.size(0),
+                            .experts = args.logits.size(1),
+                            .chosen = args.rule.chosen,
+                            .renormalise = args.rule.renormalise,
+                            .logits = rows_of(args.logits),
+                            .weights = rows_of(args.weights),
+                            .places = args.places.as<std::int32_t>(),
+                            .tokens = args.tokens.as<std::int32_t>(),
+                            .starts = args.starts.as<std::int32_t>()});
+}
+
+void run_grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
+  constexpr std::size_t kMost = 1024;
+  CHECK(args.w.size() <= kMost, "{} experts", args.w.size());
+  const void* addresses[kMost];
+  for (std::size_t e = 0; e < args.w.size(); ++e) addresses[e] = numbers_of(*args.w[e]).data;
+  Rows w = numbers_of(*args.w[0]);
+  w.data = nullptr;
+  grouped_matmul(handle_of(stream), {.product = {.m = args.y.size(0),
+                                                 .rows = args.w[0]->rows(),
+                                                 .cols = args.w[0]->cols(),
+                                                 .x = rows_of(args.x),
+                                                 .w = w,
+                                                 .bias = data_of<float>(args.bias),
+                                                 .y = rows_of(args.y),
+                                                 .x_rows = data_of<std::int32_t>(args.rows)},
+                                     .w = addresses,
+                                     .experts = std::ssize(args.w),
+                                     .starts = args.starts.as<std::int32_t>()});
+}
+
+void run_combine(Stream& stream, const CombineArgs& args) {
+  CHECK(args.places.contiguous());
+  combine(handle_of(stream), {.n = args.out.size(0),
+                              .dim = args.out.size(1),
+                              .chosen = args.places.size(1),
+                              .y = rows_of(args.y),
+                              .weights = rows_of(args.weights),
+                              .places = args.places.as<std::int32_t>(),
+                              .shared = rows_of(args.shared),
+                              .shared_gate = data_of<float>(args.shared_gate),
+                              .out = rows_of(args.out)});
+}
+
+// ---- States.
+
+void run_gate(Stream& stream, const GateArgs& args) {
+  const std::int64_t columns = args.y.size(1);
+  const std::int64_t dim = args.norm.kind == NormKind::none ? columns : args.norm.weight.size(0);
+  gate(handle_of(stream), {.n = args.y.size(0),
+                           .heads = columns / dim,
+                           .dim = dim,
+                           .x = rows_of(args.x),
+                           .gate = rows_of(args.gate),
+                           .y = rows_of(args.y),
+                           .norm = params_of(args.norm),
+                           .activation = args.activation});
+}
+
+StateParams states_of(const StatePlan& plan, const View& state) {
+  return {.sequences = plan.slots.size(0),
+          .slots = plan.slots.as<std::int32_t>(),
+          .starts = plan.starts.as<std::int32_t>(),
+          .positions = plan.positions.as<std::int32_t>(),
+          .data = state.as<float>(),
+          .stride = state.stride[0]};
+}
+
+void run_causal_conv(Stream& stream, const ConvArgs& args) {
+  causal_conv(handle_of(stream), {.channels = args.y.size(1),
+                                  .width = static_cast<int>(args.weight.size(1)),
+                                  .x = rows_of(args.x),
+                                  .y = rows_of(args.y),
+                                  .weight = rows_of(args.weight),
+                                  .state = states_of(args.plan, args.state)});
+}
+
+void run_gated_delta(Stream& stream, const GatedDeltaArgs& args) {
+  gated_delta(handle_of(stream), {.key_heads = args.key_heads,
+                                  .value_heads = static_cast<int>(args.state.size(1)),
+                                  .key_dim = static_cast<int>(args.state.size(2)),
+                                  .value_dim = static_cast<int>(args.state.size(3)),
+                                  .qkv = rows_of(args.qkv),
+                                  .out = rows_of(args.out),
+                                  .ba = rows_of(args.ba),
+                                  .a_log = args.a_log.as<float>(),
+                                  .dt_bias = args.dt_bias.as<float>(),
+                                  .state = states_of(args.plan, args.state)});
+}
+
+void run_add_rows(Stream& stream, const AddRowsArgs& args) {
+  add_rows(handle_of(stream), {.places = args.rows.size(0),
+                               .dim = args.y.size(1),
+                               .x = rows_of(args.x),
+                               .rows = args.rows.as<std::int32_t>(),
+                               .y = rows_of(args.y)});
 }
 
 void run_gather_rows(Stream& stream, const GatherRowsArgs& args) {
@@ -216,6 +330,15 @@ void run_gather_rows(Stream& stream, const GatherRowsArgs& args) {
                                   .x = rows_of(args.x),
                                   .rows = args.rows.as<std::int32_t>(),
                                   .out = rows_of(args.out)});
+}
+
+void run_pool(Stream& stream, const PoolArgs& args) {
+  pool(handle_of(stream), {.sequences = args.out.size(0),
+                           .dim = args.out.size(1),
+                           .x = rows_of(args.x),
+                           .starts = args.starts.as<std::int32_t>(),
+                           .pool = args.pool,
+                           .out = rows_of(args.out)});
 }
 
 void run_put_sampled(Stream& stream, const PutSampledArgs& args) {
@@ -235,6 +358,11 @@ void run_scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
 }
 
 // ---- Sampling.
+
+Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab) {
+  return static_cast<CudaDevice&>(device).stream().reserve_scratch(static_cast<std::size_t>(rows * vocab) *
+                                                                   sizeof(float));
+}
 
 void run_sample(Stream& stream, const SampleArgs& args) {
   const std::int64_t rows = args.logits.size(0), vocab = args.logits.size(1);
@@ -283,13 +411,22 @@ constexpr Ops kCudaOps{
     .supports = supports,
     .make_attention_plan = make_attention_plan,
     .plan_attention = plan_attention,
+    .reserve_sampling = reserve_sampling,
     .embed = run_embed,
     .add_norm = run_add_norm,
     .matmul = run_matmul,
     .activate = run_activate,
+    .route = run_route,
+    .grouped_matmul = run_grouped_matmul,
+    .combine = run_combine,
+    .add_rows = run_add_rows,
     .qkv_store = run_qkv_store,
     .attention = run_attention,
+    .gate = run_gate,
+    .causal_conv = run_causal_conv,
+    .gated_delta = run_gated_delta,
     .gather_rows = run_gather_rows,
+    .pool = run_pool,
     .put_sampled = run_put_sampled,
     .scale_logits = run_scale_logits,
     .sample = run_sample,

@@ -67,14 +67,16 @@ void CudaStream::replay(const Recording& recording) {
   runtime::launch_graph(handle_, static_cast<const CudaRecording&>(recording).graph());
 }
 
-void* CudaStream::scratch(std::size_t bytes) {
-  if (bytes > scratch_.bytes()) {
-    synchronize();  // what runs may still use it
-    scratch_ = {};
-    auto grown = device_buffer(bytes);
-    CHECK(grown.has_value(), "{}", grown.error().message);
-    scratch_ = *std::move(grown);
-  }
+Result<> CudaStream::reserve_scratch(std::size_t bytes) {
+  if (bytes <= scratch_.bytes()) return {};
+  synchronize();  // what runs may still use it
+  scratch_ = {};
+  TRY(scratch_, device_buffer(bytes));
+  return {};
+}
+
+void* CudaStream::scratch(std::size_t bytes) const {
+  CHECK(bytes <= scratch_.bytes(), "{} bytes of scratch memory, {} reserved", bytes, scratch_.bytes());
   return scratch_.data();
 }
 
@@ -107,12 +109,14 @@ Rows CudaWeight::numbers() const { return {data_.data(), format_of(activation())
 Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& device,
                                                                    const AttentionLimits& limits) {
   const std::int64_t state_bytes = (limits.kv.head_dim + 2) * std::int64_t{4};
-  const std::int64_t pieces = (limits.max_length + kPieceTokens - 1) / kPieceTokens;
+  const std::int64_t seen = limits.window > 0 ? std::min(limits.window + kPieceTokens, limits.max_length)
+                                              : limits.max_length;  // tokens, with the pieces' ends
+  const std::int64_t pieces = (seen + kPieceTokens - 1) / kPieceTokens;
   const std::int64_t states =
       std::min(limits.max_tokens * std::int64_t{limits.q_heads} * pieces, kMostStateBytes / state_bytes);
   std::unique_ptr<CudaAttentionPlan> plan(
       new CudaAttentionPlan(device, limits, device.processors() * kBlocksPerProcessor, states));
-  TRY(plan->states_, device_buffer(static_cast<std::size_t>(states * state_bytes)));
+  TRY_VOID(device.stream().reserve_scratch(static_cast<std::size_t>(states * state_bytes)));
   const std::size_t bytes = plan->most_bytes();
   TRY(plan->device_, device_buffer(bytes));
   TRY_VOID(plan->staging_.reserve(device, device.stream(), bytes));
@@ -164,7 +168,6 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   step_.merge_count = std::ssize(schedule_.merges());
   step_.merge_rows_max = schedule_.merge_rows_max();
   step_.tables = stage(std::span<const std::int32_t>(tables_));
-  step_.states = static_cast<float*>(states_.data());
   staging_.send(on_, stream, View::of(device_.data(), DType::u8, {static_cast<std::int64_t>(staged_)}));
 }
 
@@ -179,7 +182,9 @@ void CudaAttentionPlan::describe(AttentionParams& params) const {
   params.merges = step_.merges;
   params.merge_count = step_.merge_count;
   params.merge_rows_max = step_.merge_rows_max;
-  params.states = step_.states;
+  const std::int64_t state_bytes = (limits_.kv.head_dim + 2) * std::int64_t{4};
+  params.states = static_cast<float*>(
+      on_.stream().scratch(static_cast<std::size_t>(schedule_.states_used() * state_bytes)));
 }
 
 }  // namespace octavo::cuda

@@ -39,8 +39,10 @@ class CudaStream final : public Stream {
   void replay(const Recording& recording) override;
   StreamHandle handle() const { return handle_; }
 
-  // Working memory of one operator; grows to the largest that was asked for and stays.
-  void* scratch(std::size_t bytes);
+  // Working memory of one operator at a time: the states of attention, the sampler's copy of the logits. Is
+  // reserved before the first step, because recordings know where it lies.
+  Result<> reserve_scratch(std::size_t bytes);
+  void* scratch(std::size_t bytes) const;
 
  private:
   StreamHandle handle_;
@@ -100,6 +102,8 @@ class CudaAttentionPlan final : public AttentionPlan {
   void fill(CudaStream& stream, const AttentionShape& shape);
   // What the plan gives to a layer's attention.
   void describe(AttentionParams& params) const;
+  int window() const { return limits_.window; }
+  bool causal() const { return limits_.causal; }
 
  private:
   CudaAttentionPlan(CudaDevice& on, const AttentionLimits& limits, std::int64_t blocks_wanted,
@@ -114,7 +118,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
-  Buffer device_, states_;
+  Buffer device_;
   AttentionParams step_{};  // the addresses of this step's tables
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_starts_;

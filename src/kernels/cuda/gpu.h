@@ -120,6 +120,15 @@ __device__ inline std::uint32_t pack(float low, float high) {
 
 // ---- Launching.
 
+// A variable in shared memory: OCTAVO_SHARED(float, partials, [kWarp]);
+#ifdef __CUDACC__
+#define OCTAVO_SHARED(type, name, extents) __shared__ type name extents
+#else
+#define OCTAVO_SHARED(type, name, extents) \
+  static type name extents;                \
+  ::octavo::cuda::emulated::enter_shared(&name, sizeof name)
+#endif
+
 #ifdef __CUDACC__
 void check_launch();  // runtime.cc: an error of the driver ends the process, with its text
 

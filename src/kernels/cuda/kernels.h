@@ -38,6 +38,8 @@ struct EmbedParams {
   float scale;
   const std::int32_t* positions;  // with position_table
   Rows position_table;            // optional
+  const std::int32_t* types;      // with type_table
+  Rows type_table;                // optional
   Rows out;
 };
 void embed(StreamHandle stream, const EmbedParams& p);
@@ -48,6 +50,7 @@ struct AddNormParams {
   Rows delta;  // optional
   float delta_scale;
   NormParams delta_norm, norm;
+  bool replace;
   Rows out;  // optional
 };
 void add_norm(StreamHandle stream, const AddNormParams& p);
@@ -57,8 +60,42 @@ struct ActivateParams {
   Rows x, y;  // of one format
   Activation activation;
   bool gated;
+  float alpha, limit;  // of swigluoai
 };
 void activate(StreamHandle stream, const ActivateParams& p);
+
+struct GateParams {
+  std::int64_t n, heads, dim;
+  Rows x, gate, y;  // of one format
+  NormParams norm;  // kind none: heads may be of any size
+  Activation activation;
+};
+void gate(StreamHandle stream, const GateParams& p);
+
+struct StateParams {
+  std::int64_t sequences;
+  const std::int32_t *slots, *starts, *positions;
+  float* data;
+  std::int64_t stride;  // floats from slot to slot
+};
+
+struct ConvParams {
+  std::int64_t channels;
+  int width;
+  Rows x, y;  // of one format
+  Rows weight;
+  StateParams state;  // of each slot [width - 1, channels]
+};
+void causal_conv(StreamHandle stream, const ConvParams& p);
+
+struct GatedDeltaParams {
+  int key_heads, value_heads, key_dim, value_dim;
+  Rows qkv, out;  // of one format
+  Rows ba;
+  const float *a_log, *dt_bias;
+  StateParams state;  // of each slot [value_heads, key_dim, value_dim]
+};
+void gated_delta(StreamHandle stream, const GatedDeltaParams& p);
 
 struct GatherRowsParams {
   std::int64_t n, dim;
@@ -67,6 +104,15 @@ struct GatherRowsParams {
   Rows out;
 };
 void gather_rows(StreamHandle stream, const GatherRowsParams& p);
+
+struct PoolParams {
+  std::int64_t sequences, dim;
+  Rows x;
+  const std::int32_t* starts;
+  Pool pool;
+  Rows out;
+};
+void pool(StreamHandle stream, const PoolParams& p);
 
 struct PutSampledParams {
   std::int64_t n;
@@ -92,8 +138,44 @@ struct MatmulParams {
   Rows x, w;          // of one format
   const float* bias;  // optional
   Rows y;
+  const std::int32_t* x_rows = nullptr;  // row i of y is of row x_rows[i] of x; optional: of row i
 };
 void matmul(StreamHandle stream, const MatmulParams& p);
+
+struct RouteParams {
+  std::int64_t n, experts;
+  int chosen;
+  bool renormalise;
+  Rows logits, weights;
+  std::int32_t *places, *tokens, *starts;
+};
+void route(StreamHandle stream, const RouteParams& p);
+
+struct GroupedMatmulParams {
+  MatmulParams product;  // of all experts: m places; w without data
+  const void* const* w;  // host memory, one address for each expert
+  std::int64_t experts;
+  const std::int32_t* starts;
+};
+void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p);
+
+struct CombineParams {
+  std::int64_t n, dim, chosen;
+  Rows y, weights;
+  const std::int32_t* places;
+  Rows shared;               // optional
+  const float* shared_gate;  // optional
+  Rows out;
+};
+void combine(StreamHandle stream, const CombineParams& p);
+
+struct AddRowsParams {
+  std::int64_t places, dim;
+  Rows x;
+  const std::int32_t* rows;
+  Rows y;
+};
+void add_rows(StreamHandle stream, const AddRowsParams& p);
 
 struct KvCache {
   std::byte* data;
@@ -127,7 +209,7 @@ struct AttentionUnit {
 // Rows whose pieces are shared out; without rows nothing to do. A state is head_dim + 2 floats: the values,
 // the maximum, the sum.
 struct AttentionMerge {
-  std::int32_t sequence = 0, row_begin = 0, row_end = 0, pieces = 0;
+  std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
   std::int64_t first_state = 0;
 };
 
@@ -146,7 +228,9 @@ struct AttentionParams {
   float* states;
   float scale;
   int window;
+  bool causal = true;
   float soft_cap;
+  const float* sinks;  // [q_heads]; optional
 };
 constexpr int kPieceTokens = 128;
 constexpr int kNarrowRows = 16;

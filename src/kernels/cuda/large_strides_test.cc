@@ -131,7 +131,7 @@ TEST_F(CudaLargeStrides, Embed) {
     put(ids.at<std::int32_t>(0), {1, 0});
     put(places.at<std::int32_t>(0), {1, 1});
     embed(stream_, {2, 40, ids.at<std::int32_t>(0), table.view(), 2, places.at<std::int32_t>(0),
-                    positions.view(), out.view()});
+                    positions.view(), nullptr, {}, out.view()});
     return contents(out);
   });
 }
@@ -145,7 +145,7 @@ TEST_F(CudaLargeStrides, AddNorm) {
     fill(delta, 2);
     fill(weight, 3);
     const NormParams norm{NormKind::layer, 1e-5f, weight.memory.at<float>(0), nullptr};
-    add_norm(stream_, {2, 48, residual.view(), delta.view(), 0.5f, norm, norm, out.view()});
+    add_norm(stream_, {2, 48, residual.view(), delta.view(), 0.5f, norm, norm, false, out.view()});
     return contents(out);
   });
 }
@@ -155,7 +155,7 @@ TEST_F(CudaLargeStrides, Activate) {
     const Matrix<Half> x(2, 80, stride(80)), y(2, 40, stride(40));
     if (!Memory::there_is_room) return std::vector<Half>();
     fill(x, 1);
-    activate(stream_, {2, 40, x.view(), y.view(), Activation::silu, true});
+    activate(stream_, {2, 40, x.view(), y.view(), Activation::silu, true, 0, 0});
     return contents(y);
   });
 }
@@ -329,7 +329,8 @@ class CudaLargeAttention : public CudaLargeStrides {
                         .states = state_memory.at<float>(0),
                         .scale = 0.2f,
                         .window = 0,
-                        .soft_cap = 0});
+                        .soft_cap = 0,
+                        .sinks = nullptr});
     return contents(out);
   }
 };

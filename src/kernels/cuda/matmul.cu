@@ -31,6 +31,13 @@ __device__ inline const T* row_of(const Rows& rows, std::int64_t row, std::int64
   return static_cast<const T*>(rows.data) + element_at(row < count ? row : count - 1, rows.stride, 0);
 }
 
+template <class T>
+__device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
+  const std::int64_t there = row < p.m ? row : p.m - 1;
+  const std::int64_t at = p.x_rows != nullptr ? p.x_rows[there] : there;
+  return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
+}
+
 // kTall * 16 rows of x times kWide * 8 rows of w, one warp. Rows beyond the end repeat the last one and are
 // not stored.
 template <class T, int kTall, int kWide>
@@ -43,8 +50,8 @@ struct Tile {
     const int g = lane() / 4;
 #pragma unroll
     for (int i = 0; i < kTall; ++i) {
-      x[i][0] = row_of<T>(p.x, row + i * 16 + g, p.m);
-      x[i][1] = row_of<T>(p.x, row + i * 16 + g + 8, p.m);
+      x[i][0] = x_row_of<T>(p, row + i * 16 + g);
+      x[i][1] = x_row_of<T>(p, row + i * 16 + g + 8);
     }
 #pragma unroll
     for (int j = 0; j < kWide; ++j) w[j] = row_of<T>(p.w, column + j * 8 + g, p.rows);
@@ -102,9 +109,8 @@ __device__ inline bool x_aligned(const MatmulParams& p) {
 constexpr int kNarrowWarps = 8;
 
 template <class T, class Y>
-__global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParams p) {
-  __shared__ float slices[kNarrowWarps][kWarp][4];
-  const std::int64_t row = block_y() * 16, column = block_x() * 8;
+__device__ inline void narrow_tile(const MatmulParams& p, std::int64_t row, std::int64_t column) {
+  OCTAVO_SHARED(float, slices, [kNarrowWarps][kWarp][4]);
   const bool aligned = x_aligned<T>(p);
   const std::int64_t count = (p.cols + kSlice - 1) / kSlice;
   Tile<T, 1, 1> tile(p, row, column);
@@ -125,6 +131,11 @@ __global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParam
 #pragma unroll
   for (int e = 0; e < 4; ++e)
     store<Y>(p, row + lane() / 4 + e / 2 * 8, column + lane() % 4 * 2 + e % 2, total[e]);
+}
+
+template <class T, class Y>
+__global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParams p) {
+  narrow_tile<T, Y>(p, block_y() * 16, block_x() * 8);
 }
 
 // Many rows of x: a block of eight warps computes 64 x 128 outputs, each warp 32 x 32.
@@ -168,14 +179,68 @@ __global__ void __launch_bounds__(kWideWarps* kWarp) wide_kernel(MatmulParams p)
 // In f32, for models kept so: a thread an output, columns in order.
 constexpr int kPlainThreads = 128;
 
-__global__ void plain_kernel(MatmulParams p) {
-  const std::int64_t row = block_y(), column = block_x() * kPlainThreads + thread();
-  if (column >= p.rows) return;
-  const float* x = row_of<float>(p.x, row, p.m);
+__device__ inline void plain_output(const MatmulParams& p, std::int64_t row, std::int64_t column) {
+  const float* x = x_row_of<float>(p, row);
   const float* w = row_of<float>(p.w, column, p.rows);
   float sum = 0;
   for (std::int64_t k = 0; k < p.cols; ++k) sum = fmaf(x[k], w[k], sum);
   store<float>(p, row, column, sum);
+}
+
+__global__ void plain_kernel(MatmulParams p) {
+  const std::int64_t row = block_y(), column = block_x() * kPlainThreads + thread();
+  if (column >= p.rows) return;
+  plain_output(p, row, column);
+}
+
+// Products of experts: a block has one expert's rows, which it finds by counting tiles. The grid has room for
+// a tile that is not full at each expert's end.
+constexpr int kExpertsAtOnce = 128;
+
+struct ExpertChunk {
+  MatmulParams product;
+  const std::int32_t* starts;  // of the first expert here
+  int experts;
+  const void* w[kExpertsAtOnce];
+};
+
+// Makes p the product of the expert that has this tile; false: none has. `tile` becomes a tile of its rows.
+__device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, MatmulParams& p,
+                                   std::int64_t& tile) {
+  for (int e = 0; e < chunk.experts; ++e) {
+    const std::int64_t first = chunk.starts[e], count = chunk.starts[e + 1] - first;
+    const std::int64_t tiles = (count + tile_rows - 1) / tile_rows;
+    if (tile >= tiles) {
+      tile -= tiles;
+      continue;
+    }
+    const std::int64_t element_bytes = p.x.format == Format::f32 ? 4 : 2;
+    p.m = count;
+    p.w.data = const_cast<void*>(chunk.w[e]);
+    if (p.bias != nullptr) p.bias += element_at(e, p.rows, 0);
+    p.y.data = static_cast<std::byte*>(p.y.data) + element_at(first, p.y.stride, 0) * element_bytes;
+    if (p.x_rows != nullptr) {
+      p.x_rows += first;
+    } else {
+      p.x.data = static_cast<std::byte*>(p.x.data) + element_at(first, p.x.stride, 0) * element_bytes;
+    }
+    return true;
+  }
+  return false;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kNarrowWarps* kWarp) expert_kernel(ExpertChunk chunk) {
+  MatmulParams p = chunk.product;
+  std::int64_t tile = block_y();
+  if (find_expert(chunk, 16, p, tile)) narrow_tile<T, T>(p, tile * 16, block_x() * 8);
+}
+
+__global__ void plain_expert_kernel(ExpertChunk chunk) {
+  MatmulParams p = chunk.product;
+  std::int64_t row = block_y();
+  const std::int64_t column = block_x() * kPlainThreads + thread();
+  if (find_expert(chunk, 1, p, row) && column < p.rows) plain_output(p, row, column);
 }
 
 unsigned pieces(std::int64_t items, std::int64_t each) {
@@ -216,6 +281,27 @@ void matmul(StreamHandle stream, const MatmulParams& p) {
       multiply<T, T>(stream, p);
     }
   });
+}
+
+void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p) {
+  const MatmulParams& product = p.product;
+  if (product.m == 0) return;
+  for (std::int64_t first = 0; first < p.experts; first += kExpertsAtOnce) {
+    ExpertChunk chunk{product, p.starts + first, kExpertsAtOnce, {}};
+    if (p.experts - first < kExpertsAtOnce) chunk.experts = static_cast<int>(p.experts - first);
+    if (product.bias != nullptr) chunk.product.bias += element_at(first, product.rows, 0);
+    for (int e = 0; e < chunk.experts; ++e) chunk.w[e] = p.w[first + e];
+    if (product.w.format == Format::f32) {
+      const dim3 grid(pieces(product.rows, kPlainThreads), static_cast<unsigned>(product.m));
+      launch(stream, grid, kPlainThreads, 0, plain_expert_kernel, chunk);
+      continue;
+    }
+    const dim3 grid(pieces(product.rows, 8), pieces(product.m, 16) + static_cast<unsigned>(chunk.experts));
+    for_activation(product.w.format, [&](auto t) {
+      using T = decltype(t);
+      if constexpr (sizeof(T) == 2) launch(stream, grid, kNarrowWarps * kWarp, 0, expert_kernel<T>, chunk);
+    });
+  }
 }
 
 }  // namespace octavo::cuda

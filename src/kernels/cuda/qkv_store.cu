@@ -73,7 +73,7 @@ __device__ void put(std::byte* vector, int i, float value) {
 
 template <class T>
 __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
-  __shared__ float whole[kMaxHeadDim];
+  OCTAVO_SHARED(float, whole, [kMaxHeadDim]);
   const KvLayout& layout = p.cache.layout;
   const int dim = layout.head_dim;
   const std::int64_t token = block_x();

@@ -44,13 +44,14 @@ __global__ void embed_kernel(EmbedParams p) {
     float value = to_float(element<T>(p.table, p.ids[row], k)) * p.scale;
     if (p.position_table.data != nullptr)
       value += to_float(element<T>(p.position_table, p.positions[row], k));
+    if (p.type_table.data != nullptr) value += to_float(element<T>(p.type_table, p.types[row], k));
     element<float>(p.out, row, k) = value;
   }
 }
 
 template <class Delta, class Out>
 __global__ void __launch_bounds__(kThreads) add_norm_kernel(AddNormParams p) {
-  __shared__ float partials[kWarp];
+  OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
   // Each thread reads again only what it wrote itself.
   if (p.delta.data != nullptr) {
@@ -64,13 +65,14 @@ __global__ void __launch_bounds__(kThreads) add_norm_kernel(AddNormParams p) {
       residual = fmaf(p.delta_scale, x, residual);
     }
   }
-  if (p.out.data == nullptr) return;
+  if (p.out.data == nullptr && !p.replace) return;
   const auto residual = [&](std::int64_t i) { return element<float>(p.residual, row, i); };
   Moments m{0, 1};
   if (p.norm.kind != NormKind::none) m = moments_of(p.norm, p.dim, partials, residual);
   for (std::int64_t i = thread(); i < p.dim; i += kThreads) {
     const float x = p.norm.kind == NormKind::none ? residual(i) : normalized(p.norm, m, residual(i), i);
-    element<Out>(p.out, row, i) = from_float<Out>(x);
+    if (p.replace) element<float>(p.residual, row, i) = x;
+    if (p.out.data != nullptr) element<Out>(p.out, row, i) = from_float<Out>(x);
   }
 }
 
@@ -85,6 +87,12 @@ __device__ float activation(Activation kind, float x) {
       return 0.5f * x * (1 + tanhf(kRoot2OverPi * (x + 0.044715f * x * x * x)));
     case Activation::relu:
       return x < 0 ? 0 : x;  // NaN stays
+    case Activation::sigmoid:
+      return 1 / (1 + expf(-x));
+    case Activation::tanh:
+      return tanhf(x);
+    case Activation::swigluoai:
+      break;
   }
   return x;
 }
@@ -93,13 +101,55 @@ template <class T>
 __global__ void activate_kernel(ActivateParams p) {
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.hidden) return;
+  const float x = to_float(element<T>(p.x, row, k));
   const float up = p.gated ? to_float(element<T>(p.x, row, p.hidden + k)) : 1;
-  element<T>(p.y, row, k) = from_float<T>(activation(p.activation, to_float(element<T>(p.x, row, k))) * up);
+  float y;
+  if (p.activation == Activation::swigluoai) {
+    const float gate = x > p.limit ? p.limit : x;
+    const float clamped = up > p.limit ? p.limit : up < -p.limit ? -p.limit : up;
+    y = gate / (1 + expf(-p.alpha * gate)) * (clamped + 1);
+  } else {
+    y = activation(p.activation, x) * up;
+  }
+  element<T>(p.y, row, k) = from_float<T>(y);
+}
+
+// A block for each head, or row where nothing is normalised.
+template <class T>
+__global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
+  OCTAVO_SHARED(float, partials, [kWarp]);
+  const std::int64_t row = block_x() / p.heads, first = block_x() % p.heads * p.dim;
+  const auto x = [&](std::int64_t i) { return to_float(element<T>(p.x, row, first + i)); };
+  const bool normed = p.norm.kind != NormKind::none;
+  Moments m{0, 1};
+  if (normed) m = moments_of(p.norm, p.dim, partials, x);
+  for (std::int64_t i = thread(); i < p.dim; i += kThreads) {
+    const float open = activation(p.activation, to_float(element<T>(p.gate, row, first + i)));
+    element<T>(p.y, row, first + i) = from_float<T>((normed ? normalized(p.norm, m, x(i), i) : x(i)) * open);
+  }
 }
 
 __global__ void gather_kernel(GatherRowsParams p) {
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
   if (k < p.dim) element<float>(p.out, row, k) = element<float>(p.x, p.rows[row], k);
+}
+
+__global__ void pool_kernel(PoolParams p) {
+  const std::int64_t s = block_x(), k = block_y() * kThreads + thread();
+  if (k >= p.dim) return;
+  const std::int64_t first = p.pool == Pool::last ? p.starts[s + 1] - 1 : p.starts[s];
+  const std::int64_t past = p.pool == Pool::first ? first + 1 : p.starts[s + 1];
+  float sum = element<float>(p.x, first, k);
+  for (std::int64_t i = first + 1; i < past; ++i) sum += element<float>(p.x, i, k);
+  element<float>(p.out, s, k) = sum / static_cast<float>(past - first);
+}
+
+template <class X, class Y>
+__global__ void add_rows_kernel(AddRowsParams p) {
+  const std::int64_t place = block_x(), k = block_y() * kThreads + thread();
+  if (k >= p.dim) return;
+  Y& sum = element<Y>(p.y, p.rows[place], k);
+  sum = from_float<Y>(to_float(sum) + to_float(element<X>(p.x, place, k)));
 }
 
 // A row that found nothing to choose counts as token 0: its sequence ends before that matters.
@@ -144,8 +194,26 @@ void activate(StreamHandle stream, const ActivateParams& p) {
   });
 }
 
+void gate(StreamHandle stream, const GateParams& p) {
+  for_activation(p.y.format, [&](auto t) {
+    launch(stream, row_grid(p.n * p.heads), kThreads, 0, gate_kernel<decltype(t)>, p);
+  });
+}
+
 void gather_rows(StreamHandle stream, const GatherRowsParams& p) {
   launch(stream, element_grid(p.n, p.dim), kThreads, 0, gather_kernel, p);
+}
+
+void pool(StreamHandle stream, const PoolParams& p) {
+  launch(stream, element_grid(p.sequences, p.dim), kThreads, 0, pool_kernel, p);
+}
+
+void add_rows(StreamHandle stream, const AddRowsParams& p) {
+  for_activation(p.x.format, [&](auto x) {
+    for_activation(p.y.format, [&](auto y) {
+      launch(stream, element_grid(p.places, p.dim), kThreads, 0, add_rows_kernel<decltype(x), decltype(y)>, p);
+    });
+  });
 }
 
 void put_sampled(StreamHandle stream, const PutSampledParams& p) {

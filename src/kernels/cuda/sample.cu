@@ -356,7 +356,7 @@ class RowSampler {
 };
 
 __global__ void __launch_bounds__(kThreads) sample_kernel(SampleParams p) {
-  __shared__ Shared shared;
+  OCTAVO_SHARED(Shared, shared, );
   RowSampler(p, block_x(), shared).run();
 }
 

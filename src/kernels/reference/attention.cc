@@ -1,4 +1,4 @@
-// Queries, keys and values into the paged cache, and causal attention over it.
+// Queries, keys and values into the paged cache, and attention over it.
 //
 // A block is [keys, values][kv_heads][block_size][head_dim], row-major; for i8 scales follow, f32 [keys,
 // values][kv_heads][block_size].
@@ -118,7 +118,7 @@ Result<> supports(const KvSpec& spec, int q_heads) {
   return {};
 }
 
-std::unique_ptr<AttentionPlan> make_attention_plan(Device&, const AttentionLimits&) {
+Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device&, const AttentionLimits&) {
   return std::make_unique<ReferencePlan>();
 }
 
@@ -196,6 +196,7 @@ void attention(Stream&, const AttentionArgs& args) {
     }
     double sum = 0;
     for (double& score : scores) sum += score = std::exp(score - largest);
+    if (args.sinks) sum += std::exp(at(args.sinks, {head}) - largest);
     std::vector<double> mixed(static_cast<std::size_t>(dim));
     for (std::int64_t t = begin; t < end; ++t) {
       const CachedVector value = cached(kValue, t);
@@ -210,8 +211,11 @@ void attention(Stream&, const AttentionArgs& args) {
     const std::int64_t first = plan.query_starts[s];
     const std::int64_t past_last = plan.query_starts[s + 1];
     for (std::int64_t query = first; query < past_last; ++query) {
-      const std::int64_t end = plan.lengths[s] - (past_last - query) + 1;
-      const std::int64_t begin = args.window > 0 ? std::max<std::int64_t>(0, end - args.window) : 0;
+      const std::int64_t length = plan.lengths[s];
+      const std::int64_t position = length - (past_last - query);
+      const std::int64_t begin = args.window > 0 ? std::max<std::int64_t>(0, position - args.window + 1) : 0;
+      const std::int64_t ahead = args.window > 0 ? position + args.window : length;
+      const std::int64_t end = args.causal ? position + 1 : std::min(length, ahead);
       for (std::int64_t head = 0; head < q_heads; ++head)
         attend(static_cast<std::int64_t>(s), query, head, begin, end);
     }

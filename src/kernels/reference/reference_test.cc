@@ -77,14 +77,14 @@ TEST_F(Reference, AttentionIsCausalAndPaged) {
   EXPECT_EQ(q[9], 1);
   const std::vector<std::int32_t> starts{0, 2}, lengths{2}, table{1};
   const auto plan = ops.make_attention_plan(*backend.device, {});
-  ops.plan_attention(stream, {starts, lengths, table, 1}, *plan);
+  ops.plan_attention(stream, {starts, lengths, table, 1}, **plan);
   ops.attention(stream,
-                {.q = of(q, {2, 1, 8}), .cache = cache, .plan = *plan, .scale = 1, .out = of(out, {2, 8})});
+                {.q = of(q, {2, 1, 8}), .cache = cache, .plan = **plan, .scale = 1, .out = of(out, {2, 8})});
   EXPECT_FLOAT_EQ(out[0], 3);
   EXPECT_FLOAT_EQ(out[8], static_cast<float>((3 + 5 * std::exp(1)) / (1 + std::exp(1))));
   ops.attention(stream, {.q = of(q, {2, 1, 8}),
                          .cache = cache,
-                         .plan = *plan,
+                         .plan = **plan,
                          .scale = 1,
                          .window = 1,
                          .out = of(out, {2, 8})});

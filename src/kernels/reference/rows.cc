@@ -18,6 +18,12 @@ double activation(Activation kind, double x) {
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::relu:
       return std::isnan(x) ? x : std::max(x, 0.0);
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::swigluoai:
+      break;
   }
   return x;
 }
@@ -42,16 +48,19 @@ void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_o
 void embed(Stream&, const EmbedArgs& args) {
   check_indices("token id", args.ids, args.table.rows());
   if (args.position_table != nullptr) check_indices("position", args.positions, args.position_table->rows());
+  if (args.type_table != nullptr) check_indices("token type", args.types, args.type_table->rows());
   const View table = static_cast<const ReferenceWeight&>(args.table).view();
   for (std::int64_t i = 0; i < args.out.size(0); ++i) {
     const std::int32_t id = args.ids.as<std::int32_t>()[i];
     for (std::int64_t k = 0; k < args.out.size(1); ++k) {
-      double value = at(table, {id, k}) * args.scale;
-      if (args.position_table != nullptr) {
-        const View positions = static_cast<const ReferenceWeight&>(*args.position_table).view();
-        value += at(positions, {args.positions.as<std::int32_t>()[i], k});
-      }
-      put(args.out, {i, k}, value);
+      const auto of = [&](const Weight* more, const View& rows) {
+        if (more == nullptr) return 0.0;
+        const View view = static_cast<const ReferenceWeight&>(*more).view();
+        return at(view, {rows.as<std::int32_t>()[i], k});
+      };
+      put(args.out, {i, k},
+          at(table, {id, k}) * args.scale + of(args.position_table, args.positions) +
+              of(args.type_table, args.types));
     }
   }
 }
@@ -67,20 +76,44 @@ void add_norm(Stream&, const AddNormArgs& args) {
       for (std::int64_t k = 0; k < dim; ++k)
         put(args.residual, {i, k}, at(args.residual, {i, k}) + args.delta_scale * unit(k));
     }
-    if (args.out) {
-      for (std::int64_t k = 0; k < dim; ++k) unit(k) = at(args.residual, {i, k});
-      normalize(args.norm, row);
-      for (std::int64_t k = 0; k < dim; ++k) put(args.out, {i, k}, unit(k));
+    if (!args.out && !args.replace) continue;
+    for (std::int64_t k = 0; k < dim; ++k) unit(k) = at(args.residual, {i, k});
+    normalize(args.norm, row);
+    for (std::int64_t k = 0; k < dim; ++k) {
+      if (args.replace) put(args.residual, {i, k}, unit(k));
+      if (args.out) put(args.out, {i, k}, unit(k));
     }
   }
 }
 
 void activate(Stream&, const ActivateArgs& args) {
   const std::int64_t h = args.y.size(1);
+  const double limit = args.limit;
   for (std::int64_t i = 0; i < args.y.size(0); ++i)
     for (std::int64_t k = 0; k < h; ++k) {
+      const double x = at(args.x, {i, k});
       const double up = args.gated ? at(args.x, {i, h + k}) : 1;
-      put(args.y, {i, k}, activation(args.activation, at(args.x, {i, k})) * up);
+      if (args.activation != Activation::swigluoai) {
+        put(args.y, {i, k}, activation(args.activation, x) * up);
+        continue;
+      }
+      const double gate = std::isnan(x) ? x : std::min(x, limit);
+      const double clamped = std::isnan(up) ? up : std::clamp(up, -limit, limit);
+      put(args.y, {i, k}, gate / (1 + std::exp(-args.alpha * gate)) * (clamped + 1));
+    }
+}
+
+void gate(Stream&, const GateArgs& args) {
+  const std::int64_t columns = args.y.size(1);
+  const std::int64_t dim = args.norm.kind == NormKind::none ? columns : args.norm.weight.size(0);
+  std::vector<double> head(static_cast<std::size_t>(dim));
+  for (std::int64_t i = 0; i < args.y.size(0); ++i)
+    for (std::int64_t begin = 0; begin < columns; begin += dim) {
+      for (std::int64_t k = 0; k < dim; ++k) head[static_cast<std::size_t>(k)] = at(args.x, {i, begin + k});
+      normalize(args.norm, head);
+      for (std::int64_t k = 0; k < dim; ++k)
+        put(args.y, {i, begin + k},
+            head[static_cast<std::size_t>(k)] * activation(args.activation, at(args.gate, {i, begin + k})));
     }
 }
 
@@ -89,6 +122,28 @@ void gather_rows(Stream&, const GatherRowsArgs& args) {
   for (std::int64_t i = 0; i < args.out.size(0); ++i)
     for (std::int64_t k = 0; k < args.out.size(1); ++k)
       put(args.out, {i, k}, at(args.x, {args.rows.as<std::int32_t>()[i], k}));
+}
+
+void pool(Stream&, const PoolArgs& args) {
+  const auto* starts = args.starts.as<std::int32_t>();
+  check_segments("rows of a sequence", args.starts, args.x.size(0));
+  for (std::int64_t s = 0; s < args.out.size(0); ++s)
+    for (std::int64_t k = 0; k < args.out.size(1); ++k) {
+      const std::int64_t first = args.pool == Pool::last ? starts[s + 1] - 1 : starts[s];
+      const std::int64_t past = args.pool == Pool::first ? first + 1 : starts[s + 1];
+      double sum = 0;
+      for (std::int64_t i = first; i < past; ++i) sum += at(args.x, {i, k});
+      put(args.out, {s, k}, sum / static_cast<double>(past - first));
+    }
+}
+
+void add_rows(Stream&, const AddRowsArgs& args) {
+  check_indices("row", args.rows, args.y.size(0));
+  for (std::int64_t p = 0; p < args.x.size(0); ++p) {
+    const std::int64_t row = args.rows.as<std::int32_t>()[p];
+    for (std::int64_t k = 0; k < args.y.size(1); ++k)
+      put(args.y, {row, k}, at(args.y, {row, k}) + at(args.x, {p, k}));
+  }
 }
 
 void put_sampled(Stream&, const PutSampledArgs& args) {

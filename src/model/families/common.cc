@@ -4,21 +4,24 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/sampling_math.h"
+
 namespace octavo {
 namespace {
 
 constexpr Config::Range kLayers{1, 1024};
 constexpr Config::Range kHeads{1, 4096};
 constexpr Config::Range kHeadDim{2, 4096};
+constexpr Config::Range kExperts{1, 1024};
 constexpr Config::Range kDim{1, 1 << 20};
-constexpr Config::Range kVocab{1, 1 << 24};
+constexpr Config::Range kVocab{1, kMaxVocab};
 constexpr Config::Range kPositions{1, 1 << 27};
 constexpr Config::RealRange kEps{0, 1};
 constexpr Config::RealRange kTheta{1, 1e12};
 constexpr Config::RealRange kFactor{1e-3, 1e6};
 
 Result<Activation> read_activation(const Config& config, const Dialect& dialect) {
-  TRY(const std::string name, config.text(dialect.activation, std::string(dialect.activation_default)));
+  TRY(const std::string name, config.text(dialect.activation));
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "gelu") return Activation::gelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
@@ -36,11 +39,15 @@ Result<Attention> read_heads(const Config& config, const Dialect& dialect, int d
     return invalid("num_key_value_heads", "{} {} is not a multiple of num_key_value_heads {}",
                    config.where(dialect.heads), a.q_heads, a.kv_heads);
   }
-  if (!config.has("head_dim") && dim % a.q_heads != 0) {
+  const bool own_size = !dialect.head_dim.empty() && config.has(dialect.head_dim);
+  if (!own_size && dim % a.q_heads != 0) {
     return invalid(dialect.heads, "{} {} does not divide {} {}", config.where(dialect.heads), a.q_heads,
                    dialect.dim, dim);
   }
-  TRY(a.head_dim, config.integer("head_dim", kHeadDim, dim / a.q_heads));
+  a.head_dim = dim / a.q_heads;
+  if (own_size) {
+    TRY(a.head_dim, config.integer(dialect.head_dim, kHeadDim));
+  }
   a.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.head_dim)));
   return a;
 }
@@ -53,9 +60,11 @@ Result<double> yarn_attention_factor(const Config& rope, double factor) {
   return rope.number("attention_factor", kFactor, m != 0 && m_all != 0 ? scale(m) / scale(m_all) : scale(1));
 }
 
-Result<RopeScaling> read_scaling(const Config& config, const Config& rope, int rotary_dim, int positions) {
+Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, const Config& rope,
+                                 int rotary_dim, int positions) {
   TRY(const std::string older, rope.text("type", "default"));
-  TRY(const std::string kind, rope.text("rope_type", older));
+  TRY(std::string kind, rope.text("rope_type", older));
+  if (kind == "su" || (kind == "yarn" && dialect.yarn_is_longrope)) kind = "longrope";
   RopeScaling s;
   s.original_positions = positions;
   if (kind == "default") return s;
@@ -84,7 +93,7 @@ Result<RopeScaling> read_scaling(const Config& config, const Config& rope, int r
     TRY(s.beta_slow, rope.number("beta_slow", kFactor, s.beta_slow));
     TRY(s.truncate, rope.boolean("truncate", true));
     TRY(s.attention_factor, yarn_attention_factor(rope, s.factor));
-  } else if (kind == "longrope" || kind == "su") {
+  } else if (kind == "longrope") {
     s.kind = RopeScalingKind::longrope;
     TRY(s.factor, rope.number("factor", kFactor, stretch));
     const auto pairs = static_cast<std::size_t>(rotary_dim / 2);
@@ -125,20 +134,25 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
     rope.reset();
   }
   RopeSpec spec;
-  TRY(spec.theta, config.number(dialect.theta, kTheta, dialect.theta_default));
-  TRY(double fraction, config.number(dialect.rotary_fraction, {0, 1}, dialect.rotary_fraction_default));
+  TRY(spec.theta, config.number(dialect.theta, kTheta));
   if (rope) {
     TRY(spec.theta, rope->number("rope_theta", kTheta, spec.theta));
+  }
+  const bool partial = !dialect.rotary_fraction.empty();
+  // GGUF's metadata say it of any family, by a name that no config.json has.
+  const std::string_view field = partial ? dialect.rotary_fraction : "rotary_share";
+  TRY(double fraction, config.number(field, {0, 1}, 1.0));
+  if (rope && partial) {
     TRY(fraction, rope->number("partial_rotary_factor", {0, 1}, fraction));
   }
   spec.rotary_dim = static_cast<int>(head_dim * fraction);
   if (spec.rotary_dim < 2 || spec.rotary_dim % 2 != 0) {
-    return invalid(dialect.rotary_fraction,
-                   "{} is {}: {} of {} elements of a head turn; it must be an even number from 2",
-                   config.where(dialect.rotary_fraction), fraction, spec.rotary_dim, head_dim);
+    const std::string_view named = config.has(field) ? field : "head_dim";
+    return invalid(named, "{}: {} of {} elements of a head turn; it must be an even number from 2",
+                   config.where(named), spec.rotary_dim, head_dim);
   }
   if (rope) {
-    TRY(spec.scaling, read_scaling(config, *rope, spec.rotary_dim, positions));
+    TRY(spec.scaling, read_scaling(config, dialect, *rope, spec.rotary_dim, positions));
   }
   return spec;
 }
@@ -148,25 +162,71 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
   TRY(spec.dim, config.integer(dialect.dim, kDim));
   TRY(spec.vocab, config.integer("vocab_size", kVocab));
   TRY(spec.max_positions, config.integer(dialect.positions, kPositions));
-  TRY(spec.tied, config.boolean("tie_word_embeddings", dialect.tied_default));
+  TRY(spec.tied, config.boolean("tie_word_embeddings", false));
   TRY(const int layers, config.integer(dialect.layers, kLayers));
-  TRY(const double eps, config.number(dialect.eps, kEps, dialect.eps_default));
+  TRY(const double eps, config.number(dialect.eps, kEps));
 
   LayerSpec layer;
   layer.pre_norm = dialect.norm;
   layer.pre_norm.eps = static_cast<float>(eps);
-  TRY(layer.attention, read_heads(config, dialect, spec.dim));
-  TRY(layer.mlp.hidden, config.integer(dialect.hidden, kDim, dialect.hidden_default));
-  TRY(layer.mlp.activation, read_activation(config, dialect));
+  TRY(layer.mixer, read_heads(config, dialect, spec.dim));
+  Mlp mlp;
+  const auto derived =
+      dialect.hidden_to_dim > 0 ? std::optional(dialect.hidden_to_dim * spec.dim) : std::nullopt;
+  TRY(mlp.hidden, config.integer(dialect.hidden, kDim, derived));
+  TRY(mlp.activation, read_activation(config, dialect));
+  layer.feed_forward = mlp;
   if (dialect.rotary) {
-    TRY(RopeSpec rope, read_rope(config, dialect, layer.attention.head_dim, spec.max_positions));
+    TRY(RopeSpec rope, read_rope(config, dialect, layer.attention().head_dim, spec.max_positions));
     spec.max_positions = scaled_positions(rope.scaling, spec.max_positions);
     spec.ropes.push_back(std::move(rope));
-    layer.attention.rope = 0;
+    layer.attention().rope = 0;
   }
   spec.layers.assign(static_cast<std::size_t>(layers), layer);
   spec.final_norm = layer.pre_norm;
   return spec;
+}
+
+Result<> set_window(ModelSpec& spec, const Config& config) {
+  if (!config.has("sliding_window")) return {};
+  TRY(const int window, config.integer("sliding_window", kPositions));
+  for (LayerSpec& layer : spec.layers) layer.attention().window = window;
+  return {};
+}
+
+Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden) {
+  Experts experts{.count = 0, .router = {}, .expert = like};
+  TRY(experts.count,
+      config.integer(config.has("num_local_experts") ? "num_local_experts" : "num_experts", kExperts));
+  TRY(experts.router.chosen, config.integer("num_experts_per_tok", {1, experts.count}));
+  TRY(experts.expert.hidden, config.integer(hidden, kDim));
+  return experts;
+}
+
+Result<Head> read_classifier(const Config& config) {
+  Head head{.pool = Pool::first};
+  TRY(head.labels, config.numbered_texts("id2label"));
+  if (head.labels.empty()) head.labels = {"LABEL_0", "LABEL_1"};
+  TRY(std::string function, config.text("sbert_ce_default_activation_function", ""));
+  TRY(const std::optional<Config> nested, config.object("sentence_transformers"));
+  if (nested) {
+    TRY(function, nested->text("activation_fn", function));
+  }
+  TRY(const std::string problem, config.text("problem_type", ""));
+  const bool one = head.labels.size() == 1;
+  if (function.ends_with("Identity") || (function.empty() && problem == "regression")) {
+    head.label_activation = LabelActivation::none;
+  } else if (function.ends_with("Sigmoid") ||
+             (function.empty() && (one || problem == "multi_label_classification"))) {
+    head.label_activation = LabelActivation::sigmoid;
+  } else if (function.empty()) {
+    head.label_activation = LabelActivation::softmax;
+  } else {
+    return field_failure("activation_fn", ErrorCode::unsupported,
+                         "config.json: activation_fn is \"{}\"; supported are Identity and Sigmoid",
+                         function);
+  }
+  return head;
 }
 
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding) {
@@ -185,13 +245,13 @@ Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<
                            config.where("layer_types"), types[i]);
     }
     const bool slides = types.empty() ? sliding(static_cast<int>(i)) : types[i] == "sliding_attention";
-    spec.layers[i].attention.window = slides ? window : 0;
+    spec.layers[i].attention().window = slides ? window : 0;
   }
   return {};
 }
 
-Result<float> multiplier(const Config& config, std::string_view field, float fallback) {
-  TRY(const double value, config.number(field, {1e-9, 1e9}, fallback));
+Result<float> multiplier(const Config& config, std::string_view field) {
+  TRY(const double value, config.number(field, {1e-9, 1e9}));
   return static_cast<float>(value);
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string_view>
 
 #include "model/config.h"
@@ -10,31 +9,37 @@
 
 namespace octavo {
 
-// What a family calls a field, and what it takes for granted when the field is not there.
+// What a family calls a field; "" where it has no such field. What it takes for granted when a file leaves
+// one out says field_defaults().
 struct Dialect {
   std::string_view dim = "hidden_size";
   std::string_view layers = "num_hidden_layers";
   std::string_view heads = "num_attention_heads";
   std::string_view kv_heads = "num_key_value_heads";
   std::string_view hidden = "intermediate_size";
-  std::optional<int> hidden_default = {};
+  int hidden_to_dim = 0;                   // where `hidden` is null: so many times `dim`
+  std::string_view head_dim = "head_dim";  // null: dim over heads
   std::string_view positions = "max_position_embeddings";
   std::string_view activation = "hidden_act";
-  std::string_view activation_default = "silu";
   std::string_view eps = "rms_norm_eps";
-  double eps_default = 1e-6;
   NormSpec norm = {.kind = NormKind::rms};
-  bool tied_default = false;
   bool rotary = true;
   std::string_view theta = "rope_theta";
-  double theta_default = 10000;
-  std::string_view rotary_fraction = "partial_rotary_factor";
-  double rotary_fraction_default = 1;
+  std::string_view rotary_fraction = "";  // of a head; "": all of it turns
+  bool yarn_is_longrope = false;          // rope type "yarn" stands for "longrope"
 };
 
 // A dense decoder as Llama has it: serial layers, norms before both halves, gated MLP, no biases, full
 // attention with grouped queries, rotary embeddings.
 Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = {});
+
+// config.num_local_experts (or num_experts, as some call it) MLPs like this one, each as wide as the field
+// `hidden` says, of which num_experts_per_tok are chosen.
+Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden);
+
+// The head of a sequence classifier: its labels, and what their scores become, as vLLM and Sentence
+// Transformers read it. `dense` is the family's.
+Result<Head> read_classifier(const Config& config);
 
 // Rotary embedding of the whole model, or of one kind of its layers ("full_attention", "sliding_attention").
 // Reads rope_parameters, or the older rope_scaling beside the dialect's fields. Where these are not given by
@@ -42,15 +47,16 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = 
 Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int head_dim, int positions,
                            std::string_view layer_type = {});
 
-// Gives layers a window of config.sliding_window tokens: those that config.layer_types calls
-// "sliding_attention", or, when there is no such list, those for which sliding(layer) holds. No window when
-// the field is not there.
+// Gives every layer a window of config.sliding_window tokens; none when the field is null.
+Result<> set_window(ModelSpec& spec, const Config& config);
+// The same for those layers that config.layer_types calls "sliding_attention", or, when there is no such
+// list, those for which sliding(layer) holds.
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding);
 
 // The number of a multiplier: finite, not zero.
-Result<float> multiplier(const Config& config, std::string_view field, float fallback = 1);
+Result<float> multiplier(const Config& config, std::string_view field);
 
-// A cap on logits or scores; 0 when it is not there.
+// A cap on logits or scores; 0 when it is null.
 Result<float> soft_cap(const Config& config, std::string_view field);
 
 }  // namespace octavo

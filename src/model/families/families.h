@@ -18,10 +18,16 @@ struct Family {
 // Ascending by architecture.
 std::span<const Family> families();
 
+// What transformers takes for fields that a config.json of this architecture leaves out: a JSON object. Made
+// by tools/families/config_defaults.py.
+std::string_view field_defaults(std::string_view architecture);
+
 // Finds the family by config.architectures[0] and describes the network. Errors: invalid_argument naming the
 // field, unsupported listing what is supported.
 Result<ModelSpec> describe(const Config& config);
 
+Result<ModelSpec> describe_bert(const Config& config);
+Result<ModelSpec> describe_bert_classifier(const Config& config);
 Result<ModelSpec> describe_gemma(const Config& config);
 Result<ModelSpec> describe_gemma2(const Config& config);
 Result<ModelSpec> describe_gemma3(const Config& config);
@@ -29,13 +35,24 @@ Result<ModelSpec> describe_glm(const Config& config);
 Result<ModelSpec> describe_glm4(const Config& config);
 Result<ModelSpec> describe_gpt2(const Config& config);
 Result<ModelSpec> describe_gpt_neox(const Config& config);
+Result<ModelSpec> describe_gpt_oss(const Config& config);
 Result<ModelSpec> describe_granite(const Config& config);
+Result<ModelSpec> describe_granite_moe(const Config& config);
 Result<ModelSpec> describe_llama(const Config& config);
 Result<ModelSpec> describe_mistral(const Config& config);
+Result<ModelSpec> describe_mixtral(const Config& config);
 Result<ModelSpec> describe_olmo2(const Config& config);
+Result<ModelSpec> describe_olmoe(const Config& config);
 Result<ModelSpec> describe_phi3(const Config& config);
 Result<ModelSpec> describe_qwen2(const Config& config);
+Result<ModelSpec> describe_qwen2_moe(const Config& config);
 Result<ModelSpec> describe_qwen3(const Config& config);
+Result<ModelSpec> describe_qwen3_moe(const Config& config);
+Result<ModelSpec> describe_qwen3_next(const Config& config);
+Result<ModelSpec> describe_qwen3_5(const Config& config);
+Result<ModelSpec> describe_qwen3_5_moe(const Config& config);
+Result<ModelSpec> describe_roberta(const Config& config);
+Result<ModelSpec> describe_roberta_classifier(const Config& config);
 Result<ModelSpec> describe_stablelm(const Config& config);
 
 }  // namespace octavo

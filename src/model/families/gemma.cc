@@ -7,21 +7,32 @@
 namespace octavo {
 namespace {
 
-constexpr Dialect kGemma{.activation = "hidden_activation",
-                         .activation_default = "gelu_pytorch_tanh",
-                         .norm = {.kind = NormKind::rms, .weight_offset = 1},
-                         .tied_default = true};
+constexpr Dialect kGemma1{.norm = {.kind = NormKind::rms, .weight_offset = 1}};
+constexpr Dialect kLaterGemma{.activation = "hidden_activation", .norm = kGemma1.norm};
 
-// Gemma 2 and 3: sandwich norms, a scale of the scores of its own, soft caps.
+Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialect) {
+  TRY(ModelSpec spec, describe_dense(config, dialect));
+  TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
+  if (both_ways) {
+    return field_failure("use_bidirectional_attention", ErrorCode::unsupported,
+                         "{} is true; only causal attention is supported",
+                         config.where("use_bidirectional_attention"));
+  }
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = layer.attention().out_bias = bias;
+  spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
+  spec.embed_scale_rounds = true;
+  return spec;
+}
+
+// Gemma 2 and 3: sandwich norms, a scale of the scores of its own, a soft cap on logits.
 Result<ModelSpec> describe_later_gemma(const Config& config) {
-  TRY(ModelSpec spec, describe_gemma(config));
+  TRY(ModelSpec spec, describe_any_gemma(config, kLaterGemma));
   TRY(spec.logits_soft_cap, soft_cap(config, "final_logit_softcapping"));
-  TRY(const float score_cap, soft_cap(config, "attn_logit_softcapping"));
-  TRY(const float scalar, multiplier(config, "query_pre_attn_scalar", 256));
+  TRY(const float scalar, multiplier(config, "query_pre_attn_scalar"));
   for (LayerSpec& layer : spec.layers) {
     layer.post_norm = layer.pre_norm;
-    layer.attention.scale = 1 / std::sqrt(scalar);
-    layer.attention.soft_cap = score_cap;
+    layer.attention().scale = 1 / std::sqrt(scalar);
   }
   spec.names.attention_post_norm = "post_attention_layernorm";
   spec.names.mlp_norm = "pre_feedforward_layernorm";
@@ -32,21 +43,17 @@ Result<ModelSpec> describe_later_gemma(const Config& config) {
 }  // namespace
 
 Result<ModelSpec> describe_gemma(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config, kGemma));
-  TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
-  if (both_ways) {
-    return field_failure("use_bidirectional_attention", ErrorCode::unsupported,
-                         "{} is true; only causal attention is supported",
-                         config.where("use_bidirectional_attention"));
-  }
-  TRY(const bool bias, config.boolean("attention_bias", false));
-  for (LayerSpec& layer : spec.layers) layer.attention.qkv_bias = layer.attention.out_bias = bias;
-  spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
+  TRY(ModelSpec spec, describe_any_gemma(config, kGemma1));
+  // The first files say "gelu" and mean its approximation.
+  for (LayerSpec& layer : spec.layers)
+    if (layer.mlp().activation == Activation::gelu) layer.mlp().activation = Activation::gelu_tanh;
   return spec;
 }
 
 Result<ModelSpec> describe_gemma2(const Config& config) {
   TRY(ModelSpec spec, describe_later_gemma(config));
+  TRY(const float score_cap, soft_cap(config, "attn_logit_softcapping"));
+  for (LayerSpec& layer : spec.layers) layer.attention().soft_cap = score_cap;
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 2 == 0; }));
   return spec;
 }
@@ -57,18 +64,16 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
   // Two rotary embeddings: layers that see everything turn slower, and only they are stretched.
   TRY(spec.max_positions, config.integer("max_position_embeddings", {1, 1 << 27}));
-  const int head_dim = spec.layers[0].attention.head_dim;
-  Dialect dialect = kGemma;
-  dialect.theta_default = 1e6;
+  const int head_dim = spec.layers[0].attention().head_dim;
+  Dialect dialect = kLaterGemma;
   TRY(spec.ropes[0], read_rope(config, dialect, head_dim, spec.max_positions, "full_attention"));
   dialect.theta = "rope_local_base_freq";
-  dialect.theta_default = 1e4;
   TRY(RopeSpec local, read_rope(config, dialect, head_dim, spec.max_positions, "sliding_attention"));
   spec.ropes.push_back(local);
   for (LayerSpec& layer : spec.layers) {
-    layer.attention.qk_norm = QkNorm::shared;
-    layer.attention.qk_norm_spec = layer.pre_norm;
-    layer.attention.rope = layer.attention.window > 0 ? 1 : 0;
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().rope = layer.attention().window > 0 ? 1 : 0;
   }
   // Multi-modal checkpoints hold the language model under another name, beside a vision tower.
   spec.names.prefixes = {"model.", "model.language_model.", "language_model.model."};

@@ -6,9 +6,9 @@
 namespace octavo {
 
 Result<ModelSpec> describe_glm(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config, {.eps_default = 1.5625e-07, .rotary_fraction_default = 0.5}));
-  TRY(const bool bias, config.boolean("attention_bias", true));
-  for (LayerSpec& layer : spec.layers) layer.attention.qkv_bias = bias;
+  TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
   spec.ropes[0].interleaved = true;
   spec.names.up = {"mlp.gate_up_proj"};
   return spec;

@@ -6,31 +6,28 @@
 namespace octavo {
 
 Result<ModelSpec> describe_gpt2(const Config& config) {
-  TRY(const int dim, config.integer("n_embd", {1, 1 << 18}));
   TRY(ModelSpec spec, describe_dense(config, {.dim = "n_embd",
                                               .layers = "n_layer",
                                               .heads = "n_head",
                                               .kv_heads = "n_head",
                                               .hidden = "n_inner",
-                                              .hidden_default = 4 * dim,
+                                              .hidden_to_dim = 4,
+                                              .head_dim = "",
                                               .positions = "n_positions",
                                               .activation = "activation_function",
-                                              .activation_default = "gelu_new",
                                               .eps = "layer_norm_epsilon",
-                                              .eps_default = 1e-5,
                                               .norm = {.kind = NormKind::layer, .bias = true},
-                                              .tied_default = true,
                                               .rotary = false}));
-  TRY(const bool scaled, config.boolean("scale_attn_weights", true));
+  TRY(const bool scaled, config.boolean("scale_attn_weights", false));
   TRY(const bool by_layer, config.boolean("scale_attn_by_inverse_layer_idx", false));
   int number = 0;
   for (LayerSpec& layer : spec.layers) {
     ++number;
-    layer.attention.qkv_bias = layer.attention.out_bias = true;
-    layer.mlp.gated = false;
-    layer.mlp.up_bias = layer.mlp.down_bias = true;
-    if (!scaled) layer.attention.scale = 1;
-    if (by_layer) layer.attention.scale /= static_cast<float>(number);
+    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
+    if (!scaled) layer.attention().scale = 1;
+    if (by_layer) layer.attention().scale /= static_cast<float>(number);
   }
   spec.learned_positions = spec.max_positions;
   spec.names = {.prefixes = {"transformer.", ""},

@@ -7,20 +7,18 @@ namespace octavo {
 
 Result<ModelSpec> describe_gpt_neox(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
-                                              .activation_default = "gelu",
+                                              .head_dim = "",
                                               .eps = "layer_norm_eps",
-                                              .eps_default = 1e-5,
                                               .norm = {.kind = NormKind::layer, .bias = true},
                                               .theta = "rotary_emb_base",
-                                              .rotary_fraction = "rotary_pct",
-                                              .rotary_fraction_default = 0.25}));
-  TRY(const bool bias, config.boolean("attention_bias", true));
-  TRY(const bool parallel, config.boolean("use_parallel_residual", true));
+                                              .rotary_fraction = "rotary_pct"}));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  TRY(const bool parallel, config.boolean("use_parallel_residual", false));
   for (LayerSpec& layer : spec.layers) {
     if (parallel) layer.residual = Residual::parallel;
-    layer.attention.qkv_bias = layer.attention.out_bias = bias;
-    layer.mlp.gated = false;
-    layer.mlp.up_bias = layer.mlp.down_bias = true;
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
   spec.names = {
       .prefixes = {"gpt_neox."},

@@ -1,4 +1,5 @@
-// Granite 3 (IBM, 2024): Llama with multipliers on embeddings, scores, residuals and logits.
+// Granite 3 (IBM, 2024): Llama with multipliers on embeddings, scores, residuals and logits; also with
+// experts.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -13,8 +14,20 @@ Result<ModelSpec> describe_granite(const Config& config) {
   spec.logits_scale = 1 / logits_divisor;
   for (LayerSpec& layer : spec.layers) {
     layer.residual_scale = residual_scale;
-    layer.attention.scale = score_scale;
+    layer.attention().scale = score_scale;
   }
+  return spec;
+}
+
+Result<ModelSpec> describe_granite_moe(const Config& config) {
+  TRY(ModelSpec spec, describe_granite(config));
+  TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
+  experts.router.renormalise = true;
+  for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
+  spec.names.router = "block_sparse_moe.router.layer";
+  spec.names.expert_storage = ExpertStorage::stacked;
+  spec.names.expert_up = {"block_sparse_moe.input_linear.weight"};
+  spec.names.expert_down = "block_sparse_moe.output_linear.weight";
   return spec;
 }
 

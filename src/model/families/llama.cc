@@ -9,8 +9,8 @@ Result<ModelSpec> describe_llama(const Config& config) {
   TRY(const bool attention_bias, config.boolean("attention_bias", false));
   TRY(const bool mlp_bias, config.boolean("mlp_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention.qkv_bias = layer.attention.out_bias = attention_bias;
-    layer.mlp.up_bias = layer.mlp.down_bias = mlp_bias;
+    layer.attention().qkv_bias = layer.attention().out_bias = attention_bias;
+    layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   }
   return spec;
 }

@@ -5,8 +5,9 @@
 namespace octavo {
 
 Result<ModelSpec> describe_phi3(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config, {.eps_default = 1e-5}));
-  TRY_VOID(set_windows(spec, config, [](int) { return true; }));
+  TRY(ModelSpec spec,
+      describe_dense(config, {.rotary_fraction = "partial_rotary_factor", .yarn_is_longrope = true}));
+  TRY_VOID(set_window(spec, config));
   spec.names.qkv = {"self_attn.qkv_proj"};
   spec.names.up = {"mlp.gate_up_proj"};
   return spec;

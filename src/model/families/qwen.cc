@@ -1,5 +1,8 @@
 // Qwen2 (Yang et al., 2024): biases on queries, keys and values. Qwen3 (Yang et al., 2025): norms of queries
-// and keys instead.
+// and keys instead. Both also with experts, in Qwen2 beside one that every token passes. Qwen3-Next and
+// Qwen3.5 (2025, 2026): three layers of four are gated delta nets, attention has gates.
+#include <algorithm>
+
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -10,8 +13,90 @@ Result<ModelSpec> describe_qwen(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool windows, config.boolean("use_sliding_window", false));
   if (!windows) return spec;
-  TRY(const int first, config.integer("max_window_layers", {0, 1024}, 28));
+  TRY(const int first, config.integer("max_window_layers", {0, 1 << 27}));
   TRY_VOID(set_windows(spec, config, [first](int layer) { return layer >= first; }));
+  return spec;
+}
+
+// Every decoder_sparse_step-th layer has experts, but for those of mlp_only_layers.
+Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
+  TRY(const std::vector<int> dense, config.integers("mlp_only_layers", {0, 1024}));
+  TRY(const int step, config.integer("decoder_sparse_step", {1, 1024}, 1));
+  for (int i = 0; i < std::ssize(spec.layers); ++i)
+    if ((i + 1) % step == 0 && std::ranges::count(dense, i) == 0)
+      spec.layers[static_cast<std::size_t>(i)].feed_forward = experts;
+  return {};
+}
+
+// Experts beside one that every token passes, with a gate of its own.
+Result<Experts> read_shared_experts(const Config& config, const Mlp& like) {
+  TRY(Experts experts, read_experts(config, like, "moe_intermediate_size"));
+  experts.shared = like;
+  TRY(experts.shared->hidden, config.integer("shared_expert_intermediate_size", {1, 1 << 20}));
+  experts.shared_gate = true;
+  return experts;
+}
+
+Result<DeltaNet> read_delta_net(const Config& config, float eps) {
+  constexpr Config::Range kHeads{1, 4096};
+  DeltaNet net{.norm = {.kind = NormKind::rms, .eps = eps}};
+  TRY(net.key_heads, config.integer("linear_num_key_heads", kHeads));
+  TRY(net.value_heads, config.integer("linear_num_value_heads", kHeads));
+  TRY(net.key_dim, config.integer("linear_key_head_dim", {1, kMaxStateDim}));
+  TRY(net.value_dim, config.integer("linear_value_head_dim", {1, kMaxStateDim}));
+  TRY(net.conv_width, config.integer("linear_conv_kernel_dim", {2, kMaxConvWidth}));
+  if (net.value_heads % net.key_heads != 0)
+    return invalid("linear_num_value_heads", "{} {} is not a multiple of linear_num_key_heads {}",
+                   config.where("linear_num_value_heads"), net.value_heads, net.key_heads);
+  return net;
+}
+
+// Gives those layers a gated delta net that config.layer_types calls "linear_attention", or, when there is no
+// such list, all but every full_attention_interval-th.
+Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& net) {
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  TRY(const int interval, config.integer("full_attention_interval", {1, 1024}, 4));
+  if (!types.empty() && types.size() != spec.layers.size())
+    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
+                   types.size(), spec.layers.size());
+  for (const std::string& type : types)
+    if (type != "linear_attention" && type != "full_attention")
+      return field_failure("layer_types", ErrorCode::unsupported,
+                           "{} has \"{}\"; supported are full_attention and linear_attention",
+                           config.where("layer_types"), type);
+  std::size_t full = 0;
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const bool linear =
+        types.empty() ? (i + 1) % static_cast<std::size_t>(interval) != 0 : types[i] == "linear_attention";
+    full += !linear;
+    if (linear) spec.layers[i].mixer = net;
+  }
+  if (full == 0)
+    return field_failure("layer_types", ErrorCode::unsupported,
+                         "{}: no layer has full_attention; at least one must", config.where("layer_types"));
+  return {};
+}
+
+// `hidden`: the field that says how wide the MLP is.
+Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden) {
+  TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden,
+                                              .norm = {.kind = NormKind::rms, .weight_offset = 1},
+                                              .rotary_fraction = "partial_rotary_factor"}));
+  if (spec.layers[0].mlp().activation != Activation::silu)
+    return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
+                         config.where("hidden_act"));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  for (LayerSpec& layer : spec.layers) {
+    Attention& attention = layer.attention();
+    attention.qkv_bias = attention.out_bias = bias;
+    attention.qk_norm = QkNorm::shared;
+    attention.qk_norm_spec = layer.pre_norm;
+    attention.output_gate = true;
+  }
+  TRY(const DeltaNet net, read_delta_net(config, spec.final_norm.eps));
+  TRY_VOID(set_delta_nets(spec, config, net));
+  spec.names.prefixes = {"model.", "model.language_model."};
+  for (const char* other : {"mtp.*", "model.visual.*"}) spec.names.ignorable.emplace_back(other);
   return spec;
 }
 
@@ -19,7 +104,7 @@ Result<ModelSpec> describe_qwen(const Config& config) {
 
 Result<ModelSpec> describe_qwen2(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
-  for (LayerSpec& layer : spec.layers) layer.attention.qkv_bias = true;
+  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = true;
   return spec;
 }
 
@@ -27,10 +112,54 @@ Result<ModelSpec> describe_qwen3(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention.qkv_bias = layer.attention.out_bias = bias;
-    layer.attention.qk_norm = QkNorm::shared;
-    layer.attention.qk_norm_spec = layer.pre_norm;
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.pre_norm;
   }
+  return spec;
+}
+
+Result<ModelSpec> describe_qwen2_moe(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen(config));
+  TRY(const bool bias, config.boolean("qkv_bias", true));
+  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
+  TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
+  TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
+  TRY_VOID(set_experts(spec, config, experts));
+  return spec;
+}
+
+Result<ModelSpec> describe_qwen3_moe(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3(config));
+  TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "moe_intermediate_size"));
+  TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
+  TRY_VOID(set_experts(spec, config, experts));
+  return spec;
+}
+
+Result<ModelSpec> describe_qwen3_next(const Config& config) {
+  TRY(ModelSpec spec, describe_hybrid(config, "intermediate_size"));
+  TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
+  TRY(experts.router.renormalise, config.boolean("norm_topk_prob", true));
+  TRY_VOID(set_experts(spec, config, experts));
+  spec.names.delta_in = {"linear_attn.in_proj_qkvz"};
+  spec.names.delta_ba = {"linear_attn.in_proj_ba"};
+  return spec;
+}
+
+Result<ModelSpec> describe_qwen3_5(const Config& config) {
+  return describe_hybrid(config, "intermediate_size");
+}
+
+Result<ModelSpec> describe_qwen3_5_moe(const Config& config) {
+  TRY(ModelSpec spec, describe_hybrid(config, "moe_intermediate_size"));
+  TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
+  experts.router.renormalise = true;
+  for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
+  spec.other_names = spec.names;  // one by one, as quantised files and those of fine-tuning have them
+  spec.names.expert_storage = ExpertStorage::stacked;
+  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
+  spec.names.expert_down = "mlp.experts.down_proj";
   return spec;
 }
 

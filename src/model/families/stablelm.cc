@@ -6,19 +6,19 @@
 namespace octavo {
 
 Result<ModelSpec> describe_stablelm(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config, {.eps = "layer_norm_eps",
-                                              .eps_default = 1e-5,
+  TRY(ModelSpec spec, describe_dense(config, {.head_dim = "",
+                                              .eps = "layer_norm_eps",
                                               .norm = {.kind = NormKind::layer, .bias = true},
-                                              .rotary_fraction_default = 0.25}));
+                                              .rotary_fraction = "partial_rotary_factor"}));
   TRY(const bool bias, config.boolean("use_qkv_bias", false));
   TRY(const bool parallel, config.boolean("use_parallel_residual", false));
   TRY(const bool qk_norm, config.boolean("qk_layernorm", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention.qkv_bias = bias;
+    layer.attention().qkv_bias = bias;
     if (parallel) layer.residual = Residual::parallel_shared;
     if (!qk_norm) continue;
-    layer.attention.qk_norm = QkNorm::per_head;
-    layer.attention.qk_norm_spec = {.kind = NormKind::layer, .eps = layer.pre_norm.eps};
+    layer.attention().qk_norm = QkNorm::per_head;
+    layer.attention().qk_norm_spec = {.kind = NormKind::layer, .eps = layer.pre_norm.eps};
   }
   spec.names.q_norm = "self_attn.q_layernorm.norms";
   spec.names.k_norm = "self_attn.k_layernorm.norms";

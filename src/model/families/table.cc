@@ -11,6 +11,8 @@ namespace octavo {
 namespace {
 
 constexpr std::array kFamilies = {
+    Family{"BertForSequenceClassification", describe_bert_classifier},
+    Family{"BertModel", describe_bert},
     Family{"GPT2LMHeadModel", describe_gpt2},
     Family{"GPTNeoXForCausalLM", describe_gpt_neox},
     Family{"Gemma2ForCausalLM", describe_gemma2},
@@ -19,14 +21,29 @@ constexpr std::array kFamilies = {
     Family{"GemmaForCausalLM", describe_gemma},
     Family{"Glm4ForCausalLM", describe_glm4},
     Family{"GlmForCausalLM", describe_glm},
+    Family{"GptOssForCausalLM", describe_gpt_oss},
     Family{"GraniteForCausalLM", describe_granite},
+    Family{"GraniteMoeForCausalLM", describe_granite_moe},
     Family{"LlamaForCausalLM", describe_llama},
     Family{"MistralForCausalLM", describe_mistral},
+    Family{"MixtralForCausalLM", describe_mixtral},
     Family{"Olmo2ForCausalLM", describe_olmo2},
+    Family{"OlmoeForCausalLM", describe_olmoe},
     Family{"Phi3ForCausalLM", describe_phi3},
     Family{"Qwen2ForCausalLM", describe_qwen2},
+    Family{"Qwen2MoeForCausalLM", describe_qwen2_moe},
     Family{"Qwen3ForCausalLM", describe_qwen3},
+    Family{"Qwen3MoeForCausalLM", describe_qwen3_moe},
+    Family{"Qwen3NextForCausalLM", describe_qwen3_next},
+    Family{"Qwen3_5ForCausalLM", describe_qwen3_5},
+    Family{"Qwen3_5ForConditionalGeneration", describe_qwen3_5},
+    Family{"Qwen3_5MoeForCausalLM", describe_qwen3_5_moe},
+    Family{"Qwen3_5MoeForConditionalGeneration", describe_qwen3_5_moe},
+    Family{"RobertaForSequenceClassification", describe_roberta_classifier},
+    Family{"RobertaModel", describe_roberta},
     Family{"StableLmForCausalLM", describe_stablelm},
+    Family{"XLMRobertaForSequenceClassification", describe_roberta_classifier},
+    Family{"XLMRobertaModel", describe_roberta},
 };
 static_assert(std::ranges::is_sorted(kFamilies, {}, &Family::architecture));
 
@@ -57,7 +74,9 @@ Result<ModelSpec> describe(const Config& config) {
                          "{}: \"{}\" is not supported; supported are {}", config.where("architectures"),
                          names[0], fmt::join(kFamilies | std::views::transform(&Family::architecture), ", "));
   }
-  TRY(ModelSpec spec, found->describe(config));
+  Config complete = config;
+  complete.set_defaults(field_defaults(names[0]));
+  TRY(ModelSpec spec, found->describe(complete));
   spec.architecture = names[0];
   TRY_VOID(check_ropes(spec, config));
   return spec;

@@ -3,6 +3,8 @@
 #include <boost/json/value_from.hpp>
 #include <map>
 
+#include "http/sse.h"
+#include "serve/openai/message_reader.h"
 #include "serve/openai/reply.h"
 
 namespace octavo::openai {
@@ -11,63 +13,58 @@ namespace json = boost::json;
 
 namespace {
 
-json::array bytes_json(const Tokenizer& tokenizer, TokenId id) {
-  json::array bytes;
-  for (const char byte : tokenizer.token_bytes(id).value_or(""))
-    bytes.push_back(static_cast<unsigned char>(byte));
-  return bytes;
-}
-
 class ChatReply final : public Reply {
  public:
   ChatReply(const Tokenizer& tokenizer, ReplyOptions options)
       : tokenizer_(&tokenizer), options_(std::move(options)) {}
 
-  std::string opening_chunk(int index, const Usage* usage) override {
+  std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) override {
     json::object choice{{"index", index},
-                        {"delta", {{"role", "assistant"}, {"content", ""}}},
+                        {"delta", {{"role", options_.role}, {"content", ""}}},
                         {"logprobs", nullptr},
                         {"finish_reason", nullptr}};
-    return chunk_of(std::move(choice), usage);
+    json::object out = chunk_of(std::move(choice), usage);
+    if (options_.return_token_ids) out["prompt_token_ids"] = json::value_from(prompt.token_ids);
+    return http::sse_event(json::serialize(out));
   }
 
-  std::string chunk(const AnswerPart& part, const Usage* usage) override {
-    Message message = message_of(part);
+  std::string part(const AnswerPart& part, const Usage* usage) override {
+    MessageDelta said = reader(part.index).read(part);
     json::object delta;
-    if (!part.reasoning.empty()) delta["reasoning"] = part.reasoning;
-    if (!message.calls.empty()) delta["tool_calls"] = std::move(message.calls);
-    const bool plain = !options_.tools.forced && !options_.tools.dialect && part.reasoning.empty();
-    if (plain || !message.content.empty()) delta["content"] = message.content;
+    if (!said.reasoning.empty()) delta["reasoning"] = said.reasoning;
+    if (!said.calls.empty()) delta["tool_calls"] = calls_json(said, true);
+    const bool plain = !options_.tools.forced && !options_.tools.dialect && said.reasoning.empty();
+    if (plain || !said.content.empty()) delta["content"] = said.content;
     const bool reports = options_.logprobs || options_.return_token_ids;
     if (delta.empty() && !part.finish && !reports) return "";
     json::object choice{{"index", part.index},
                         {"delta", std::move(delta)},
                         {"logprobs", logprobs(part)},
-                        {"finish_reason", finish_reason(part, message.called)}};
+                        {"finish_reason", finish_reason(part, said.called)}};
     if (part.finish) choice["stop_reason"] = stop_reason_json(part.stop_reason);
     if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
-    return chunk_of(std::move(choice), usage);
+    return http::sse_event(json::serialize(chunk_of(std::move(choice), usage)));
   }
 
-  std::string usage_chunk(const Usage& usage) override {
+  std::string close(const Usage& usage) override {
+    if (!options_.include_usage) return stream_end(std::nullopt);
     json::object out = head("chat.completion.chunk");
     out["choices"] = json::array();
     out["usage"] = usage_json(usage);
-    return json::serialize(out);
+    return stream_end(out);
   }
+
+  std::string failed(const Error& error) override { return stream_failed(error); }
 
   std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                     const Usage& usage) override {
     json::array choices;
     for (const AnswerPart& part : parts) {
-      Message said = message_of(part);
-      json::object message{{"role", "assistant"}, {"content", said.content}, {"refusal", nullptr}};
-      if (!part.reasoning.empty()) message["reasoning"] = part.reasoning;
-      if (said.content.empty() && (said.called || !part.reasoning.empty())) message["content"] = nullptr;
-      if (said.called) {
-        for (json::value& call : said.calls) call.as_object().erase("index");
-        message["tool_calls"] = std::move(said.calls);
-      }
+      const MessageDelta said = reader(part.index).read_whole(part);
+      json::object message{{"role", options_.role}, {"content", said.content}, {"refusal", nullptr}};
+      if (!said.reasoning.empty()) message["reasoning"] = said.reasoning;
+      if (said.content.empty() && (said.called || !said.reasoning.empty())) message["content"] = nullptr;
+      if (said.called) message["tool_calls"] = calls_json(said, false);
       json::object choice{{"index", part.index},
                           {"message", std::move(message)},
                           {"logprobs", logprobs(part)},
@@ -86,13 +83,6 @@ class ChatReply final : public Reply {
   }
 
  private:
-  // What a part adds to its choice's message.
-  struct Message {
-    std::string content;
-    json::array calls;    // each with its index
-    bool called = false;  // now or before
-  };
-
   // As OpenAI has it: "tool_calls" where the model chose what to call, "stop" where the request named it.
   json::value finish_reason(const AnswerPart& part, bool called) const {
     const bool chosen = called && !(options_.tools.forced && !options_.tools.forced->function.empty());
@@ -100,51 +90,16 @@ class ChatReply final : public Reply {
     return finish_reason_json(part.finish);
   }
 
-  Message message_of(const AnswerPart& part) {
-    if (options_.tools.forced) return forced_call(part);
-    if (options_.tools.dialect) return free_calls(part);
-    return {.content = part.text, .calls = {}};
-  }
+  MessageReader& reader(int index) { return readers_.try_emplace(index, options_.tools).first->second; }
 
-  // Calls that the model chose to write.
-  Message free_calls(const AnswerPart& part) {
-    const ToolUse& tools = options_.tools;
-    ToolParser& parser =
-        parsers_.try_emplace(part.index, *tools.dialect, tools.tools, tools.parallel).first->second;
-    ParsedText parsed = parser.push(part.text);
-    if (part.finish) parsed.append(parser.finish());
-    Message message{.content = std::move(parsed.content), .calls = {}, .called = parser.calls() > 0};
-    for (const CallPiece& piece : parsed.calls) {
-      const std::string id = piece.name.empty() ? "" : new_tool_call_id(tools.dialect);
-      message.calls.push_back(indexed(tool_call_json(id, piece.name, piece.arguments), piece.index));
+  static json::array calls_json(const MessageDelta& said, bool indexed) {
+    json::array calls;
+    for (const CallDelta& call : said.calls) {
+      json::object shown = tool_call_json(call.id, call.name, call.arguments);
+      if (indexed) shown["index"] = call.index;
+      calls.push_back(std::move(shown));
     }
-    return message;
-  }
-
-  // A named function's arguments stream as they come; a list of calls is shown when it is whole.
-  Message forced_call(const AnswerPart& part) {
-    const ForcedTool& forced = *options_.tools.forced;
-    std::string& so_far = texts_[part.index];
-    const bool first = so_far.empty();
-    so_far += part.text;
-    Message message;
-    if (!forced.function.empty()) {
-      message.called = !so_far.empty();
-      if (!part.text.empty())
-        message.calls.push_back(
-            indexed(tool_call_json(first ? new_tool_call_id() : "", forced.function, part.text), 0));
-    } else if (part.finish) {
-      message.calls = tool_calls_of(so_far, forced);
-      message.called = !message.calls.empty();
-      for (std::size_t i = 0; i < message.calls.size(); ++i) message.calls[i].as_object()["index"] = i;
-      if (!message.called) message.content = so_far;
-    }
-    return message;
-  }
-
-  static json::object indexed(json::object call, int index) {
-    call["index"] = index;
-    return call;
+    return calls;
   }
 
   json::object head(std::string_view object) const {
@@ -155,38 +110,21 @@ class ChatReply final : public Reply {
     return out;
   }
 
-  std::string chunk_of(json::object choice, const Usage* usage) const {
+  json::object chunk_of(json::object choice, const Usage* usage) const {
     json::object out = head("chat.completion.chunk");
     out["choices"] = json::array{std::move(choice)};
     if (usage) out["usage"] = usage_json(*usage);
-    return json::serialize(out);
-  }
-
-  json::object token_json(TokenId id, float logprob) const {
-    return {{"token", shown_token(*tokenizer_, id, options_.return_tokens_as_token_ids)},
-            {"logprob", shown_logprob(logprob)},
-            {"bytes", bytes_json(*tokenizer_, id)}};
+    return out;
   }
 
   json::value logprobs(const AnswerPart& part) const {
     if (!options_.logprobs) return nullptr;
-    json::array content;
-    for (const TokenLogprobs& entry : part.logprobs) {
-      json::array top;
-      for (const auto& [id, logprob] : most_likely(entry, options_.top_logprobs))
-        top.push_back(token_json(id, logprob));
-      json::object token = token_json(entry.id, entry.logprob);
-      token["top_logprobs"] = std::move(top);
-      content.push_back(std::move(token));
-    }
-    return json::object{{"content", std::move(content)}};
+    return json::object{{"content", token_logprobs_json(*tokenizer_, options_, part)}};
   }
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  // By choice.
-  std::map<int, std::string> texts_;  // of forced calls, as far as they have come
-  std::map<int, ToolParser> parsers_;
+  std::map<int, MessageReader> readers_;  // by choice
 };
 
 }  // namespace

@@ -27,17 +27,18 @@ Result<json::value> read_content(Fields& message) {
     Fields fields(part.get_object(), part_name + ".");
     std::string type;
     TRY_VOID(fields.text("type", type));
-    if (type != "text") return invalid(part_name + ".type", "only text parts are supported");
-    if (!fields.any("text")) return invalid(part_name + ".text", "is missing");
+    if (type != "text" && type != "refusal")
+      return invalid(part_name + ".type", "only text parts are supported");
+    if (!fields.any(type)) return invalid(part_name + "." + type, "is missing");
     std::string piece;
-    TRY_VOID(fields.text("text", piece));
+    TRY_VOID(fields.text(type, piece));
     if (i > 0) text += '\n';
     text += piece;
   }
   return json::value(text);
 }
 
-// Templates print arguments as an object; OpenAI sends them as a JSON text.
+// Templates print arguments as an object; OpenAI sends them as a JSON text. One that broke off stays a text.
 Result<json::value> read_arguments(Fields& function) {
   const json::value* arguments = function.any("arguments");
   const std::string name = function.full_name("arguments");
@@ -45,8 +46,8 @@ Result<json::value> read_arguments(Fields& function) {
   if (arguments->is_object()) return *arguments;
   if (!arguments->is_string()) return invalid(name, "must be a JSON text or an object");
   if (arguments->get_string().empty()) return json::value(json::object());
-  TRY(json::object parsed, parse_body(arguments->get_string()));
-  return json::value(std::move(parsed));
+  auto parsed = parse_body(arguments->get_string());
+  return parsed ? json::value(*std::move(parsed)) : *arguments;
 }
 
 Result<json::array> read_tool_calls(Fields& message) {
@@ -81,8 +82,11 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     return invalid(name + ".role", "must be a string of 1 to {} bytes", kRoleBytesMax);
   TRY(json::value content, read_content(fields));
   TRY(json::array calls, read_tool_calls(fields));
-  if (content.is_null() && calls.empty())
-    return invalid(name + ".content", "may only be null in an assistant's message with tool_calls");
+  if (content.is_null() && calls.empty()) {
+    // An assistant may have said nothing, as in our own replies that end in their thoughts.
+    if (role != "assistant") return invalid(name + ".content", "may only be null in an assistant's message");
+    content = "";
+  }
 
   json::object message{{"role", role}, {"content", std::move(content)}};
   if (!calls.empty()) message["tool_calls"] = std::move(calls);
@@ -138,26 +142,31 @@ Result<std::string> read_tool_definitions(Fields& fields) {
 // Forced calls and strict tools fix the answer's form.
 Result<> read_tools(Fields& fields, const RequestRules& rules, ChatRequest& request) {
   GenerationRequest& out = request.generation;
-  TRY(ToolRequest tools, read_tool_use(fields, rules.tool_dialect));
+  TRY(ToolRequest tools, read_tool_use(fields, rules.tool_dialect, rules.special_tokens));
   out.tools = std::move(tools.use);
   if (rules.exclude_unused_tools && tools_unused(fields)) request.prompt.tools.clear();
   if (!tools.output) return {};
   if (out.output)
     return invalid("tool_choice", "{} cannot be combined with {}",
                    out.tools.forced ? "a forced call" : "a strict tool", out.output->field);
+  tools.output->options = rules.json;
   out.output = std::move(tools.output);
   return {};
 }
 
-Result<> read_reasoning(Fields& fields, GenerationRequest& out) {
+Result<> read_reasoning(Fields& fields, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(fields.boolean("include_reasoning", out.include_reasoning));
-  TRY(const json::object* kwargs, fields.object("chat_template_kwargs"));
+  TRY(const json::object* given, fields.object("chat_template_kwargs"));
+  const auto apply = [&](const json::object& kwargs) {
+    for (const std::string_view name : {"enable_thinking", "thinking"})
+      if (const json::value* wanted = kwargs.if_contains(name); wanted && wanted->is_bool())
+        out.reasoning_off = !wanted->get_bool();
+  };
+  apply(rules.default_template_kwargs);
   std::string effort;
   TRY_VOID(fields.text("reasoning_effort", effort));
-  out.reasoning_off = effort == "none";
-  for (const std::string_view name : {"enable_thinking", "thinking"})
-    if (const json::value* wanted = kwargs ? kwargs->if_contains(name) : nullptr; wanted && wanted->is_bool())
-      out.reasoning_off = !wanted->get_bool();
+  if (!effort.empty()) out.reasoning_off = effort == "none";
+  if (given) apply(*given);
   return {};
 }
 
@@ -182,12 +191,11 @@ Result<> read_logprobs(Fields& fields, GenerationRequest& out) {
 }
 
 Result<> refuse_chat_only(Fields& f) {
-  TRY_VOID(f.refuse("chat_template", "templates of requests are not trusted by this server"));
   TRY_VOID(f.refuse("echo", "is not supported for chat", false));
   TRY_VOID(f.refuse("return_prompt_text", "is not supported", false));
   TRY_VOID(f.refuse("audio", "audio is not supported"));
   TRY_VOID(f.refuse("modalities", "only text is supported", json::array{"text"}));
-  TRY_VOID(f.refuse("prediction", "predicted outputs are not supported"));
+  f.accept({"prediction"});  // speeds an answer up, and changes nothing of it
   TRY_VOID(f.refuse("web_search_options", "web search is not supported"));
   TRY_VOID(f.refuse("functions", "use tools"));
   TRY_VOID(f.refuse("function_call", "use tool_choice", "none"));
@@ -197,8 +205,13 @@ Result<> refuse_chat_only(Fields& f) {
 
 }  // namespace
 
-Result<ChatPrompt> read_chat_prompt(Fields& fields) {
+Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules) {
   ChatPrompt prompt;
+  TRY_VOID(fields.text("chat_template", prompt.chat_template));
+  if (!prompt.chat_template.empty() && !rules.trust_chat_templates)
+    return invalid(
+        "chat_template",
+        "a request's template is refused unless the server runs with --trust-request-chat-template");
   TRY(prompt.messages, read_messages(fields));
   TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));
@@ -208,12 +221,14 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields) {
   if (prompt.continue_final_message && prompt.add_generation_prompt)
     return invalid("continue_final_message", "needs add_generation_prompt = false");
   TRY(const json::object* given, fields.object("chat_template_kwargs"));
-  json::object kwargs = given ? *given : json::object();
+  json::object kwargs = rules.default_template_kwargs;
+  if (given)
+    for (const auto& [name, value] : *given) kwargs[name] = value;
   std::string effort;
   TRY_VOID(fields.text("reasoning_effort", effort));
   if (!effort.empty()) {
-    kwargs.emplace("reasoning_effort", effort);
-    kwargs.emplace("enable_thinking", effort != "none");
+    if (!given || !given->contains("reasoning_effort")) kwargs["reasoning_effort"] = effort;
+    if (!given || !given->contains("enable_thinking")) kwargs["enable_thinking"] = effort != "none";
   }
   if (!kwargs.empty()) prompt.kwargs = json::serialize(kwargs);
   return prompt;
@@ -225,9 +240,9 @@ Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRu
   out.add_special_tokens = false;  // the template writes them
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
-  TRY(request.prompt, read_chat_prompt(fields));
+  TRY(request.prompt, read_chat_prompt(fields, rules));
   TRY_VOID(read_tools(fields, rules, request));
-  TRY_VOID(read_reasoning(fields, out));
+  TRY_VOID(read_reasoning(fields, rules, out));
   TRY_VOID(read_max_tokens(fields, rules, out));
   TRY_VOID(read_logprobs(fields, out));
   TRY_VOID(refuse_chat_only(fields));

@@ -16,9 +16,10 @@ inline constexpr std::size_t kToolsMax = 1024;
 // string (the parts joined by a line break); a tool call's arguments are an object.
 struct ChatPrompt {
   std::string messages;
-  std::string tools;      // "" when there are none
-  std::string documents;  // "" when there are none
-  std::string kwargs;     // "" when there are none
+  std::string tools;            // "" when there are none
+  std::string documents;        // "" when there are none
+  std::string kwargs;           // "" when there are none
+  std::string chat_template{};  // the request's own; "": the server's
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // excludes add_generation_prompt
 };
@@ -30,8 +31,8 @@ struct ChatRequest {
 
 Result<ChatRequest> parse_chat_request(const boost::json::object& body, const RequestRules& rules);
 
-// messages, tools, documents, chat_template_kwargs, add_generation_prompt, continue_final_message: also of
-// /tokenize.
-Result<ChatPrompt> read_chat_prompt(Fields& fields);
+// messages, tools, documents, chat_template, chat_template_kwargs, add_generation_prompt,
+// continue_final_message: also of /tokenize.
+Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules);
 
 }  // namespace octavo::openai

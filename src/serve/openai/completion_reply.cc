@@ -3,6 +3,7 @@
 #include <boost/json/value_from.hpp>
 #include <unordered_map>
 
+#include "http/sse.h"
 #include "serve/openai/reply.h"
 
 namespace octavo::openai {
@@ -36,21 +37,30 @@ class CompletionReply final : public Reply {
   CompletionReply(const Tokenizer& tokenizer, ReplyOptions options)
       : tokenizer_(&tokenizer), options_(std::move(options)) {}
 
-  std::string opening_chunk(int, const Usage*) override { return ""; }
-
-  std::string chunk(const AnswerPart& part, const Usage* usage) override {
-    json::object out = head();
-    out["choices"] = json::array{choice(part)};
-    if (usage) out["usage"] = usage_json(*usage);
-    return json::serialize(out);
+  std::string open(int index, const EchoedPrompt& prompt, const Usage*) override {
+    if (options_.return_token_ids) prompt_ids_[index] = prompt.token_ids;
+    return "";
   }
 
-  std::string usage_chunk(const Usage& usage) override {
+  std::string part(const AnswerPart& part, const Usage* usage) override {
+    json::object shown = choice(part);
+    if (const auto ids = prompt_ids_.extract(part.index))
+      shown["prompt_token_ids"] = json::value_from(ids.mapped());
+    json::object out = head();
+    out["choices"] = json::array{std::move(shown)};
+    if (usage) out["usage"] = usage_json(*usage);
+    return http::sse_event(json::serialize(out));
+  }
+
+  std::string close(const Usage& usage) override {
+    if (!options_.include_usage) return stream_end(std::nullopt);
     json::object out = head();
     out["choices"] = json::array();
     out["usage"] = usage_json(usage);
-    return json::serialize(out);
+    return stream_end(out);
   }
+
+  std::string failed(const Error& error) override { return stream_failed(error); }
 
   std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                     const Usage& usage) override {
@@ -111,10 +121,9 @@ class CompletionReply final : public Reply {
       return;
     }
     lists.token_logprobs.emplace_back(shown_logprob(entry.logprob));
-    json::object top;
+    json::object top{{token, shown_logprob(entry.logprob)}};
     for (const auto& [id, logprob] : most_likely(entry, options_.top_logprobs))
       top.emplace(shown(id), shown_logprob(logprob));
-    top.emplace(token, shown_logprob(entry.logprob));
     lists.top_logprobs.push_back(std::move(top));
   }
 
@@ -124,7 +133,8 @@ class CompletionReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::unordered_map<int, std::int64_t> offsets_;  // of each choice, so far
+  std::unordered_map<int, std::int64_t> offsets_;             // of each choice, so far
+  std::unordered_map<int, std::vector<TokenId>> prompt_ids_;  // of choices, until their first part
 };
 
 }  // namespace

@@ -9,44 +9,14 @@ namespace json = boost::json;
 
 namespace {
 
-Result<std::vector<TokenId>> read_tokens(const json::array& items) {
+Result<std::vector<TokenId>> read_tokens(const json::array& items, std::string_view name) {
   std::vector<TokenId> ids;
   ids.reserve(items.size());
   for (const json::value& item : items) {
-    TRY(const std::int64_t id, integer_in(item, "prompt", 0, std::numeric_limits<TokenId>::max()));
+    TRY(const std::int64_t id, integer_in(item, name, 0, std::numeric_limits<TokenId>::max()));
     ids.push_back(static_cast<TokenId>(id));
   }
   return ids;
-}
-
-// One text, a list of texts, one list of ids, or a list of such.
-Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, int prompts_max) {
-  const json::value* prompt = fields.any("prompt");
-  if (!prompt) return invalid("prompt", "is missing");
-  std::vector<TextOrTokens> prompts;
-  if (prompt->is_string()) {
-    prompts.emplace_back(std::string(prompt->get_string()));
-    return prompts;
-  }
-  if (!prompt->is_array()) return invalid("prompt", "must be a string, a list of strings, or token ids");
-  const json::array& items = prompt->get_array();
-  if (items.empty()) return invalid("prompt", "must not be empty");
-  if (items.front().is_number()) {
-    TRY(prompts.emplace_back(), read_tokens(items));
-    return prompts;
-  }
-  if (items.size() > static_cast<std::size_t>(prompts_max))
-    return invalid("prompt", "at most {} prompts, got {}", prompts_max, items.size());
-  for (const json::value& item : items) {
-    if (item.is_string() && items.front().is_string()) {
-      prompts.emplace_back(std::string(item.get_string()));
-    } else if (item.is_array() && items.front().is_array()) {
-      TRY(prompts.emplace_back(), read_tokens(item.get_array()));
-    } else {
-      return invalid("prompt", "must be a string, a list of strings, or token ids");
-    }
-  }
-  return prompts;
 }
 
 Result<> read_max_tokens(Fields& fields, const RequestRules& rules, CompletionRequest& request) {
@@ -72,12 +42,41 @@ Result<> refuse_completion_only(Fields& f, int n) {
 
 }  // namespace
 
+Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, std::string_view name, int most) {
+  const json::value* prompt = fields.any(name);
+  if (!prompt) return invalid(name, "is missing");
+  std::vector<TextOrTokens> prompts;
+  if (prompt->is_string()) {
+    prompts.emplace_back(std::string(prompt->get_string()));
+    return prompts;
+  }
+  if (!prompt->is_array()) return invalid(name, "must be a string, a list of strings, or token ids");
+  const json::array& items = prompt->get_array();
+  if (items.empty()) return invalid(name, "must not be empty");
+  if (items.front().is_number()) {
+    TRY(prompts.emplace_back(), read_tokens(items, name));
+    return prompts;
+  }
+  if (items.size() > static_cast<std::size_t>(most))
+    return invalid(name, "at most {} prompts, got {}", most, items.size());
+  for (const json::value& item : items) {
+    if (item.is_string() && items.front().is_string()) {
+      prompts.emplace_back(std::string(item.get_string()));
+    } else if (item.is_array() && items.front().is_array()) {
+      TRY(prompts.emplace_back(), read_tokens(item.get_array(), name));
+    } else {
+      return invalid(name, "must be a string, a list of strings, or token ids");
+    }
+  }
+  return prompts;
+}
+
 Result<CompletionRequest> parse_completion_request(const json::object& body, const RequestRules& rules) {
   CompletionRequest request;
   GenerationRequest& out = request.generation;
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
-  TRY(request.prompts, read_prompts(fields, rules.prompts_max));
+  TRY(request.prompts, read_prompts(fields, "prompt", rules.prompts_max));
   TRY_VOID(fields.boolean("echo", request.echo));
   TRY_VOID(read_max_tokens(fields, rules, request));
   TRY_VOID(fields.integer("logprobs", out.sampling.logprobs));

@@ -14,6 +14,9 @@ namespace octavo::openai {
 // A prompt is a text, or token ids (not yet checked against the vocabulary).
 using TextOrTokens = std::variant<std::string, std::vector<TokenId>>;
 
+// A field that holds one text, a list of texts, one list of ids, or a list of such; `most` at most.
+Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, std::string_view name, int most);
+
 struct CompletionRequest {
   GenerationRequest generation;
   std::vector<TextOrTokens> prompts;

@@ -42,7 +42,7 @@ Result<> read_logit_bias(Fields& f, SamplingParams& p) {
     TokenId id = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (error != std::errc{} || end != text.data() + text.size())
-      return invalid("logit_bias", "its keys must be token ids");
+      return invalid("logit_bias", "its keys must be token ids, got \"{}\"", text.substr(0, 32));
     if (!value.is_number()) return invalid("logit_bias", "the bias of token {} must be a number", id);
     const double bias = value.to_number<double>();
     p.logit_bias.emplace_back(id, static_cast<float>(std::clamp(bias, -100.0, 100.0)));
@@ -89,7 +89,7 @@ Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest&
     o.accept({"include_obfuscation"});
     for (const std::string& name : o.unread()) out.unknown_fields.push_back(name);
   }
-  out.include_usage = out.include_usage || rules.force_include_usage;
+  if (rules.force_include_usage) out.include_usage = out.continuous_usage = true;
   return {};
 }
 
@@ -140,23 +140,33 @@ Result<> refuse_unsupported(Fields& f) {
 
 }  // namespace
 
-Result<> check_model(Fields& fields, const RequestRules& rules) {
+void RequestRules::take_limits(const EngineInfo& engine) {
+  limits.vocab_size = engine.vocab_size;
+  limits.max_logprobs = engine.max_logprobs;
+  max_model_len = engine.max_model_len;
+  priority_scheduling = engine.priorities;
+}
+
+Result<std::string> read_model(Fields& fields, const RequestRules& rules) {
   std::string model;
   TRY_VOID(fields.text("model", model));
-  if (model.empty() || std::ranges::find(rules.model_names, model) != rules.model_names.end()) return {};
+  if (model.empty() || std::ranges::find(rules.model_names, model) != rules.model_names.end()) return "";
+  if (rules.adapters->find(model)) return model;
   return field_failure("model", ErrorCode::not_found, "this server does not have a model of that name");
 }
 
 Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequest& out) {
-  TRY_VOID(check_model(f, rules));
+  TRY(out.adapter, read_model(f, rules));
+  out.model = out.adapter.empty() ? rules.model_names.front() : out.adapter;
   apply(rules.defaults, out.sampling);
+  out.return_tokens_as_token_ids = rules.return_tokens_as_token_ids;
   TRY_VOID(read_shape(f, out.sampling));
   TRY_VOID(read_tokens(f, out.sampling));
   TRY_VOID(read_ends(f, out.sampling));
   TRY_VOID(read_streaming(f, rules, out));
   TRY_VOID(read_identity(f, rules, out));
   TRY_VOID(read_prompt_handling(f, out));
-  TRY(out.output, read_structured_output(f));
+  TRY(out.output, read_structured_output(f, rules.json));
   TRY_VOID(refuse_unsupported(f));
   // With a fast tokenizer spaces_between_special_tokens changes nothing; the rest identifies the caller.
   f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",

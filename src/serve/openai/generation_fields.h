@@ -4,12 +4,15 @@
 
 #include <boost/json/object.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "request/engine_info.h"
 #include "request/sampling_params.h"
+#include "serve/adapter_names.h"
 #include "serve/openai/reasoning.h"
 #include "serve/openai/request_fields.h"
 #include "serve/openai/structured_output.h"
@@ -31,15 +34,24 @@ struct GenerationDefaults {
 // What the server allows.
 struct RequestRules {
   std::vector<std::string> model_names;  // the first one is written into replies
+  std::shared_ptr<AdapterNames> adapters = std::make_shared<AdapterNames>();  // other models to ask for
   SamplingLimits limits;
   GenerationDefaults defaults;
   int max_model_len = 0;
   int prompts_max = 1024;  // of one completion request
   bool priority_scheduling = false;
   bool force_include_usage = false;
+  bool return_tokens_as_token_ids = false;  // unless a request says otherwise
+  bool trust_chat_templates = false;        // of requests
+  boost::json::object default_template_kwargs{};
   const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null: it is not enabled
+  std::vector<std::string> special_tokens{};           // of the vocabulary, as they are written
   bool exclude_unused_tools = false;                   // from the prompt, with tool_choice `none`
   std::optional<ReasoningRule> reasoning{};            // nothing: thoughts are text like any other
+  grammar::JsonOptions json{};                         // of answers that must be JSON
+
+  // What the engine says of itself.
+  void take_limits(const EngineInfo& engine);
 };
 
 struct GenerationRequest {
@@ -48,6 +60,8 @@ struct GenerationRequest {
   bool include_usage = false;
   bool continuous_usage = false;
   std::int64_t priority = 0;
+  std::string model;    // as replies name it
+  std::string adapter;  // "": the model alone
   std::string cache_salt;
   std::string request_id;
   bool add_special_tokens = true;
@@ -55,7 +69,7 @@ struct GenerationRequest {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  std::optional<StructuredOutput> output;  // what the answers must look like; nothing: they are free
+  std::optional<grammar::GrammarSource> output;  // what the answers must look like; nothing: they are free
   ToolUse tools;
   bool include_reasoning = true;
   bool reasoning_off = false;     // the chat template was told so
@@ -70,7 +84,7 @@ Result<> read_shared_fields(Fields& fields, const RequestRules& rules, Generatio
 // To be called when every field is read: applies the rules between fields.
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
-// Errors: not_found unless the model is one of the server's or left out.
-Result<> check_model(Fields& fields, const RequestRules& rules);
+// The adapter that the request names as its model; "": it names the model itself, or none. Errors: not_found.
+Result<std::string> read_model(Fields& fields, const RequestRules& rules);
 
 }  // namespace octavo::openai

@@ -4,12 +4,37 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
 
+#include "http/sse.h"
+#include "serve/openai/errors.h"
 #include "text/utf8.h"
 
 namespace octavo::openai {
 
 namespace json = boost::json;
+
+namespace {
+
+json::object token_json(const Tokenizer& tokenizer, const ReplyOptions& options, TokenId id, float logprob) {
+  json::array bytes;
+  for (const char byte : tokenizer.token_bytes(id).value_or(""))
+    bytes.push_back(static_cast<unsigned char>(byte));
+  return {{"token", shown_token(tokenizer, id, options.return_tokens_as_token_ids)},
+          {"logprob", shown_logprob(logprob)},
+          {"bytes", std::move(bytes)}};
+}
+
+}  // namespace
+
+std::string stream_end(const std::optional<json::object>& usage_chunk) {
+  std::string out = usage_chunk ? http::sse_event(json::serialize(*usage_chunk)) : "";
+  return out + http::sse_event("[DONE]");
+}
+
+std::string stream_failed(const Error& error) {
+  return http::sse_event(error_json(error)) + http::sse_event("[DONE]");
+}
 
 json::object usage_json(const Usage& usage) {
   json::object out{{"prompt_tokens", usage.prompt_tokens},
@@ -43,6 +68,20 @@ double shown_logprob(float logprob) { return std::max(static_cast<double>(logpro
 std::span<const std::pair<TokenId, float>> most_likely(const TokenLogprobs& entry, int count) {
   const std::span<const std::pair<TokenId, float>> all(entry.top);
   return count < 0 ? all : all.first(std::min(all.size(), static_cast<std::size_t>(count)));
+}
+
+json::array token_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
+                                const AnswerPart& part) {
+  json::array all;
+  for (const TokenLogprobs& entry : part.logprobs) {
+    json::array top;
+    for (const auto& [id, logprob] : most_likely(entry, options.top_logprobs))
+      top.push_back(token_json(tokenizer, options, id, logprob));
+    json::object token = token_json(tokenizer, options, entry.id, entry.logprob);
+    token["top_logprobs"] = std::move(top);
+    all.push_back(std::move(token));
+  }
+  return all;
 }
 
 json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt& prompt) {

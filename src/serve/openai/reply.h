@@ -1,6 +1,7 @@
 // Replies in OpenAI's two shapes. One reply belongs to one request and is asked for pieces in order.
 #pragma once
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "serve/openai/answer.h"
 #include "serve/openai/tool_choice.h"
 #include "text/tokenizer.h"
@@ -18,42 +20,50 @@ namespace octavo::openai {
 struct Usage {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;
-  std::optional<std::int64_t> cached_tokens;     // reported when set
-  std::optional<std::int64_t> reasoning_tokens;  // of the completion; reported when set
+  std::optional<std::int64_t> cached_tokens{};     // reported when set
+  std::optional<std::int64_t> reasoning_tokens{};  // of the completion; reported when set
 };
 
 // A prompt as far as replies show it.
 struct EchoedPrompt {
-  std::string text;                // with echo
-  std::vector<TokenId> token_ids;  // with return_token_ids, echo + logprobs, or prompt_logprobs
-  std::vector<TokenLogprobs> logprobs;
+  int tokens = 0;
+  std::string text{};                // with echo
+  std::vector<TokenId> token_ids{};  // with return_token_ids, echo + logprobs, or prompt_logprobs
+  std::vector<TokenLogprobs> logprobs{};
 };
 
 struct ReplyOptions {
   std::string id;
   std::string model;
-  std::string fingerprint;   // "": null
+  std::string fingerprint;  // "": null
+  std::string role = "assistant";
   std::int64_t created = 0;  // seconds since 1970
   bool logprobs = false;
   int top_logprobs = 0;  // how many to show of each position; -1: all
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  ToolUse tools{};  // of chats
-  int n = 1;        // answers of each prompt
+  bool include_usage = false;  // at the end of a stream
+  ToolUse tools{};             // of chats
+  int n = 1;                   // answers of each prompt
 };
 
 class Reply {
  public:
   virtual ~Reply() = default;
 
-  // The chunk that opens the choice, "" when there is none.
-  virtual std::string opening_chunk(int index, const Usage* usage) = 0;
-  // "" when there is nothing to show of it yet.
-  virtual std::string chunk(const AnswerPart& part, const Usage* usage) = 0;
-  virtual std::string usage_chunk(const Usage& usage) = 0;
-  // The whole reply; parts in the order of their index. prompts[i] belongs to the choices i * n .. i * n + n
-  // - 1.
+  // A stream: server-sent events as they go over the wire, "" where there is nothing to send. usage: so far,
+  // when the request wants it in every event.
+  // Before the first part of the choice.
+  virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
+  virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
+  // Behind the last part of all choices.
+  virtual std::string close(const Usage& usage) = 0;
+  // Instead of what is missing.
+  virtual std::string failed(const Error& error) = 0;
+
+  // No stream: the body. Parts in the order of their index; prompts[i] belongs to the choices i * n .. i * n
+  // + n - 1.
   virtual std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                             const Usage& usage) = 0;
 };
@@ -63,11 +73,18 @@ std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions
 
 // --- What both shapes share ---
 
+// The end of a stream of data-only events: the usage when it is wanted, and "[DONE]".
+std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
+std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
 boost::json::value stop_reason_json(const StopReason& reason);
 boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);
 // vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank", "decoded_token"}}.
 boost::json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt& prompt);
+
+// Of chats and responses: {"token", "logprob", "bytes", "top_logprobs"} for each position.
+boost::json::array token_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
+                                       const AnswerPart& part);
 
 // The text of one token as logprobs show it: "token_id:7" on wish, U+FFFD for bytes that are no whole
 // character.

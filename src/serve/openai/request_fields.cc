@@ -3,6 +3,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/stream_parser.hpp>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 
@@ -30,6 +31,7 @@ Result<std::string> text_of(const json::value& value, std::string_view field) {
 }  // namespace
 
 Result<json::object> parse_body(std::string_view body) {
+  if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);  // a byte order mark
   json::parse_options options;
   options.max_depth = kJsonDepthMax;
   json::stream_parser parser(json::storage_ptr(), options);
@@ -54,7 +56,11 @@ Result<std::int64_t> integer_in(const json::value& value, std::string_view field
     return invalid(field, "must be an integer in [{}, {}], got {}", min, max, shown(value));
   };
   std::int64_t number = 0;
-  if (value.is_int64()) {
+  if (value.is_string()) {
+    const json::string& text = value.get_string();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return refused();
+  } else if (value.is_int64()) {
     number = value.get_int64();
   } else if (value.is_double() && std::trunc(value.get_double()) == value.get_double() &&
              std::abs(value.get_double()) <= 0x1p53) {
@@ -84,8 +90,17 @@ Result<> Fields::boolean(std::string_view name, bool& out) {
 Result<> Fields::number(std::string_view name, double& out) {
   const json::value* value = any(name);
   if (!value) return {};
-  if (!value->is_number()) return invalid(full_name(name), "must be a number, got {}", shown(*value));
-  const double number = value->to_number<double>();
+  double number = 0;
+  if (value->is_string()) {
+    const json::string& text = value->get_string();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size())
+      return invalid(full_name(name), "must be a number, got {}", shown(*value));
+  } else if (value->is_number()) {
+    number = value->to_number<double>();
+  } else {
+    return invalid(full_name(name), "must be a number, got {}", shown(*value));
+  }
   if (!std::isfinite(number))
     return invalid(full_name(name), "must be a finite number, got {}", shown(*value));
   out = number;

@@ -64,7 +64,7 @@ class Fields {
   std::unordered_set<std::string_view> read_;
 };
 
-// The integer in a JSON number (also 16.0), within [min, max].
+// The integer in a JSON number (also 16.0) or in a string ("16"), as vLLM takes it, within [min, max].
 Result<std::int64_t> integer_in(const boost::json::value& value, std::string_view field, std::int64_t min,
                                 std::int64_t max);
 

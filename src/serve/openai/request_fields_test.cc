@@ -10,12 +10,13 @@ boost::json::object parsed(std::string_view text) { return parse_body(text).valu
 TEST(ParseBody, RefusesWhatIsNotOneObject) {
   for (const std::string_view bad :
        {"", " ", "[]", "1", "null", "{", "{\"a\":1}x", "{\"a\":1}{}", "{'a':1}", "{\"a\":NaN}", "{\"a\":01}",
-        "{\"a\":\"\xff\"}", "{\"a\":\"\\ud800\"}", "\xef\xbb\xbf{}"}) {
+        "{\"a\":\"\xff\"}", "{\"a\":\"\\ud800\"}"}) {
     const auto body = parse_body(bad);
     ASSERT_FALSE(body.has_value()) << bad;
     EXPECT_EQ(body.error().code, ErrorCode::invalid_argument);
   }
   EXPECT_TRUE(parse_body(" {\"a\": 1} \n").has_value());
+  EXPECT_TRUE(parse_body("\xef\xbb\xbf{}").has_value()) << "a byte order mark";
 }
 
 TEST(ParseBody, LimitsDepth) {
@@ -31,7 +32,7 @@ TEST(ParseBody, LimitsDepth) {
 TEST(Fields, IntegersAreNeverNarrowed) {
   for (const std::string_view bad :
        {"2147483648", "-2147483649", "9007199254740992", "9223372036854775807", "18446744073709551615",
-        "1e309", "-1e309", "1.5", "\"1\"", "true", "[]", "{}"}) {
+        "1e309", "-1e309", "1.5", "\"1.5\"", "true", "[]", "{}"}) {
     const auto body = parsed("{\"a\":" + std::string(bad) + "}");
     Fields fields(body);
     int value = 7;
@@ -54,7 +55,7 @@ TEST(Fields, IntegersAreNeverNarrowed) {
 }
 
 TEST(Fields, NumbersAreFinite) {
-  for (const std::string_view bad : {"1e309", "-1e309", "\"1\"", "true", "[1]"}) {
+  for (const std::string_view bad : {"1e309", "-1e309", "\"1x\"", "\"\"", "true", "[1]"}) {
     const auto body = parsed("{\"a\":" + std::string(bad) + "}");
     Fields fields(body, "outer.");
     double value = 0;

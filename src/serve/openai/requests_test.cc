@@ -61,7 +61,7 @@ TEST(Requests, EveryNumericFieldRefusesItsExtremes) {
       {"truncate_prompt_tokens", {"-2", "0", "513"}},
       {"priority", {"1", "-1"}},
   };
-  const std::vector<std::string> everywhere = {"1e309", "-1e309", "\"1\"", "true", "[]", "{}"};
+  const std::vector<std::string> everywhere = {"1e309", "-1e309", "\"x\"", "true", "[]", "{}"};
   for (const Case& c : cases) {
     std::vector<std::string> bad = c.bad;
     bad.insert(bad.end(), everywhere.begin(), everywhere.end());
@@ -127,25 +127,23 @@ TEST(Requests, StructuredOutputs) {
   };
   EXPECT_FALSE(output("").has_value());
   EXPECT_FALSE(output(R"("response_format":{"type":"text"})").has_value());
-  EXPECT_EQ(output(R"("response_format":{"type":"json_object"})")->source.kind, GrammarKind::json_object);
+  EXPECT_EQ(output(R"("response_format":{"type":"json_object"})")->kind, GrammarKind::json_object);
   const auto schema =
       output(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"const":1.5}}})");
-  EXPECT_EQ(schema->source.kind, GrammarKind::json_schema);
-  EXPECT_EQ(schema->source.text, R"({"const":1.5})");
+  EXPECT_EQ(schema->kind, GrammarKind::json_schema);
+  EXPECT_EQ(schema->text, R"({"const":1.5})");
   EXPECT_EQ(schema->field, "response_format.json_schema.schema");
-  EXPECT_EQ(
-      output(R"("response_format":{"type":"structural_tag","structures":[],"triggers":[]})")->source.text,
-      R"({"type":"structural_tag","structures":[],"triggers":[]})");
+  EXPECT_EQ(output(R"("response_format":{"type":"structural_tag","structures":[],"triggers":[]})")->text,
+            R"({"type":"structural_tag","structures":[],"triggers":[]})");
   const auto compact = output(R"("structured_outputs":{"json":"{}","disable_any_whitespace":true})");
-  EXPECT_EQ(compact->source.text, "{}");
-  EXPECT_EQ(compact->source.options.whitespace, grammar::JsonOptions::Whitespace::none);
-  EXPECT_EQ(output(R"("structured_outputs":{"regex":"a+"})")->source.text, "a+");
-  EXPECT_EQ(output(R"("structured_outputs":{"grammar":"root ::= \"a\""})")->source.kind, GrammarKind::ebnf);
-  EXPECT_EQ(output(R"("structured_outputs":{"choice":["a","b"]})")->source.text, R"(["a","b"])");
+  EXPECT_EQ(compact->text, "{}");
+  EXPECT_EQ(compact->options.whitespace, grammar::JsonOptions::Whitespace::none);
+  EXPECT_EQ(output(R"("structured_outputs":{"regex":"a+"})")->text, "a+");
+  EXPECT_EQ(output(R"("structured_outputs":{"grammar":"root ::= \"a\""})")->kind, GrammarKind::ebnf);
+  EXPECT_EQ(output(R"("structured_outputs":{"choice":["a","b"]})")->text, R"(["a","b"])");
   // response_format wins.
-  EXPECT_EQ(
-      output(R"("structured_outputs":{"regex":"a"},"response_format":{"type":"json_object"})")->source.kind,
-      GrammarKind::json_object);
+  EXPECT_EQ(output(R"("structured_outputs":{"regex":"a"},"response_format":{"type":"json_object"})")->kind,
+            GrammarKind::json_object);
 
   EXPECT_EQ(chat_error(R"("response_format":{})"), "response_format.type");
   EXPECT_EQ(chat_error(R"("response_format":{"type":"xml"})"), "response_format.type");
@@ -172,10 +170,10 @@ TEST(Requests, ForcedToolCalls) {
   EXPECT_FALSE(generation(R"("tool_choice":"none")").tools.forced.has_value());
   const GenerationRequest named = generation(R"("tool_choice":{"type":"function","function":{"name":"g"}})");
   EXPECT_EQ(named.tools.forced->function, "g");
-  EXPECT_EQ(named.output->source.text, R"({"type":"object"})");
+  EXPECT_EQ(named.output->text, R"({"type":"object"})");
   const GenerationRequest any = generation(R"("tool_choice":"required","parallel_tool_calls":false)");
   EXPECT_EQ(any.tools.forced->function, "");
-  const json::object schema = json::parse(any.output->source.text).as_object();
+  const json::object schema = json::parse(any.output->text).as_object();
   EXPECT_EQ(schema.at("maxItems"), 1);
   EXPECT_EQ(schema.at("items").at("anyOf").as_array().size(), 2u);
   EXPECT_TRUE(schema.at("$defs").as_object().contains("n"));
@@ -205,9 +203,9 @@ TEST(Requests, ToolsThatMayBeCalled) {
   EXPECT_EQ(loose.generation.tools.tools->at("f"), std::vector<std::string>{"a"});
   EXPECT_FALSE(loose.generation.output.has_value());
   const ChatRequest strict = request("true", R"(,"parallel_tool_calls":false)").value();
-  ASSERT_TRUE(strict.generation.output && strict.generation.output->strict_calls);
-  EXPECT_FALSE(strict.generation.output->strict_calls->parallel);
-  EXPECT_TRUE(strict.generation.output->strict_calls->tools[0].strict);
+  ASSERT_TRUE(strict.generation.output);
+  EXPECT_EQ(strict.generation.output->kind, grammar::GrammarKind::structural_tag);
+  EXPECT_EQ(strict.generation.output->field, "tools");
   const std::string format = R"(,"response_format":{"type":"json_object"})";
   EXPECT_EQ(request("true", format).error().field, "tool_choice");
   EXPECT_TRUE(request("false", format)->generation.output.has_value());
@@ -309,10 +307,26 @@ TEST(Messages, AreBroughtToTheFormThatTemplatesTake) {
             R"({"name":"f","arguments":{"x":1}}}]}])");
 }
 
+// What this server says may be said back to it.
+TEST(Messages, TakeOurOwnReplies) {
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"reasoning":"r"}])"),
+            R"([{"role":"assistant","content":"","reasoning":"r","reasoning_content":"r"}])");
+  EXPECT_EQ(messages(R"([{"role":"assistant"}])"), R"([{"role":"assistant","content":""}])");
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])"),
+            R"([{"role":"assistant","content":"no"}])");
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"tool_calls":[
+                 {"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\": "}}]}])"),
+            R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":)"
+            R"({"name":"f","arguments":"{\"x\": "}}]}])");
+}
+
 TEST(Messages, ErrorsNameThePlace) {
   EXPECT_EQ(messages("null"), "messages");
   EXPECT_EQ(messages("[]"), "messages");
   EXPECT_EQ(messages("\"hi\""), "messages");
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"reasoning":"Hm."}])"),
+            R"([{"role":"assistant","content":"","reasoning":"Hm.","reasoning_content":"Hm."}])");
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":null}])"), R"([{"role":"assistant","content":""}])");
   EXPECT_EQ(messages("[1]"), "messages[0]");
   EXPECT_EQ(messages(R"([{"content":"a"}])"), "messages[0].role");
   EXPECT_EQ(messages(R"([{"role":"user","content":"a"},{"role":"user"}])"), "messages[1].content");
@@ -322,7 +336,7 @@ TEST(Messages, ErrorsNameThePlace) {
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"text"}]}])"), "messages[0].content[0].text");
   EXPECT_EQ(
       messages(
-          R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}])"),
+          R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":7}}]}])"),
       "messages[0].tool_calls[0].function.arguments");
 }
 

@@ -41,24 +41,20 @@ std::string schema_text(const json::value& schema) {
   return schema.is_string() ? std::string(schema.get_string()) : json_text(schema);
 }
 
-StructuredOutput make_output(GrammarKind kind, std::string text, std::string field) {
-  StructuredOutput output;
-  output.source.kind = kind;
-  output.source.text = std::move(text);
-  output.field = std::move(field);
-  return output;
+GrammarSource make_source(GrammarKind kind, std::string text, std::string field) {
+  return {.kind = kind, .text = std::move(text), .field = std::move(field)};
 }
 
-Result<std::optional<StructuredOutput>> read_response_format(Fields& fields) {
+Result<std::optional<GrammarSource>> read_response_format(Fields& fields) {
   TRY(const json::object* format, fields.object("response_format"));
   if (!format) return std::nullopt;
   Fields f(*format, "response_format.");
   std::string type;
   TRY_VOID(f.text("type", type));
   if (type == "text") return std::nullopt;
-  if (type == "json_object") return make_output(GrammarKind::json_object, "", "response_format");
+  if (type == "json_object") return make_source(GrammarKind::json_object, "", "response_format");
   if (type == "structural_tag")
-    return make_output(GrammarKind::structural_tag, json_text(*format), "response_format");
+    return make_source(GrammarKind::structural_tag, json_text(*format), "response_format");
   if (type != "json_schema")
     return invalid("response_format.type", "must be text, json_object, json_schema or structural_tag, got {}",
                    type);
@@ -67,7 +63,7 @@ Result<std::optional<StructuredOutput>> read_response_format(Fields& fields) {
   Fields w(*wrapper, "response_format.json_schema.");
   const json::value* schema = w.any("schema");
   if (!schema) return invalid("response_format.json_schema.schema", "is missing");
-  return make_output(GrammarKind::json_schema, schema_text(*schema), "response_format.json_schema.schema");
+  return make_source(GrammarKind::json_schema, schema_text(*schema), "response_format.json_schema.schema");
 }
 
 struct Kind {
@@ -105,7 +101,8 @@ Result<std::string> constraint_text(Fields& f, const Kind& kind, const json::val
   return "";
 }
 
-Result<std::optional<StructuredOutput>> read_structured_outputs(Fields& fields) {
+Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
+                                                             const grammar::JsonOptions& options) {
   TRY(const json::object* given, fields.object("structured_outputs"));
   if (!given) return std::nullopt;
   Fields f(*given, "structured_outputs.");
@@ -122,14 +119,16 @@ Result<std::optional<StructuredOutput>> read_structured_outputs(Fields& fields) 
     return invalid("structured_outputs",
                    "needs one of json, regex, choice, grammar, json_object, structural_tag");
   TRY(std::string text, constraint_text(f, *kind, *value));
-  StructuredOutput output = make_output(kind->kind, std::move(text), f.full_name(kind->name));
-  bool compact = false;
+  GrammarSource source = make_source(kind->kind, std::move(text), f.full_name(kind->name));
+  source.options = options;
+  bool compact = options.whitespace == grammar::JsonOptions::Whitespace::none;
   TRY_VOID(f.boolean("disable_any_whitespace", compact));
-  if (compact) output.source.options.whitespace = grammar::JsonOptions::Whitespace::none;
+  source.options.whitespace =
+      compact ? grammar::JsonOptions::Whitespace::none : grammar::JsonOptions::Whitespace::bounded;
   f.accept({"disable_additional_properties"});  // listed properties admit no others in any case
   TRY_VOID(f.refuse("whitespace_pattern", "use disable_any_whitespace"));
   for (const std::string& name : f.unread()) return invalid(name, "is no field of structured_outputs");
-  return output;
+  return source;
 }
 
 }  // namespace
@@ -140,15 +139,17 @@ std::string json_text(const json::value& value) {
   return text;
 }
 
-Result<std::optional<StructuredOutput>> read_structured_output(Fields& fields) {
+Result<std::optional<GrammarSource>> read_structured_output(Fields& fields,
+                                                            const grammar::JsonOptions& options) {
   for (const std::string_view name :
        {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_json_object",
         "guided_decoding_backend", "guided_whitespace_pattern", "structural_tag"})
     TRY_VOID(fields.refuse(name, "use structured_outputs"));
-  TRY(auto output, read_structured_outputs(fields));
+  TRY(auto output, read_structured_outputs(fields, options));
   TRY(auto format, read_response_format(fields));
-  if (format) return format;
-  return output;
+  if (!format) return output;
+  format->options = options;
+  return format;
 }
 
 }  // namespace octavo::openai

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "grammar/tool_calls.h"
+#include "serve/openai/structured_output.h"
 
 namespace octavo::openai {
 
@@ -47,28 +49,19 @@ Result<ForcedTool> read_named(const json::object& choice, const json::array& too
   return invalid("tool_choice.function.name", "{} is none of the tools", forced.function);
 }
 
-StructuredOutput tools_output() {
-  StructuredOutput output;
-  output.field = "tools";
-  return output;
-}
-
-Result<StructuredOutput> forced_output(std::vector<grammar::Tool> tools, const ForcedTool& forced,
-                                       bool parallel) {
+Result<grammar::GrammarSource> forced_output(std::vector<grammar::Tool> tools, const ForcedTool& forced,
+                                             bool parallel) {
   if (!forced.function.empty())
     std::erase_if(tools, [&](const grammar::Tool& tool) { return tool.name != forced.function; });
   auto schema = forced.function.empty() ? grammar::tool_list_schema(tools, parallel)
                                         : grammar::tool_arguments_schema(tools.front());
   if (!schema) return invalid("tools", "{}", schema.error().message);
-  StructuredOutput output = tools_output();
-  output.source.kind = grammar::GrammarKind::json_schema;
-  output.source.text = *std::move(schema);
-  output.source.options.whitespace_max = 1;  // as models write calls, and no room to ramble in
-  return output;
+  return grammar::GrammarSource{
+      .kind = grammar::GrammarKind::json_schema, .text = *std::move(schema), .field = "tools"};
 }
 
-Result<> read_auto(const grammar::ToolDialect* dialect, std::vector<grammar::Tool> tools,
-                   ToolRequest& request) {
+Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::string> special,
+                   std::vector<grammar::Tool> tools, ToolRequest& request) {
   if (!dialect)
     return invalid("tool_choice",
                    "\"auto\", which tools imply, needs a server with --enable-auto-tool-choice and "
@@ -78,10 +71,10 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::vector<grammar::Too
   for (const grammar::Tool& tool : tools) known[tool.name] = grammar::text_parameters(tool.parameters);
   request.use.tools = std::make_shared<const KnownTools>(std::move(known));
   if (std::ranges::none_of(tools, &grammar::Tool::strict)) return {};
-  request.output = tools_output();
-  request.output->source.kind = grammar::GrammarKind::structural_tag;
-  request.output->strict_calls = {
-      .tools = std::move(tools), .dialect = dialect, .parallel = request.use.parallel};
+  auto tag =
+      grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, *dialect, special);
+  if (!tag) return invalid("tools", "{}", tag.error().message);
+  request.output = {.kind = grammar::GrammarKind::structural_tag, .text = *std::move(tag), .field = "tools"};
   return {};
 }
 
@@ -114,7 +107,15 @@ bool tools_unused(Fields& fields) {
   return choice && *choice == "none";
 }
 
-Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* dialect) {
+std::vector<std::string> special_tokens(const Tokenizer& tokenizer) {
+  std::vector<std::string> names;
+  for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id)
+    if (tokenizer.is_special(id)) names.push_back(tokenizer.token(id).value_or(""));
+  return names;
+}
+
+Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* dialect,
+                                  std::span<const std::string> special_tokens) {
   ToolRequest request;
   ToolUse& use = request.use;
   TRY(const json::array* tools, fields.array("tools"));
@@ -125,7 +126,7 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   if (none) return invalid("tool_choice", "needs tools");
   TRY(std::vector<grammar::Tool> all, read_tools(*tools));
   if (!choice || *choice == "auto") {
-    TRY_VOID(read_auto(dialect, std::move(all), request));
+    TRY_VOID(read_auto(dialect, special_tokens, std::move(all), request));
     return request;
   }
   if (*choice == "required") {

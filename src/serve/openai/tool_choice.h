@@ -5,13 +5,14 @@
 #include <boost/json/object.hpp>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "grammar/grammar_source.h"
 #include "serve/openai/request_fields.h"
-#include "serve/openai/structured_output.h"
 #include "serve/openai/tool_parser.h"
 #include "text/tokenizer.h"
 
@@ -31,20 +32,24 @@ struct ToolUse {
 };
 
 // tools, tool_choice and parallel_tool_calls. dialect: the server's, null without --enable-auto-tool-choice.
+// special_tokens: of the model's vocabulary.
 //
 // A forced call has the form that vLLM gives it: the arguments of the named function, or a list of {"name",
 // "parameters"} with at least one entry (exactly one unless parallel). Under `auto` an answer is bound only
 // by strict tools.
 struct ToolRequest {
   ToolUse use;
-  std::optional<StructuredOutput> output;  // what that asks of the answers
+  std::optional<grammar::GrammarSource> output;  // what that asks of the answers
 };
-Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* dialect);
+Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* dialect,
+                                  std::span<const std::string> special_tokens);
 
 // The dialect of a parser's name, as the tokenizer's model writes it. Errors: no such parser.
 Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer);
 // The special tokens that it is written with.
 std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const Tokenizer& tokenizer);
+// All special tokens, as they are written.
+std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
 
 // Whether the request's tools are not to be called: tool_choice is "none".
 bool tools_unused(Fields& fields);

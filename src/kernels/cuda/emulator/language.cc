@@ -1,9 +1,13 @@
 #include "kernels/cuda/emulator/language.h"
 
 #include <ucontext.h>
+
+#include <algorithm>
 #include <csetjmp>
 #include <memory>
 #include <mutex>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "base/check.h"
@@ -15,6 +19,10 @@ namespace {
 
 constexpr std::size_t kStackBytes = 128 << 10;
 constexpr std::size_t kLanes = 32;
+
+// Launches that run twice: every so manieth, with so little memory that keeping it costs nothing.
+constexpr std::uint64_t kCheckedEvery = 7;
+constexpr std::size_t kCheckedBytes = std::size_t{4} << 20;
 
 // Threads that meet: each arrival is counted, the last one lets all of them on.
 struct Barrier {
@@ -59,6 +67,9 @@ struct Machine {
   dim3 block_index, block_size;
   std::unique_ptr<std::byte[]> shared;
   unsigned char* shared_begin = nullptr;
+  std::vector<void*> entered;      // static variables that a thread of the block has come to
+  std::vector<std::size_t> order;  // in which threads take turns
+  std::uint64_t launches = 0;
 };
 Machine& machine() {
   static Machine m;
@@ -125,14 +136,28 @@ void run_block(int threads) {
   }
   for (int left = threads; left > 0;) {
     bool moved = false;
-    for (int t = 0; t < threads; ++t) {
-      Fiber& fiber = *m.fibers[static_cast<std::size_t>(t)];
+    for (const std::size_t t : m.order) {
+      Fiber& fiber = *m.fibers[t];
       if (!fiber.running || (fiber.waits != nullptr && fiber.waits->passed == fiber.seen)) continue;
       resume(fiber);
       moved = true;
       if (!fiber.running) --left;
     }
     CHECK(moved, "a barrier that some threads of the block never reach");
+  }
+}
+
+void run_blocks(dim3 grid, int threads, std::size_t shared_bytes, bool backwards) {
+  Machine& m = machine();
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const std::uint64_t block = backwards ? blocks - 1 - i : i;
+    m.block_index =
+        dim3(static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+             static_cast<unsigned>(block / grid.x / grid.y));
+    std::memset(m.shared_begin, 0xff, shared_bytes);
+    m.entered.clear();
+    run_block(threads);
   }
 }
 
@@ -154,13 +179,26 @@ void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<v
   const std::size_t room = (shared_bytes + 15) / 16 * 16;
   m.shared = std::make_unique<std::byte[]>(room + 16);
   m.shared_begin = reinterpret_cast<unsigned char*>(m.shared.get());
-  for (unsigned z = 0; z < grid.z; ++z)
-    for (unsigned y = 0; y < grid.y; ++y)
-      for (unsigned x = 0; x < grid.x; ++x) {
-        m.block_index = dim3(x, y, z);
-        std::memset(m.shared_begin, 0xff, room);
-        run_block(threads);
-      }
+  m.order.resize(static_cast<std::size_t>(threads));
+  std::iota(m.order.begin(), m.order.end(), std::size_t{0});
+  std::ranges::shuffle(m.order, std::minstd_rand(static_cast<unsigned>(++m.launches)));
+
+  const bool checked = m.launches % kCheckedEvery == 0 && device_bytes() <= kCheckedBytes;
+  const std::vector<std::byte> before = checked ? device_contents() : std::vector<std::byte>{};
+  run_blocks(grid, threads, room, false);
+  if (!checked) return;
+  const std::vector<std::byte> after = device_contents();
+  set_device_contents(before);
+  std::ranges::reverse(m.order);
+  run_blocks(grid, threads, room, true);
+  CHECK(device_contents() == after, "a race: the result depends on the order of threads or blocks");
+}
+
+void enter_shared(void* variable, std::size_t bytes) {
+  std::vector<void*>& entered = machine().entered;
+  if (std::ranges::find(entered, variable) != entered.end()) return;
+  entered.push_back(variable);
+  std::memset(variable, 0xff, bytes);
 }
 
 const dim3& thread_index() { return machine().current->index; }

@@ -3,8 +3,10 @@
 //
 // It checks more than a device does: streams do nothing until somebody waits for them (so what a copy reads
 // too late and what the host reads too early is wrong every time), a barrier that not all threads reach is
-// found, shared memory begins as NaN, and every allocation ends at a page that must not be touched. It says
-// nothing about speed, races between barriers, or a device's memory model.
+// found, all shared memory begins as NaN in every block, and every allocation ends at a page that must not be
+// touched. Between barriers threads take turns in an order of chance, and some launches run twice, threads
+// and blocks the other way round: one whose result depends on the order is a race. It says nothing about
+// speed or a device's memory model.
 #pragma once
 
 #include <bit>
@@ -17,7 +19,6 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __shared__ static
 #define __launch_bounds__(...)
 
 struct dim3 {
@@ -45,6 +46,8 @@ const dim3& thread_index();
 const dim3& block_index();
 const dim3& block_size();
 unsigned char* shared_memory();
+// Every thread that comes to a static variable in shared memory; the first of a block finds it full of NaN.
+void enter_shared(void* variable, std::size_t bytes);
 
 void block_barrier();
 void warp_barrier();

@@ -2,7 +2,9 @@
 // is not a kernel or a copy, and with a page that nobody may touch right after each allocation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace octavo::cuda::emulated {
 
@@ -14,6 +16,12 @@ class DeviceMemoryAccess {
   DeviceMemoryAccess(const DeviceMemoryAccess&) = delete;
   DeviceMemoryAccess& operator=(const DeviceMemoryAccess&) = delete;
 };
+
+// What all device memory holds, and putting it back: nothing may be allocated or released meanwhile. Only
+// while memory can be accessed.
+std::size_t device_bytes();
+std::vector<std::byte> device_contents();
+void set_device_contents(const std::vector<std::byte>& contents);
 
 // Launches and copies that all streams have done so far, and those that still wait in them.
 std::uint64_t work_done();

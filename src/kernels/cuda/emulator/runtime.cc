@@ -120,6 +120,25 @@ DeviceMemoryAccess::~DeviceMemoryAccess() {
   memory().mutex.unlock();
 }
 
+std::size_t device_bytes() {
+  std::size_t sum = 0;
+  for (const auto& [address, a] : memory().allocations) sum += a.bytes;
+  return sum;
+}
+std::vector<std::byte> device_contents() {
+  std::vector<std::byte> contents;
+  for (const auto& [address, a] : memory().allocations)
+    contents.insert(contents.end(), a.pages, a.pages + a.bytes);
+  return contents;
+}
+void set_device_contents(const std::vector<std::byte>& contents) {
+  const std::byte* from = contents.data();
+  for (const auto& [address, a] : memory().allocations) {
+    std::memcpy(a.pages, from, a.bytes);
+    from += a.bytes;
+  }
+}
+
 }  // namespace emulated
 
 namespace runtime {

@@ -132,6 +132,24 @@ pub unsafe extern "C" fn octavo_tokenizer_encode(
     })
 }
 
+/// `second`: null when there is one text. `second_begins`: where in the ids, or -1. `out`: as octavo_tokenizer_encode.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_encode_texts(
+    handle: *const Tokenizer,
+    first: Slice,
+    second: *const Slice,
+    most: usize,
+    second_begins: *mut i64,
+    out: *mut Bytes,
+) -> Status {
+    answer(out, || {
+        let second = second.as_ref().map(|slice| slice.text()).transpose()?;
+        let (ids, begins) = (*handle).encode_texts(first.text()?, second, most)?;
+        *second_begins = begins.map_or(-1, |place| place as i64);
+        Ok(ids.into_iter().flat_map(u32::to_ne_bytes).collect())
+    })
+}
+
 /// `continues`: decode as the continuation of a text, not as its beginning.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_decode(

@@ -4,7 +4,7 @@
 use serde_json::Value as Json;
 use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::utils::parallelism::set_parallelism;
-use tokenizers::AddedToken;
+use tokenizers::{truncate_encodings, AddedToken, PostProcessor, TruncationParams};
 
 use crate::Outcome;
 
@@ -61,6 +61,21 @@ impl Tokenizer {
     pub fn encode(&self, input: &str, add_special_tokens: bool) -> Outcome<Vec<u32>> {
         let encoding = self.inner.encode_fast(input, add_special_tokens).map_err(text)?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// One text or two as a model reads them, special tokens included, cut to `most` tokens as `tokenizers` cuts them;
+    /// and where the second begins, for models that tell them apart.
+    pub fn encode_texts(&self, first: &str, second: Option<&str>, most: usize) -> Outcome<(Vec<u32>, Option<usize>)> {
+        let added = self.inner.get_post_processor().map_or(0, |p| p.added_tokens(second.is_some()));
+        let params = TruncationParams { max_length: most.saturating_sub(added), ..Default::default() };
+        let first = self.inner.encode(first, false).map_err(text)?;
+        let second = second.map(|second| self.inner.encode(second, false)).transpose().map_err(text)?;
+        let (mut first, mut second) = truncate_encodings(first, second, &params).map_err(text)?;
+        // What was cut off would be put together with special tokens, too, every piece of one with every one of the other.
+        first.take_overflowing();
+        second.as_mut().map(|second| second.take_overflowing());
+        let encoding = self.inner.post_process(first, second, true).map_err(text)?;
+        Ok((encoding.get_ids().to_vec(), encoding.get_type_ids().iter().position(|&kind| kind == 1)))
     }
 
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Outcome<String> {

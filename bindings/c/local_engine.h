@@ -1,0 +1,71 @@
+// What an octavo_engine is: a model in this process, the requests it works on, and the outputs on their way out.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "local/local_generation.h"
+#include "local/runtime.h"
+#include "octavo.h"
+
+namespace octavo {
+
+// An output with everything it points to.
+struct OwnedOutput {
+  std::uint64_t request = 0;
+  bool last = false;
+  openai::AnswerPart part;
+  std::optional<std::vector<TokenId>> prompt;  // in an answer's first output
+  std::vector<TokenLogprobs> prompt_logprobs;
+  int cached_tokens = 0;
+  std::string error;
+  RequestTimes times;
+};
+
+class LocalEngine {
+ public:
+  static Result<std::unique_ptr<LocalEngine>> create(const boost::json::object& options);
+
+  // request: a number that no unfinished request has.
+  Result<> submit(std::uint64_t request, const boost::json::object& body, bool stream);
+  void abort(std::uint64_t request);
+  // What has come, waiting at most timeout_ms for the first.
+  std::vector<OwnedOutput> wait(int timeout_ms);
+
+  EngineClient& engine() const { return *runtime_->engine; }
+  const Tokenizer& tokenizer() const { return *runtime_->tokenizer; }
+  const std::string& info() const { return info_; }
+
+ private:
+  struct Progress {
+    OwnedOutput pending{};  // has come and is not handed out yet
+    bool begun = false;     // something has been handed out
+    bool ended = false;
+  };
+  struct Active {
+    GenerationPlan plan;
+    std::vector<TokenId> prompt;
+    bool stream;
+    std::optional<LocalGeneration> generation{};
+    std::vector<Progress> answers{};
+  };
+
+  explicit LocalEngine(std::unique_ptr<Runtime> runtime);
+  void take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
+
+  Arrivals arrivals_;  // outlives the engine, whose thread fills it
+  std::unique_ptr<Runtime> runtime_;
+  std::string info_;
+  std::mutex waiting_;  // held by the one who waits
+  std::mutex mutex_;    // of what follows
+  std::map<std::uint64_t, Active> active_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,223 @@
+#include "octavo.h"
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <cstring>
+#include <deque>
+#include <new>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "local/version.h"
+#include "local_engine.h"
+#include "serve/openai/request_fields.h"
+
+struct octavo_engine {
+  std::unique_ptr<octavo::LocalEngine> local;
+};
+
+namespace octavo {
+namespace {
+
+void copy_text(std::string_view text, std::span<char> out) {
+  const std::size_t bytes = std::min(text.size(), out.size() - 1);
+  std::memcpy(out.data(), text.data(), bytes);
+  out[bytes] = '\0';
+}
+
+octavo_code code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument: return OCTAVO_INVALID_ARGUMENT;
+    case ErrorCode::not_found: return OCTAVO_NOT_FOUND;
+    case ErrorCode::unsupported: return OCTAVO_UNSUPPORTED;
+    case ErrorCode::corrupt: return OCTAVO_CORRUPT;
+    case ErrorCode::io: return OCTAVO_IO;
+    case ErrorCode::resource_exhausted: return OCTAVO_RESOURCE_EXHAUSTED;
+    case ErrorCode::unavailable: return OCTAVO_UNAVAILABLE;
+    case ErrorCode::internal: break;
+  }
+  return OCTAVO_INTERNAL;
+}
+
+std::int32_t report(const Error& error, octavo_error* out) {
+  const octavo_code code = code_of(error.code);
+  if (!out) return code;
+  out->code = code;
+  copy_text(error.field, out->field);
+  copy_text(error.message, out->message);
+  return code;
+}
+
+// Runs what may fail; nothing that the libraries below throw leaves this file.
+template <class Work>
+std::int32_t guarded(octavo_error* error, Work&& work) noexcept {
+  try {
+    const Result<> done = work();
+    return done ? OCTAVO_OK : report(done.error(), error);
+  } catch (const std::bad_alloc&) {
+    return report({ErrorCode::resource_exhausted, "out of memory", {}}, error);
+  } catch (const std::exception& thrown) {
+    return report({ErrorCode::internal, thrown.what(), {}}, error);
+  }
+}
+
+octavo_finish finish_of(const std::optional<FinishReason>& reason) {
+  if (!reason) return OCTAVO_UNFINISHED;
+  switch (*reason) {
+    case FinishReason::stop: return OCTAVO_STOP;
+    case FinishReason::length: return OCTAVO_LENGTH;
+    case FinishReason::repetition: return OCTAVO_REPETITION;
+    case FinishReason::abort: return OCTAVO_ABORT;
+    case FinishReason::error: break;
+  }
+  return OCTAVO_ERROR;
+}
+
+// Outputs as C sees them, with all that they point to.
+struct Batch final : octavo_outputs {
+  explicit Batch(std::vector<OwnedOutput> outputs) : octavo_outputs{}, owned(std::move(outputs)) {
+    views.reserve(owned.size());
+    for (const OwnedOutput& output : owned) views.push_back(view(output));
+    items = views.data();
+    count = views.size();
+  }
+
+  const octavo_logprobs* view(const std::vector<TokenLogprobs>& all) {
+    if (all.empty()) return nullptr;
+    std::vector<octavo_logprobs>& out = logprobs.emplace_back();
+    out.reserve(all.size());
+    for (const TokenLogprobs& each : all) {
+      std::vector<octavo_candidate>& top = candidates.emplace_back();
+      top.reserve(each.top.size());
+      for (const auto& [token, logprob] : each.top) top.push_back({token, logprob});
+      out.push_back({each.id, each.logprob, each.rank, top.data(), top.size()});
+    }
+    return out.data();
+  }
+
+  octavo_output view(const OwnedOutput& o) {
+    const auto* stop_text = std::get_if<std::string>(&o.part.stop_reason);
+    const auto* stop_token = std::get_if<TokenId>(&o.part.stop_reason);
+    const auto seconds = [&](std::int64_t at_us) {
+      return at_us == 0 ? 0.0 : static_cast<double>(at_us - o.times.arrived_us) * 1e-6;
+    };
+    octavo_output out{};
+    out.request = o.request;
+    out.index = o.part.index;
+    out.finish = finish_of(o.part.finish);
+    out.last = o.last;
+    out.text = o.part.text.data();
+    out.text_bytes = o.part.text.size();
+    out.tokens = o.part.token_ids.data();
+    out.token_count = o.part.token_ids.size();
+    out.logprobs = view(o.part.logprobs);
+    out.stop_text = stop_text ? stop_text->data() : nullptr;
+    out.stop_text_bytes = stop_text ? stop_text->size() : 0;
+    out.stop_token = stop_token ? *stop_token : -1;
+    out.error = o.part.finish == FinishReason::error ? o.error.data() : nullptr;
+    out.error_bytes = out.error ? o.error.size() : 0;
+    out.prompt_tokens = o.prompt ? o.prompt->data() : nullptr;
+    out.prompt_token_count = o.prompt ? o.prompt->size() : 0;
+    out.prompt_logprobs = view(o.prompt_logprobs);
+    out.prompt_logprob_count = o.prompt_logprobs.size();
+    out.cached_tokens = o.cached_tokens;
+    out.scheduled_s = seconds(o.times.scheduled_us);
+    out.first_token_s = seconds(o.times.first_token_us);
+    out.last_token_s = seconds(o.times.last_token_us);
+    return out;
+  }
+
+  std::vector<OwnedOutput> owned;
+  std::vector<octavo_output> views;
+  std::deque<std::vector<octavo_logprobs>> logprobs;
+  std::deque<std::vector<octavo_candidate>> candidates;
+};
+
+}  // namespace
+}  // namespace octavo
+
+using octavo::guarded;
+using octavo::Result;
+
+int32_t octavo_abi(void) { return OCTAVO_ABI; }
+
+const char* octavo_version(void) { return octavo::kVersion.data(); }
+
+int32_t octavo_create(const char* options, octavo_engine** engine, octavo_error* error) {
+  return guarded(error, [&]() -> Result<> {
+    TRY(const boost::json::object fields, octavo::openai::parse_body(options));
+    TRY(auto local, octavo::LocalEngine::create(fields));
+    *engine = new octavo_engine{std::move(local)};
+    return {};
+  });
+}
+
+void octavo_destroy(octavo_engine* engine) { delete engine; }
+
+const char* octavo_info(const octavo_engine* engine) { return engine->local->info().c_str(); }
+
+int32_t octavo_submit(octavo_engine* engine, uint64_t request, const char* body, size_t body_bytes,
+                      octavo_mode mode, octavo_error* error) {
+  return guarded(error, [&]() -> Result<> {
+    TRY(const boost::json::object fields, octavo::openai::parse_body({body, body_bytes}));
+    return engine->local->submit(request, fields, mode == OCTAVO_DELTA);
+  });
+}
+
+void octavo_abort(octavo_engine* engine, uint64_t request) { engine->local->abort(request); }
+
+octavo_outputs* octavo_wait(octavo_engine* engine, int32_t timeout_ms) {
+  octavo_outputs* outputs = nullptr;
+  guarded(nullptr, [&]() -> Result<> {
+    std::vector<octavo::OwnedOutput> came = engine->local->wait(timeout_ms);
+    if (!came.empty()) outputs = new octavo::Batch(std::move(came));
+    return {};
+  });
+  return outputs;
+}
+
+void octavo_outputs_free(octavo_outputs* outputs) { delete static_cast<octavo::Batch*>(outputs); }
+
+int32_t octavo_encode(const octavo_engine* engine, const char* text, size_t text_bytes,
+                      int32_t add_special_tokens, int32_t* tokens, size_t capacity, size_t* count,
+                      octavo_error* error) {
+  return guarded(error, [&]() -> Result<> {
+    TRY(const auto ids, engine->local->tokenizer().encode({text, text_bytes}, add_special_tokens != 0));
+    *count = ids.size();
+    std::ranges::copy_n(ids.begin(), static_cast<std::ptrdiff_t>(std::min(capacity, ids.size())), tokens);
+    return {};
+  });
+}
+
+int32_t octavo_decode(const octavo_engine* engine, const int32_t* tokens, size_t count,
+                      int32_t skip_special_tokens, char* text, size_t capacity, size_t* text_bytes,
+                      octavo_error* error) {
+  return guarded(error, [&]() -> Result<> {
+    TRY(const std::string decoded,
+        engine->local->tokenizer().decode({tokens, count}, skip_special_tokens != 0));
+    *text_bytes = decoded.size();
+    std::ranges::copy_n(decoded.begin(), static_cast<std::ptrdiff_t>(std::min(capacity, decoded.size())), text);
+    return {};
+  });
+}
+
+void octavo_get_stats(const octavo_engine* engine, octavo_stats* stats, size_t bytes) {
+  const octavo::EngineStats s = engine->local->engine().stats().front();
+  octavo_stats all{};
+  all.healthy = s.healthy;
+  all.running = s.running;
+  all.waiting = s.waiting;
+  all.blocks_total = s.blocks_total;
+  all.blocks_used = s.blocks_used;
+  all.blocks_cached = s.blocks_cached;
+  all.prompt_tokens = s.prompt_tokens;
+  all.prompt_tokens_cached = s.prompt_tokens_cached;
+  all.generation_tokens = s.generation_tokens;
+  all.prefix_queries = s.prefix_queries;
+  all.prefix_hits = s.prefix_hits;
+  all.preemptions = s.preemptions;
+  std::memcpy(stats, &all, std::min(bytes, sizeof all));
+}
+
+void octavo_reset_prefix_cache(octavo_engine* engine) { engine->local->engine().reset_prefix_cache(); }

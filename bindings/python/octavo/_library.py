@@ -1,0 +1,218 @@
+"""liboctavo (bindings/c/octavo.h) through ctypes, which lets other Python threads run during every call."""
+
+import ctypes
+import json
+import os
+from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+ABI = 1
+PACKAGE = Path(__file__).parent
+
+FINISH_REASONS = {0: None, 1: "stop", 2: "length", 3: "repetition", 4: "abort", 5: "error"}
+
+
+class OctavoError(RuntimeError):
+    """The engine could not do what was asked."""
+
+
+class InvalidInput(OctavoError, ValueError):
+    """What was asked is wrong, or something that Octavo does not do."""
+
+
+class ResourceExhausted(OctavoError):
+    """A limit was reached; it works once running requests have ended."""
+
+
+_ERRORS = {1: InvalidInput, 2: InvalidInput, 3: InvalidInput, 4: InvalidInput, 6: ResourceExhausted}
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [("code", c_int32), ("field", c_char * 64), ("message", c_char * 1024)]
+
+
+class _Candidate(ctypes.Structure):
+    _fields_ = [("token", c_int32), ("logprob", c_float)]
+
+
+class _Logprobs(ctypes.Structure):
+    _fields_ = [("token", c_int32), ("logprob", c_float), ("rank", c_int32), ("top", POINTER(_Candidate)),
+                ("top_count", c_size_t)]
+
+
+class _Output(ctypes.Structure):
+    _fields_ = [("request", c_uint64), ("index", c_int32), ("finish", c_int32), ("last", c_int32),
+                ("text", c_void_p), ("text_bytes", c_size_t),
+                ("tokens", POINTER(c_int32)), ("token_count", c_size_t),
+                ("logprobs", POINTER(_Logprobs)),
+                ("stop_text", c_void_p), ("stop_text_bytes", c_size_t), ("stop_token", c_int32),
+                ("error", c_void_p), ("error_bytes", c_size_t),
+                ("prompt_tokens", POINTER(c_int32)), ("prompt_token_count", c_size_t),
+                ("prompt_logprobs", POINTER(_Logprobs)), ("prompt_logprob_count", c_size_t),
+                ("cached_tokens", c_int32),
+                ("scheduled_s", c_double), ("first_token_s", c_double), ("last_token_s", c_double)]
+
+
+class _Outputs(ctypes.Structure):
+    _fields_ = [("items", POINTER(_Output)), ("count", c_size_t)]
+
+
+class _Stats(ctypes.Structure):
+    _fields_ = [(name, c_int32) for name in ("healthy", "running", "waiting", "blocks_total", "blocks_used",
+                                             "blocks_cached")] + \
+               [(name, c_int64) for name in ("prompt_tokens", "prompt_tokens_cached", "generation_tokens",
+                                             "prefix_queries", "prefix_hits", "preemptions")]
+
+
+_SIGNATURES = {
+    "octavo_abi": (c_int32,),
+    "octavo_version": (c_char_p,),
+    "octavo_create": (c_int32, c_char_p, POINTER(c_void_p), POINTER(_Error)),
+    "octavo_destroy": (None, c_void_p),
+    "octavo_info": (c_char_p, c_void_p),
+    "octavo_submit": (c_int32, c_void_p, c_uint64, c_char_p, c_size_t, c_int32, POINTER(_Error)),
+    "octavo_abort": (None, c_void_p, c_uint64),
+    "octavo_wait": (POINTER(_Outputs), c_void_p, c_int32),
+    "octavo_outputs_free": (None, POINTER(_Outputs)),
+    "octavo_encode": (c_int32, c_void_p, c_char_p, c_size_t, c_int32, POINTER(c_int32), c_size_t, POINTER(c_size_t),
+                      POINTER(_Error)),
+    "octavo_decode": (c_int32, c_void_p, POINTER(c_int32), c_size_t, c_int32, c_char_p, c_size_t, POINTER(c_size_t),
+                      POINTER(_Error)),
+    "octavo_get_stats": (None, c_void_p, POINTER(_Stats), c_size_t),
+    "octavo_reset_prefix_cache": (None, c_void_p),
+}
+
+
+def _load() -> ctypes.CDLL:
+    """The library of the installed package, or the one that OCTAVO_LIBRARY names."""
+    path = os.environ.get("OCTAVO_LIBRARY", PACKAGE / "lib" / f"liboctavo.so.{ABI}")
+    library = ctypes.CDLL(str(path))
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    if library.octavo_abi() != ABI:
+        raise ImportError(f"{path} has ABI {library.octavo_abi()}, this package needs {ABI}")
+    return library
+
+
+_lib = _load()
+VERSION = _lib.octavo_version().decode()
+
+
+def _check(code: int, error: _Error) -> None:
+    if code == 0:
+        return
+    field, message = error.field.decode(), error.message.decode(errors="replace")
+    raise _ERRORS.get(code, OctavoError)(f"{field}: {message}" if field else message)
+
+
+def _text(address: Optional[int], size: int) -> str:
+    return ctypes.string_at(address, size).decode() if size else ""
+
+
+# One position: (token, logprob, rank, [(token, logprob), ..]), the candidates best first.
+Position = tuple[int, float, int, list[tuple[int, float]]]
+
+
+def _positions(logprobs: Any, count: int) -> Optional[list[Position]]:
+    if not logprobs:
+        return None
+    return [(p.token, p.logprob, p.rank, [(t.token, t.logprob) for t in p.top[:p.top_count]])
+            for p in logprobs[:count]]
+
+
+@dataclass
+class Piece:
+    """All of an answer, or what is new of it."""
+    request: int
+    index: int
+    text: str
+    token_ids: list[int]
+    logprobs: Optional[list[Position]]
+    finish_reason: Optional[str]
+    stop_reason: Any  # a stop string, a stop token, or nothing
+    error: str
+    last: bool  # of the request
+    prompt_token_ids: Optional[list[int]]
+    prompt_logprobs: Optional[list[Position]]
+    cached_tokens: int
+    times: tuple[float, float, float]  # scheduled, first token, last token: seconds after the arrival
+
+
+def _piece(o: _Output) -> Piece:
+    stop_reason = _text(o.stop_text, o.stop_text_bytes) if o.stop_text else None
+    if o.stop_token >= 0:
+        stop_reason = o.stop_token
+    return Piece(o.request, o.index, _text(o.text, o.text_bytes), o.tokens[:o.token_count],
+                 _positions(o.logprobs, o.token_count), FINISH_REASONS[o.finish], stop_reason,
+                 _text(o.error, o.error_bytes), bool(o.last),
+                 o.prompt_tokens[:o.prompt_token_count] if o.prompt_token_count else None,
+                 _positions(o.prompt_logprobs, o.prompt_logprob_count), o.cached_tokens,
+                 (o.scheduled_s, o.first_token_s, o.last_token_s))
+
+
+class Engine:
+    """A model in this process. Every method may be called from any thread, close() once no other call is under way."""
+
+    def __init__(self, options: dict[str, Any]):
+        self._handle = c_void_p()
+        error = _Error()
+        _check(_lib.octavo_create(json.dumps(options).encode(), byref(self._handle), byref(error)), error)
+        self.info: dict[str, Any] = json.loads(_lib.octavo_info(self._handle))
+        self._token_texts: dict[int, str] = {}
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, c_void_p()
+        _lib.octavo_destroy(handle)
+
+    def submit(self, request: int, body: dict[str, Any], stream: bool) -> None:
+        error, data = _Error(), json.dumps(body).encode()
+        _check(_lib.octavo_submit(self._handle, request, data, len(data), int(stream), byref(error)), error)
+
+    def abort(self, request: int) -> None:
+        _lib.octavo_abort(self._handle, request)
+
+    def wait(self, timeout_ms: int) -> list[Piece]:
+        outputs = _lib.octavo_wait(self._handle, timeout_ms)
+        if not outputs:
+            return []
+        try:
+            batch = outputs.contents
+            return [_piece(o) for o in batch.items[:batch.count]]
+        finally:
+            _lib.octavo_outputs_free(outputs)
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        data, error, count = text.encode(), _Error(), c_size_t()
+        room = len(data) + 16
+        ids = (c_int32 * room)()
+        _check(_lib.octavo_encode(self._handle, data, len(data), int(add_special_tokens), ids, room, byref(count),
+                                  byref(error)), error)
+        return ids[:count.value]
+
+    def decode(self, token_ids: list[int], skip_special_tokens: bool = False) -> str:
+        ids, error, size = (c_int32 * len(token_ids))(*token_ids), _Error(), c_size_t(16 * len(token_ids))
+        while True:
+            room = size.value
+            text = ctypes.create_string_buffer(room + 1)
+            _check(_lib.octavo_decode(self._handle, ids, len(token_ids), int(skip_special_tokens), text, room,
+                                      byref(size), byref(error)), error)
+            if size.value <= room:
+                return text.raw[:size.value].decode()
+
+    def token_text(self, token: int) -> str:
+        """The text of one token alone; remembered, since log-probabilities name the same ones again and again."""
+        text = self._token_texts.get(token)
+        if text is None:
+            text = self._token_texts[token] = self.decode([token])
+        return text
+
+    def stats(self) -> dict[str, int]:
+        stats = _Stats()
+        _lib.octavo_get_stats(self._handle, byref(stats), ctypes.sizeof(stats))
+        return {name: getattr(stats, name) for name, _ in _Stats._fields_}
+
+    def reset_prefix_cache(self) -> None:
+        _lib.octavo_reset_prefix_cache(self._handle)

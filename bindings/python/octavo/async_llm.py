@@ -1,0 +1,127 @@
+"""Inference for asyncio programs: vLLM's AsyncLLM."""
+
+import asyncio
+import itertools
+import threading
+from dataclasses import dataclass, field
+from typing import Any, AsyncGenerator, Optional
+
+from octavo._library import Engine, Piece
+from octavo.llm import Tokenizer, engine_options
+from octavo.outputs import Assembly, RequestOutput, request_body
+from octavo.sampling_params import RequestOutputKind, SamplingParams
+
+
+@dataclass
+class AsyncEngineArgs:
+    model: Optional[str] = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __init__(self, model: Optional[str] = None, **options: Any):
+        self.model, self.options = model, options
+
+
+@dataclass
+class _Reader:
+    loop: asyncio.AbstractEventLoop
+    pieces: "asyncio.Queue[Piece]"
+
+
+class AsyncLLM:
+    """A model in this process, whose answers stream to any number of coroutines.
+
+    async for output in llm.generate("Once upon a time", SamplingParams(max_tokens=64), "request 1"):
+        print(output.outputs[0].text)
+    """
+
+    def __init__(self, model: Optional[str] = None, **options: Any):
+        self._engine = Engine(engine_options(model, options))
+        self._lock = threading.Lock()  # of what follows
+        self._readers: dict[int, _Reader] = {}
+        self._requests: dict[str, int] = {}  # the caller's id: the engine's
+        self._ids = itertools.count()
+        self._closing = False
+        self._thread = threading.Thread(target=self._read, name="octavo-outputs", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def from_engine_args(cls, args: AsyncEngineArgs) -> "AsyncLLM":
+        return cls(args.model, **args.options)
+
+    async def generate(self, prompt: Any, sampling_params: SamplingParams,
+                       request_id: str) -> AsyncGenerator[RequestOutput, None]:
+        """Completes a prompt; what each output holds is sampling_params.output_kind. Leaving the loop early ends the
+        request."""
+        kind = sampling_params.output_kind
+        body, text = request_body(prompt, sampling_params)
+        reader = _Reader(asyncio.get_running_loop(), asyncio.Queue())
+        request = self._register(request_id, reader)
+        assembly = Assembly(self._engine, request_id, text, sampling_params.n, kind)
+        try:
+            stream = kind is not RequestOutputKind.FINAL_ONLY
+            await asyncio.to_thread(self._submit, request, body, stream)  # tokenises, compiles grammars
+            finished = False
+            while not finished:
+                output = assembly.take(await reader.pieces.get())
+                finished = output.finished
+                if finished or stream:
+                    yield output
+        finally:
+            self._forget(request_id, request)
+
+    async def abort(self, request_id: str) -> None:
+        """Ends a request; its generate() gives one more output, with finish_reason "abort"."""
+        with self._lock:
+            request = self._requests.get(request_id)
+        if request is not None:
+            self._engine.abort(request)
+
+    async def get_tokenizer(self) -> Tokenizer:
+        return Tokenizer(self._engine)
+
+    async def reset_prefix_cache(self) -> None:
+        self._engine.reset_prefix_cache()
+
+    def stats(self) -> dict[str, int]:
+        return self._engine.stats()
+
+    def shutdown(self) -> None:
+        """Ends everything and frees the model's memory."""
+        self._closing = True
+        self._thread.join()
+        self._engine.close()
+
+    def _register(self, request_id: str, reader: _Reader) -> int:
+        with self._lock:
+            if request_id in self._requests:
+                raise ValueError(f"request_id: {request_id!r} is in use")
+            request = next(self._ids)
+            self._readers[request] = reader
+            self._requests[request_id] = request
+        return request
+
+    def _submit(self, request: int, body: dict, stream: bool) -> None:
+        self._engine.submit(request, body, stream)
+        with self._lock:
+            abandoned = request not in self._readers
+        if abandoned:
+            self._engine.abort(request)
+
+    def _forget(self, request_id: str, request: int) -> None:
+        with self._lock:
+            self._requests.pop(request_id, None)
+            running = self._readers.pop(request, None)
+        if running:
+            self._engine.abort(request)
+
+    def _read(self) -> None:
+        while not self._closing:
+            pieces = self._engine.wait(100)
+            with self._lock:
+                for piece in pieces:
+                    reader = self._readers.get(piece.request)
+                    if reader is None:
+                        continue
+                    if piece.last:
+                        del self._readers[piece.request]
+                    reader.loop.call_soon_threadsafe(reader.pieces.put_nowait, piece)

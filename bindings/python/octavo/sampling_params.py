@@ -1,0 +1,76 @@
+"""What a request asks of the sampler: the fields and defaults of vLLM's SamplingParams."""
+
+import enum
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Optional, Union
+
+# More than any context has room for: the engine cuts it to what fits.
+_UNLIMITED = 2**31 - 1
+
+
+class RequestOutputKind(enum.Enum):
+    CUMULATIVE = 0  # each output has all of the answer so far
+    DELTA = 1  # each output has what is new
+    FINAL_ONLY = 2  # one output, at the end
+
+
+@dataclass
+class StructuredOutputsParams:
+    """What an answer must look like; one field of them."""
+    json: Optional[Union[str, dict]] = None  # a JSON Schema
+    regex: Optional[str] = None
+    choice: Optional[list[str]] = None
+    grammar: Optional[str] = None
+    json_object: Optional[bool] = None
+    structural_tag: Optional[str] = None
+
+    def body(self) -> dict[str, Any]:
+        out = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        if isinstance(out.get("json"), str):
+            out["json"] = json.loads(out["json"])
+        return out
+
+
+@dataclass
+class SamplingParams:
+    n: int = 1
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: Optional[int] = None
+    stop: Optional[Union[str, list[str]]] = None
+    stop_token_ids: Optional[list[int]] = None
+    ignore_eos: bool = False
+    max_tokens: Optional[int] = 16  # None: as many as the context has room for
+    min_tokens: int = 0
+    logprobs: Optional[int] = None
+    prompt_logprobs: Optional[int] = None
+    skip_special_tokens: bool = True
+    spaces_between_special_tokens: bool = True
+    include_stop_str_in_output: bool = False
+    output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
+    truncate_prompt_tokens: Optional[int] = None
+    logit_bias: Optional[dict[int, float]] = None
+    allowed_token_ids: Optional[list[int]] = None
+    bad_words: Optional[list[str]] = None
+    structured_outputs: Optional[StructuredOutputsParams] = None
+
+    def body(self, chat: bool) -> dict[str, Any]:
+        """The fields of a request body, /v1/chat/completions' or /v1/completions'. Every one that has a default of the
+        model's is written out, so that it holds."""
+        out = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        for name in ("output_kind", "logprobs", "structured_outputs", "logit_bias"):
+            out.pop(name, None)
+        out["max_tokens"] = _UNLIMITED if self.max_tokens is None else self.max_tokens
+        if self.logprobs is not None:
+            out.update({"logprobs": True, "top_logprobs": self.logprobs} if chat else {"logprobs": self.logprobs})
+        if self.structured_outputs is not None:
+            out["structured_outputs"] = self.structured_outputs.body()
+        if self.logit_bias is not None:
+            out["logit_bias"] = {str(token): bias for token, bias in self.logit_bias.items()}
+        return out

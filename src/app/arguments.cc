@@ -1,0 +1,274 @@
+#include "app/arguments.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <cctype>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "app/config_file.h"
+#include "app/engine_command.h"
+#include "local/numbers.h"
+#include "app/vllm_flags.h"
+#include "base/log.h"
+
+namespace octavo {
+namespace {
+
+namespace json = boost::json;
+
+// "--max_model_len=4", "-tp", taken apart.
+struct Flag {
+  std::string name;                  // "--max-model-len"
+  std::string path;                  // "level" of "--compilation-config.level"
+  std::optional<std::string> value;  // behind '='
+};
+
+bool is_number(std::string_view text) {
+  return text.size() > 1 && (std::isdigit(static_cast<unsigned char>(text[1])) != 0 || text[1] == '.');
+}
+
+bool is_flag(std::string_view text) { return text.size() > 1 && text[0] == '-' && !is_number(text); }
+
+Flag take_apart(std::string_view argument) {
+  Flag flag;
+  const std::size_t equals = argument.find('=');
+  if (equals != std::string_view::npos) flag.value = argument.substr(equals + 1);
+  argument = argument.substr(0, equals);
+  const std::size_t dot = argument.find('.');
+  if (dot != std::string_view::npos) flag.path = argument.substr(dot + 1);
+  flag.name = argument.substr(0, dot);
+  if (flag.name.starts_with("--")) std::ranges::replace(flag.name, '_', '-');
+  return flag;
+}
+
+// "1" is a number, "32k" too, "ngram" a string.
+json::value json_or_text(const std::string& text) {
+  boost::system::error_code not_json;
+  json::value value = json::parse(text, not_json);
+  if (!not_json) return value;
+  value = json::parse(expand_suffix(text), not_json);
+  return not_json ? json::value(text) : value;
+}
+
+void merge(json::value& into, json::value&& from) {
+  if (into.is_array() && from.is_array()) {
+    for (json::value& item : from.get_array()) into.get_array().push_back(std::move(item));
+    return;
+  }
+  if (!into.is_object() || !from.is_object()) {
+    into = std::move(from);
+    return;
+  }
+  for (auto& [key, value] : from.get_object()) merge(into.get_object()[key], std::move(value));
+}
+
+// {"a": {"b": value}} of "a.b"; "a.b+": a list.
+json::value nested(std::string_view path, const std::string& text) {
+  json::value value = json_or_text(text);
+  if (path.ends_with('+')) {
+    path.remove_suffix(1);
+    if (!value.is_array()) {
+      json::array items;
+      for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', at), text.size());
+        items.push_back(json_or_text(text.substr(at, comma - at)));
+        at = comma + 1;
+      }
+      value = std::move(items);
+    }
+  }
+  while (true) {
+    const std::size_t dot = path.rfind('.');
+    json::object object;
+    object[path.substr(dot == std::string_view::npos ? 0 : dot + 1)] = std::move(value);
+    value = std::move(object);
+    if (dot == std::string_view::npos) return value;
+    path = path.substr(0, dot);
+  }
+}
+
+// Levenshtein's distance.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+class Rewriter {
+ public:
+  Rewriter(const CLI::App& command, std::vector<std::string> arguments)
+      : command_(command), of_vllm_(command.get_name() == "serve"), arguments_(std::move(arguments)) {}
+
+  Result<std::vector<std::string>> rewrite() {
+    TRY_VOID(insert_config_file());
+    for (at_ = 0; at_ < arguments_.size();) {
+      const std::string& argument = arguments_[at_++];
+      if (!is_flag(argument) || argument == "--") {
+        out_.push_back(argument);
+        continue;
+      }
+      TRY_VOID(rewrite_flag(take_apart(argument)));
+    }
+    for (auto& [name, value] : nested_) {
+      TRY_VOID(pass_on({.name = name, .path = {}, .value = json::serialize(value)}));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  const CLI::Option* option(const std::string& name) const { return command_.get_option_no_throw(name); }
+  const VllmFlag* vllm_flag(const std::string& name) const {
+    return of_vllm_ ? find_vllm_flag(name) : nullptr;
+  }
+
+  Result<> rewrite_flag(Flag flag) {
+    expand_shorthand(flag);
+    if (flag.path.empty()) return pass_on(std::move(flag));
+    TRY(std::string value, value_of(flag));
+    json::value& whole = nested_.try_emplace(flag.name, json::object()).first->second;
+    merge(whole, nested(flag.path, value));
+    return {};
+  }
+
+  void expand_shorthand(Flag& flag) const {
+    if (!of_vllm_ || flag.name.starts_with("--")) return;
+    if (flag.name.starts_with("-O") && flag.name.size() > 2) {
+      flag.value = flag.name.substr(2);
+      flag.name.resize(2);
+    }
+    const VllmFlag* known = find_vllm_flag(flag.name);
+    if (known != nullptr && option(flag.name) == nullptr) flag.name = known->name;
+  }
+
+  // --no-x is --x=false.
+  void expand_negation(Flag& flag) const {
+    if (!flag.name.starts_with("--no-") || option(flag.name) != nullptr) return;
+    const std::string positive = "--" + flag.name.substr(5);
+    const CLI::Option* known = option(positive);
+    const VllmFlag* of_vllm = vllm_flag(positive);
+    const bool is_switch = known != nullptr ? known->get_expected_max() == 0
+                                            : of_vllm != nullptr && of_vllm->takes == Takes::nothing;
+    if (!is_switch) return;
+    flag.name = positive;
+    flag.value = "false";
+  }
+
+  Result<> pass_on(Flag flag) {
+    expand_negation(flag);
+    if (option(flag.name) != nullptr) {
+      if (flag.value && flag.name.starts_with("--"))
+        out_.push_back(flag.name + "=" + *flag.value);
+      else
+        out_.push_back(flag.name + flag.value.value_or(""));
+      return {};
+    }
+    if (const VllmFlag* known = vllm_flag(flag.name)) return drop(*known, flag);
+    return unknown(flag.name);
+  }
+
+  // A flag of vLLM that has no effect here.
+  Result<> drop(const VllmFlag& known, const Flag& flag) {
+    std::vector<std::string> values;
+    if (flag.value)
+      values.push_back(*flag.value);
+    else if (known.takes == Takes::nothing)
+      values.emplace_back("true");
+    else
+      while (at_ < arguments_.size() && !is_flag(arguments_[at_])) {
+        values.push_back(arguments_[at_++]);
+        if (known.takes != Takes::values) break;
+      }
+    if (values.empty() && known.takes != Takes::maybe_value) return invalid(known.name, "needs a value");
+    for (const std::string& value : values) TRY_VOID(check_harmless(known, value));
+    if (std::ranges::find(arguments_, kRunEngineFlag) == arguments_.end())  // the engine's process says it no more
+      log_info("{} has no effect: {}", known.name, known.reason);
+    return {};
+  }
+
+  Result<std::string> value_of(const Flag& flag) {
+    if (flag.value) return *flag.value;
+    if (at_ == arguments_.size()) return invalid(flag.name + "." + flag.path, "needs a value");
+    return arguments_[at_++];
+  }
+
+  std::unexpected<Error> unknown(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const CLI::Option* known : command_.get_options()) names.push_back(known->get_single_name());
+    for (std::string& known : names)
+      if (known.size() > 1) known.insert(0, "--");
+    if (of_vllm_)
+      for (const VllmFlag& known : vllm_flags())
+        if (known.works) names.emplace_back(known.name);
+    const auto nearest =
+        std::ranges::min_element(names, {}, [&](const std::string& known) { return distance(known, name); });
+    if (nearest == names.end() || distance(*nearest, name) > std::max<std::size_t>(2, name.size() / 3))
+      return invalid(name, "is not a flag of this command; --help lists them");
+    return invalid(name, "is not a flag of this command; did you mean {}?", *nearest);
+  }
+
+  // The file's flags go in front of the command line's, which win, but behind the model's name.
+  Result<> insert_config_file() {
+    if (!of_vllm_) return {};
+    std::string path;
+    std::vector<std::string> given;
+    for (std::size_t i = 0; i < arguments_.size();) {
+      const Flag flag = is_flag(arguments_[i]) ? take_apart(arguments_[i]) : Flag{};
+      given.push_back(flag.name);
+      if (flag.name != "--config") {
+        ++i;
+        continue;
+      }
+      if (!path.empty()) return invalid("--config", "may be given once");
+      if (!flag.value && i + 1 == arguments_.size()) return invalid("--config", "needs a file");
+      path = flag.value ? *flag.value : arguments_[i + 1];
+      const auto first = arguments_.begin() + static_cast<std::ptrdiff_t>(i);
+      arguments_.erase(first, first + (flag.value ? 1 : 2));
+    }
+    if (path.empty()) return {};
+    TRY(const std::vector<ConfigEntry> entries, read_config_file(path));
+    const bool names_model = !arguments_.empty() && !is_flag(arguments_.front());
+    std::vector<std::string> from_file;
+    for (const ConfigEntry& entry : entries) {
+      const std::string name = take_apart("--" + entry.name).name;
+      if (name == "--model" && names_model) continue;
+      if (std::ranges::find(given, name) != given.end()) continue;
+      if (entry.is_switch || entry.values.size() == 1) {
+        from_file.push_back("--" + entry.name + "=" + entry.values.front());
+      } else {
+        from_file.push_back("--" + entry.name);
+        std::ranges::copy(entry.values, std::back_inserter(from_file));
+      }
+    }
+    arguments_.insert(arguments_.begin() + (names_model ? 1 : 0), from_file.begin(), from_file.end());
+    return {};
+  }
+
+  const CLI::App& command_;
+  const bool of_vllm_;
+  std::vector<std::string> arguments_;
+  std::size_t at_ = 0;  // the next of them
+  std::vector<std::string> out_;
+  std::map<std::string, json::value> nested_;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> read_arguments(const CLI::App& command, std::vector<std::string> arguments) {
+  return Rewriter(command, std::move(arguments)).rewrite();
+}
+
+}  // namespace octavo

@@ -1,0 +1,98 @@
+#include "app/arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "app/serve_flags.h"
+#include "app/vllm_flags.h"
+#include "base/scratch_directory.h"
+
+namespace octavo {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+class ArgumentsTest : public ::testing::Test {
+ protected:
+  ArgumentsTest() { add_serve_flags(serve_, command_); }
+
+  Arguments read(const Arguments& given) {
+    auto read = read_arguments(serve_, given);
+    EXPECT_TRUE(read) << read.error().field << " " << read.error().message;
+    return read.value_or(Arguments{});
+  }
+  std::string error(const Arguments& given) {
+    const auto read = read_arguments(serve_, given);
+    return read ? "accepted" : read.error().field + " " + read.error().message;
+  }
+
+  ServeCommand command_;
+  CLI::App serve_{"", "serve"};
+};
+
+TEST_F(ArgumentsTest, SpellingsOfVllmBecomeOptions) {
+  EXPECT_EQ(read({"model", "--max_num_seqs", "8"}), (Arguments{"model", "--max-num-seqs", "8"}));
+  EXPECT_EQ(read({"--max_num_seqs=8"}), (Arguments{"--max-num-seqs=8"}));
+  EXPECT_EQ(read({"--no-enable-prefix-caching"}), (Arguments{"--enable-prefix-caching=false"}));
+  EXPECT_EQ(read({"--no-enforce_eager"}), (Arguments{"--enforce-eager=false"}));
+  EXPECT_EQ(read({"--max-model-len", "-1"}), (Arguments{"--max-model-len", "-1"}));
+  EXPECT_EQ(read({"-pp", "1", "-O3", "-cc.level", "3", "m"}), (Arguments{"m"}));
+  EXPECT_EQ(read({"-pp=1", "--pipeline_parallel_size=1", "-q", "int8"}), (Arguments{"--quantization", "int8"}));
+  EXPECT_EQ(read({"--cudagraph-capture-sizes", "1", "2", "4", "--port", "1"}), (Arguments{"--port", "1"}));
+  EXPECT_EQ(read({"--hf-token", "--enforce-eager"}), (Arguments{"--hf-token", "--enforce-eager"}));
+}
+
+TEST_F(ArgumentsTest, DottedNamesBecomeOneJsonObject) {
+  EXPECT_EQ(
+      read({"--speculative-config.method", "ngram", "--port", "1",
+            "--speculative_config.num_speculative_tokens=4", "--speculative-config.a.b+", "x,2"}),
+      (Arguments{"--port", "1",
+                 R"(--speculative-config={"method":"ngram","num_speculative_tokens":4,"a":{"b":["x",2]}})"}));
+}
+
+TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
+  EXPECT_EQ(
+      error({"-pp", "2"}),
+      "--pipeline-parallel-size 2 is not supported, only 1: one engine on one device");
+  EXPECT_EQ(error({"--headless"}),
+            "--headless is not supported: one engine on one device");
+  EXPECT_EQ(error({"--no-headless"}), "accepted");
+  EXPECT_EQ(error({"--swap-space"}), "--swap-space needs a value");
+  EXPECT_EQ(error({"--max-num-seq", "4"}),
+            "--max-num-seq is not a flag of this command; did you mean --max-num-seqs?");
+  EXPECT_EQ(error({"--qwertyuiop"}), "--qwertyuiop is not a flag of this command; --help lists them");
+  EXPECT_EQ(error({"--cpu-offload-gb", "0.0"}), "accepted");
+}
+
+TEST_F(ArgumentsTest, ConfigFilesStandBehindTheCommandLine) {
+  const ScratchDirectory dir;
+  const std::string file = (dir / "serve.yaml").string();
+  std::ofstream(file) << "model: other\nport: 8001\nmax_num_seqs: 16\nenforce-eager: true\n"
+                         "enable-prefix-caching: false\nserved-model-name: [a, b]\n"
+                         "speculative-config:\n  method: ngram\n  num_speculative_tokens: 3\n";
+  EXPECT_EQ(
+      read({"model", "--config", file, "--port", "9"}),
+      (Arguments{"model", "--max-num-seqs=16", "--enforce-eager=true", "--enable-prefix-caching=false",
+                 "--served-model-name", "a", "b",
+                 R"(--speculative-config={"method":"ngram","num_speculative_tokens":3})", "--port", "9"}));
+  std::ofstream(file) << "port: [1";
+  EXPECT_NE(error({"--config", file}).find("is not YAML"), std::string::npos);
+  std::ofstream(file) << "- port";
+  EXPECT_EQ(error({"--config=" + file}), "config must hold one table of flags");
+  EXPECT_NE(error({"--config", "no/such/file.yaml"}).find("cannot be read"), std::string::npos);
+}
+
+// The table and the options agree: what it says works is an option, and nothing else is.
+TEST_F(ArgumentsTest, TheTableIsTrue) {
+  std::set<std::string_view> names;
+  for (const VllmFlag& flag : vllm_flags()) {
+    EXPECT_TRUE(names.insert(flag.name).second) << flag.name << " is there twice";
+    EXPECT_EQ(flag.works, serve_.get_option_no_throw(std::string(flag.name)) != nullptr) << flag.name;
+    EXPECT_EQ(flag.works, flag.reason.empty()) << flag.name;
+  }
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,38 @@
+#include "app/config_file.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "yaml/yaml.h"
+
+namespace octavo {
+namespace {
+
+namespace json = boost::json;
+
+std::string as_text(const json::value& value) {
+  return value.is_string() ? std::string(value.get_string()) : json::serialize(value);
+}
+
+}  // namespace
+
+Result<std::vector<ConfigEntry>> read_config_file(const std::string& path) {
+  TRY(const json::value file, read_yaml_file(path, "config"));
+  std::vector<ConfigEntry> entries;
+  if (file.is_null()) return entries;
+  if (!file.is_object()) return invalid("config", "must hold one table of flags");
+  for (const auto& [name, value] : file.get_object()) {
+    ConfigEntry& entry = entries.emplace_back();
+    entry.name = name;
+    entry.is_switch = value.is_bool();
+    if (value.is_array())
+      for (const json::value& item : value.get_array()) entry.values.push_back(as_text(item));
+    else if (!value.is_null())
+      entry.values.push_back(as_text(value));
+    if (entry.values.empty()) entries.pop_back();  // nothing was said
+  }
+  return entries;
+}
+
+}  // namespace octavo

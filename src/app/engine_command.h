@@ -1,0 +1,24 @@
+// The engine's process: this program once more, with one flag more.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/engine_options.h"
+
+namespace octavo {
+
+inline constexpr const char* kRunEngineFlag = "--run-engine";
+// With it, beside kRunEngineFlag: the process of a rank of that engine.
+inline constexpr const char* kRunRankFlag = "--run-rank";
+
+// This process's command line with kRunEngineFlag.
+std::vector<std::string> engine_command();
+
+// What that process does: loads the engine, whose model is given by its path, and serves the process that started it, until that goes. Errors:
+// nobody is there to serve. That the engine does not load is told to whoever waits for it.
+// tokenizer_path: of grammars; "": the model's own. rank: not 0: runs that rank instead.
+Result<> run_engine(EngineOptions options, const std::string& tokenizer_path, int rank);
+
+}  // namespace octavo

@@ -1,0 +1,15 @@
+// The environment of this program, which nothing below src/app reads.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+namespace octavo {
+
+// The value of a variable, "" when it is not set.
+inline std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace octavo

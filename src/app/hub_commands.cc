@@ -1,0 +1,100 @@
+// octavo pull MODEL, octavo list, octavo rm MODEL: the cache of models of the hub.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "app/commands.h"
+#include "app/environment.h"
+#include "hub/cached_models.h"
+#include "hub/model_name.h"
+#include "local/find_model.h"
+
+namespace octavo {
+namespace {
+
+struct HubCommand {
+  std::string model;
+  HubFlags hub;
+  bool yes = false;
+};
+
+// "1.23 GB", "11.8 MB".
+std::string size_text(std::uint64_t bytes) {
+  const auto count = static_cast<double>(bytes);
+  return count >= 1e9 ? fmt::format("{:.2f} GB", count * 1e-9) : fmt::format("{:.1f} MB", count * 1e-6);
+}
+
+std::string day(std::filesystem::file_time_type time) {
+  if (time == std::filesystem::file_time_type::min()) return "-";
+  return fmt::format("{:%Y-%m-%d}",
+                     std::chrono::floor<std::chrono::seconds>(std::chrono::file_clock::to_sys(time)));
+}
+
+Result<> pull(const HubCommand& c) {
+  TRY(const std::string path, find_on_hub(c.model, c.hub));
+  fmt::print("{}\n", path);
+  return {};
+}
+
+void list(const HubCommand& c) {
+  constexpr std::string_view kRow = "{:<44} {:<14} {:>10}  {:<10}  {}\n";
+  fmt::print(kRow, "NAME", "REVISION", "SIZE", "LAST USED", "STATE");
+  for (const hub::CachedModel& model : hub::cached_models(cache_dir(c.hub)))
+    fmt::print(kRow, model.repo,
+               model.revisions.empty() ? model.commit.substr(0, 12)
+                                       : fmt::format("{}", fmt::join(model.revisions, ",")),
+               size_text(model.bytes), day(model.last_used), model.complete ? "complete" : "incomplete");
+}
+
+// Whether a person says so.
+bool confirmed(const std::string& question) {
+  fmt::print(stderr, "{} [y/N] ", question);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Result<> remove(const HubCommand& c) {
+  TRY(const hub::ModelName name, hub::parse_model_name(c.model));
+  if (!name.variant.empty())
+    return invalid("model", "{}: single files cannot be deleted, leave out :{}", c.model, name.variant);
+  const std::string what = name.revision.empty() ? fmt::format("{} with all its revisions", name.repo)
+                                                 : fmt::format("{}@{}", name.repo, name.revision);
+  if (!c.yes && !confirmed(fmt::format("Delete {} from {}?", what, cache_dir(c.hub).string())))
+    return invalid("", "nothing was deleted (--yes deletes without asking)");
+  TRY(const std::uint64_t bytes, hub::remove_model(cache_dir(c.hub), name.repo, name.revision));
+  fmt::print("{} is deleted, {} are free\n", what, size_text(bytes));
+  return {};
+}
+
+}  // namespace
+
+void add_hub_commands(CLI::App& program, Outcome& outcome) {
+  auto options = std::make_shared<HubCommand>();
+  CLI::App* get =
+      program.add_subcommand("pull", "Download a model of the hub into the cache; prints where it is");
+  get->add_option("model", options->model, "org/name, org/name@revision or org/name:Q4_K_M")->required();
+  add_hub_flags(*get, options->hub, environment);
+  get->callback([options, &outcome] {
+    if (const auto done = pull(*options); !done) outcome.report(done.error());
+  });
+
+  CLI::App* show = program.add_subcommand("list", "Models in the cache of the hub");
+  add_cache_flag(*show, options->hub, environment);
+  show->callback([options] { list(*options); });
+
+  CLI::App* rm = program.add_subcommand("rm", "Delete a model from the cache of the hub");
+  rm->add_option("model", options->model, "org/name for all of it, or org/name@revision")->required();
+  rm->add_flag("-y,--yes", options->yes, "Do not ask");
+  add_cache_flag(*rm, options->hub, environment);
+  rm->callback([options, &outcome] {
+    if (const auto done = remove(*options); !done) outcome.report(done.error());
+  });
+}
+
+}  // namespace octavo

@@ -1,0 +1,86 @@
+#include "app/json_flags.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <sstream>
+
+#include "base/log.h"
+#include "serve/openai/request_fields.h"
+
+namespace octavo {
+
+namespace json = boost::json;
+
+CLI::Option* add_json_flag(CLI::App& app, const std::string& name,
+                           std::function<Result<>(const json::object&)> read, const std::string& help) {
+  return app.add_option_function<std::string>(
+      name,
+      [name, read = std::move(read)](const std::string& text) {
+        boost::system::error_code not_json;
+        const json::value value = json::parse(text, not_json);
+        if (not_json || !value.is_object()) throw CLI::ValidationError(name, "must be a JSON object");
+        if (const auto done = read(value.get_object()); !done)
+          throw CLI::ValidationError(name, done.error().field + " " + done.error().message);
+      },
+      help);
+}
+
+Result<> read_text_list(const std::string& text, std::vector<std::string>& out) {
+  out.clear();
+  if (!text.starts_with('[')) {
+    std::istringstream items(text);
+    for (std::string item; std::getline(items, item, ',');) out.push_back(item);
+    return {};
+  }
+  boost::system::error_code not_json;
+  const json::value value = json::parse(text, not_json);
+  if (not_json) return invalid("", "must be a JSON list of strings");
+  for (const json::value& item : value.get_array()) {
+    if (!item.is_string()) return invalid("", "must be a JSON list of strings");
+    out.emplace_back(item.get_string());
+  }
+  return {};
+}
+
+Result<LoraModule> read_lora_module(const std::string& text) {
+  LoraModule module;
+  if (text.starts_with('{')) {
+    boost::system::error_code not_json;
+    const json::value value = json::parse(text, not_json);
+    if (not_json || !value.is_object()) return invalid("", "must be NAME=PATH or a JSON object, got {}", text);
+    openai::Fields fields(value.get_object());
+    TRY_VOID(fields.text("name", module.name));
+    TRY_VOID(fields.text("path", module.path));
+    TRY_VOID(fields.text("base_model_name", module.base_model_name));
+    for (const std::string& name : fields.unread()) return invalid("", "{}: there is no such field", name);
+  } else {
+    const std::size_t equals = text.find('=');
+    module.name = text.substr(0, equals);
+    if (equals != std::string::npos) module.path = text.substr(equals + 1);
+  }
+  if (module.name.empty() || module.path.empty()) return invalid("", "must be NAME=PATH or a JSON object, got {}", text);
+  return module;
+}
+
+Result<> read_generation_overrides(const json::object& config, RuntimeOptions& options) {
+  GenerationConfig& to = options.generation_overrides;
+  openai::Fields fields(config);
+  const auto number = [&](std::string_view name, std::optional<double>& out) -> Result<> {
+    double value = 0;
+    if (!fields.any(name)) return {};
+    TRY_VOID(fields.number(name, value));
+    out = value;
+    return {};
+  };
+  TRY_VOID(number("temperature", to.temperature));
+  TRY_VOID(number("top_p", to.top_p));
+  TRY_VOID(number("min_p", to.min_p));
+  TRY_VOID(number("repetition_penalty", to.repetition_penalty));
+  TRY_VOID(fields.integer("top_k", to.top_k));
+  TRY_VOID(fields.integer("max_new_tokens", to.max_new_tokens, 1));
+  for (const std::string& name : fields.unread())
+    log_warning("--override-generation-config: {} has no effect", name);
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,28 @@
+// Flags whose value is JSON.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <boost/json/object.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "local/runtime.h"
+#include "base/error.h"
+
+namespace octavo {
+
+// A flag that takes a JSON object; `read` says what is wrong with it.
+CLI::Option* add_json_flag(CLI::App& app, const std::string& name,
+                           std::function<Result<>(const boost::json::object&)> read, const std::string& help);
+
+// A list of strings: JSON, or texts parted by commas.
+Result<> read_text_list(const std::string& text, std::vector<std::string>& out);
+
+// One of --lora-modules: NAME=PATH, or a JSON object.
+Result<LoraModule> read_lora_module(const std::string& text);
+
+// --override-generation-config. Fields that are no sampling value here are named in the log.
+Result<> read_generation_overrides(const boost::json::object& config, RuntimeOptions& options);
+
+}  // namespace octavo

@@ -1,0 +1,161 @@
+// octavo pick
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/commands.h"
+#include "base/log.h"
+#include "fleet/decide/parameters.h"
+#include "fleet/discover/endpoints.h"
+#include "fleet/extproc/pick_server.h"
+
+namespace octavo {
+namespace {
+
+struct PickCommand {
+  fleet::PickOptions options;
+  std::string config_file, config_text;
+  std::vector<std::string> endpoints;
+  std::string refresh_metrics_interval = "50ms", metrics_staleness_threshold = "2s", drain_timeout = "30s";
+  bool disable_subset_filter = false;
+  bool secure_serving = false;
+};
+
+void add_pick_flags(CLI::App& command, PickCommand& c) {
+  fleet::PickOptions& o = c.options;
+  const char* group = "Picking";
+  auto* file = command.add_option("--config-file", c.config_file, "EndpointPickerConfig, YAML");
+  auto* text = command.add_option("--config-text", c.config_text, "The same as text");
+  file->group(group)->excludes(text);
+  text->group(group);
+  command
+      .add_option("--endpoints", c.endpoints,
+                  "The endpoints, each as ip:port, where the configuration has no file-discovery")
+      ->group(group);
+  command
+      .add_flag("--disable-endpoint-subset-filter", c.disable_subset_filter,
+                "Pick among all endpoints, whatever subset the gateway names")
+      ->group(group);
+  command
+      .add_flag("--emit-endpoint-scores", o.processor.emit_scores,
+                "Tell the gateway the scores of the endpoints picked, as dynamic metadata")
+      ->group(group);
+  const auto duration = [&](const char* name, std::string& value, const char* help) {
+    command.add_option(name, value, help)->capture_default_str()->group(group);
+  };
+  duration("--refresh-metrics-interval", c.refresh_metrics_interval,
+           "How often each endpoint's metrics are read");
+  duration(
+      "--metrics-staleness-threshold", c.metrics_staleness_threshold,
+      "No answer for so long is none; three in a row and the endpoint gets no requests until it answers");
+}
+
+void add_server_flags(CLI::App& command, PickCommand& c) {
+  fleet::PickOptions& o = c.options;
+  const char* group = "Server";
+  o.metrics.host = "0.0.0.0";
+  o.metrics.port = 9090;
+  command.add_option("--host", o.grpc.host, "Address to listen on")->capture_default_str()->group(group);
+  const auto port = [&](const char* name, std::uint16_t& value, const char* help) {
+    command.add_option(name, value, help)->capture_default_str()->group(group);
+  };
+  port("--grpc-port", o.grpc.port, "Port for the gateway (ext_proc); any free one when 0");
+  port("--grpc-health-port", o.grpc.health_port, "Port for gRPC health checks; any free one when 0");
+  port("--metrics-port", o.metrics.port, "Port for GET /metrics; any free one when 0");
+  command
+      .add_option("--secure-serving", c.secure_serving, "TLS for the gateway; not there yet: must be false")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--grpc-max-recv-msg-size", o.grpc.message_bytes_max, "Bytes of the largest message taken")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-payload-size", o.processor.body_bytes_max,
+                  "Bytes of the largest request body: else 413")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--drain-timeout", c.drain_timeout, "What streams get when the picker is told to stop")
+      ->capture_default_str()
+      ->group(group);
+}
+
+Result<int> duration_ms(std::string_view field, const std::string& text, int min_ms) {
+  const auto us = fleet::duration_us(text);
+  if (!us || !(*us >= min_ms * 1e3 && *us <= 86'400e6))
+    return invalid(field, "must be a duration like 50ms or 2s, from {} ms to a day", min_ms);
+  return static_cast<int>(*us / 1000);
+}
+
+Result<std::string> config_text(const PickCommand& c) {
+  if (c.config_file.empty()) return c.config_text;
+  std::ifstream file(c.config_file, std::ios::binary);
+  if (!file) return field_failure("config-file", ErrorCode::not_found, "{} cannot be read", c.config_file);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+Result<> read_options(PickCommand& c, int& drain_ms) {
+  fleet::PickOptions& o = c.options;
+  if (c.secure_serving)
+    return field_failure("secure-serving", ErrorCode::unsupported,
+                         "TLS is not there yet: put the picker beside its gateway");
+  TRY(const std::string text, config_text(c));
+  TRY(o.config, fleet::parse_endpoint_picker_config(text));
+  for (const std::string& address : c.endpoints) {
+    auto endpoint = fleet::endpoint_of_address(address);
+    if (!endpoint) return invalid("endpoints", "{}", endpoint.error().message);
+    o.endpoints.push_back(*std::move(endpoint));
+  }
+  if (o.config.discovery && !o.endpoints.empty())
+    return invalid("endpoints", "must not be given beside the configuration's file-discovery");
+  constexpr int kTickMsMin = 50;  // llm-d's floor
+  TRY(o.scrape_interval_ms, duration_ms("refresh-metrics-interval", c.refresh_metrics_interval, kTickMsMin));
+  TRY(o.scrape_timeout_ms, duration_ms("metrics-staleness-threshold", c.metrics_staleness_threshold, 1));
+  TRY(drain_ms, duration_ms("drain-timeout", c.drain_timeout, 0));
+  o.processor.subset_filter = !c.disable_subset_filter;
+  o.metrics.host = o.grpc.host;
+  return {};
+}
+
+Result<> pick(PickCommand& c) {
+  // Blocked before any thread starts, so that none of them but this one ever sees a signal.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  int drain_ms = 0;
+  TRY_VOID(read_options(c, drain_ms));
+  const std::string host = c.options.grpc.host;
+  TRY(const auto server, fleet::PickServer::start(std::move(c.options)));
+  log_info("picking endpoints: ext_proc on {0}:{1}, health on {0}:{2}, metrics on http://{0}:{3}/metrics",
+           host, server->grpc_port(), server->health_port(), server->metrics_port());
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log_info("stopping: streams that are open get up to {}", c.drain_timeout);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second signal ends the program at once
+  server->stop(drain_ms);
+  return {};
+}
+
+}  // namespace
+
+void add_pick(CLI::App& program, Outcome& outcome) {
+  CLI::App* command =
+      program.add_subcommand("pick", "Pick the endpoint for each request of an Envoy gateway (ext_proc)");
+  auto options = std::make_shared<PickCommand>();
+  add_pick_flags(*command, *options);
+  add_server_flags(*command, *options);
+  command->callback([options, &outcome] {
+    if (const auto picked = pick(*options); !picked) outcome.report(picked.error());
+  });
+}
+
+}  // namespace octavo

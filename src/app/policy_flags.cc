@@ -1,0 +1,65 @@
+#include "app/policy_flags.h"
+
+#include <fmt/format.h>
+
+namespace octavo {
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const fleet::Policy& policy : fleet::policies()) names.emplace_back(policy.name);
+  return names;
+}
+
+std::string policies_text() {
+  std::string text = "How a replica is chosen";
+  for (const fleet::Policy& policy : fleet::policies())
+    text += fmt::format("; {}: {}", policy.name, policy.summary);
+  return text;
+}
+
+void add_policy_flags(CLI::App& command, const std::string& group, fleet::PolicyOptions& o) {
+  command
+      .add_option("--cache-threshold", o.cache_threshold,
+                  "cache_aware: share of a prompt that a replica must have been sent before to get it")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--balance-abs-threshold", o.balance_abs_threshold,
+                  "cache_aware: load is uneven when replicas are more than so many requests apart, and")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--balance-rel-threshold", o.balance_rel_threshold,
+                  "... the most loaded one has more than so many times the least loaded one's")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--kv-overlap-score-weight", o.kv_overlap_score_weight,
+                  "kv_aware: how many blocks to compute a cached block saves; 0: only load counts")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--router-temperature", o.router_temperature,
+                  "kv_aware: 0 takes the cheapest replica; above it, the cheaper the likelier")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--router-ttl-secs", o.router_ttl_secs,
+                  "kv_aware: how long a replica that tells no KV events is taken to hold what it was sent")
+      ->check(CLI::Range(1, 86'400))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-tree-size", o.max_tree_size,
+                  "cache_aware: bytes of prompts remembered for each replica")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 36))
+      ->capture_default_str()
+      ->group(group);
+}
+
+}  // namespace octavo

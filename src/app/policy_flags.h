@@ -1,0 +1,19 @@
+// The router's policies on the command line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "fleet/decide/policies.h"
+
+namespace octavo {
+
+// What --policy may be, and the help on it.
+std::vector<std::string> policy_names();
+std::string policies_text();
+
+// --cache-threshold and so on; parsing fills `options`, which must outlive the subcommand.
+void add_policy_flags(CLI::App& command, const std::string& group, fleet::PolicyOptions& options);
+
+}  // namespace octavo

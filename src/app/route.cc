@@ -1,0 +1,188 @@
+// octavo route
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/policy_flags.h"
+#include "base/log.h"
+#include "fleet/proxy/router.h"
+#include "local/load_tokenizer.h"
+
+namespace octavo {
+namespace {
+
+struct RouteCommand {
+  std::string tokenizer_path;
+  fleet::RouterOptions options;
+  bool disable_retries = false;
+  bool disable_circuit_breaker = false;
+  int request_timeout_s = 1800;
+  int health_interval_s = 10;
+  int health_timeout_s = 5;
+  int breaker_timeout_s = 60;
+  int breaker_window_s = 120;
+  int shutdown_grace_s = 180;
+};
+
+void add_routing_flags(CLI::App& command, RouteCommand& c) {
+  const char* group = "Routing";
+  fleet::RouterOptions& o = c.options;
+  command.add_option("--worker-urls", o.worker_urls, "The replicas, each as http://host:port")->group(group);
+  command
+      .add_option(
+          "--kv-events", o.kv_events,
+          "Where each worker of --worker-urls tells its KV cache events, in the same order, for kv_aware: "
+          "tcp://host:5557, or tcp://host:5557,tcp://host:5558 with its replay endpoint; none: nowhere")
+      ->group(group);
+  command
+      .add_option(
+          "--tokenizer-path", c.tokenizer_path,
+          "Folder or GGUF file of the workers' model, whose tokenizer makes kv_aware find prompts of text "
+          "in what workers tell")
+      ->group(group);
+  command.add_option("--policy", o.policy, policies_text())
+      ->check(CLI::IsMember(policy_names()))
+      ->capture_default_str()
+      ->group(group);
+  add_policy_flags(command, group, o.policy_options);
+}
+
+void add_failure_flags(CLI::App& command, RouteCommand& c) {
+  const char* group = "Failures";
+  fleet::RouterOptions& o = c.options;
+  const auto whole = [&](const char* name, int& value, const char* help, int min, int max) {
+    command.add_option(name, value, help)->check(CLI::Range(min, max))->capture_default_str()->group(group);
+  };
+  whole("--retry-max-retries", o.retry.attempts_max,
+        "Attempts for one request, on different replicas where there are", 1, 100);
+  whole("--retry-initial-backoff-ms", o.retry.initial_backoff_ms, "Wait before the second attempt", 0,
+        600'000);
+  whole("--retry-max-backoff-ms", o.retry.max_backoff_ms, "Longest wait between attempts", 0, 600'000);
+  command
+      .add_option("--retry-backoff-multiplier", o.retry.backoff_multiplier,
+                  "Each wait is so many times the one before")
+      ->check(CLI::Range(1.0, 100.0))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--retry-jitter-factor", o.retry.jitter, "Share of a wait that is drawn at random")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  command.add_flag("--disable-retries", c.disable_retries, "One attempt only")->group(group);
+  whole("--cb-failure-threshold", o.breaker.failure_threshold,
+        "Failures in a row that open a replica's circuit breaker", 1, 1'000'000);
+  whole("--cb-success-threshold", o.breaker.success_threshold, "Successes that close it again", 1, 1'000'000);
+  whole("--cb-timeout-duration-secs", c.breaker_timeout_s, "How long it stays open before requests are tried",
+        1, 86'400);
+  whole("--cb-window-duration-secs", c.breaker_window_s, "Failures longer ago do not count", 1, 86'400);
+  command
+      .add_flag("--disable-circuit-breaker", c.disable_circuit_breaker, "Failures do not keep requests away")
+      ->group(group);
+  command
+      .add_option("--health-check-endpoint", o.health_check_endpoint,
+                  "Asked to know whether a replica is well")
+      ->capture_default_str()
+      ->group(group);
+  whole("--health-check-interval-secs", c.health_interval_s, "How often it is asked", 1, 86'400);
+  whole("--health-check-timeout-secs", c.health_timeout_s, "No answer for so long is a failed check", 1,
+        3'600);
+  whole("--health-failure-threshold", o.probes.failure_threshold, "Failed checks in a row: unhealthy", 1,
+        1'000);
+  whole("--health-success-threshold", o.probes.success_threshold, "Successful ones in a row: healthy again",
+        1, 1'000);
+  whole("--request-timeout-secs", c.request_timeout_s, "Longest time for one attempt at a request", 1,
+        86'400);
+}
+
+void add_server_flags(CLI::App& command, RouteCommand& c) {
+  const char* group = "Server";
+  fleet::RouterOptions& o = c.options;
+  o.http.host = "0.0.0.0";
+  o.http.port = 30000;
+  command.add_option("--host", o.http.host, "Address to listen on")->capture_default_str()->group(group);
+  command.add_option("--port", o.http.port, "Port to listen on; any free one when 0")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--api-key", o.api_keys,
+                  "Keys that clients must show; the first one is shown to replicas for health and metrics")
+      ->envname("OCTAVO_API_KEY")
+      ->group(group);
+  command.add_option("--max-payload-size", o.http.body_bytes_max, "Bytes of the largest request body")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-concurrent-requests", o.max_concurrent_requests,
+                  "Requests at a time, others get 429; -1: any number")
+      ->check(CLI::Range(-1, 1'000'000))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--http-threads", o.http.threads, "Threads that serve clients")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--client-threads", o.client_threads, "Threads that talk to replicas")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--shutdown-grace-period-secs", c.shutdown_grace_s,
+                  "What answers in flight get when the router is told to stop")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str()
+      ->group(group);
+}
+
+Result<> route(RouteCommand& c) {
+  // Blocked before any thread starts, so that none of them but this one ever sees a signal.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  fleet::RouterOptions& o = c.options;
+  if (c.disable_retries) o.retry.attempts_max = 1;
+  o.breaker.enabled = !c.disable_circuit_breaker;
+  o.breaker.timeout_us = std::int64_t{1'000'000} * c.breaker_timeout_s;
+  o.breaker.window_us = std::int64_t{1'000'000} * c.breaker_window_s;
+  o.health_check_interval_ms = c.health_interval_s * 1000;
+  o.health_check_timeout_ms = c.health_timeout_s * 1000;
+  o.request_timeout_ms = c.request_timeout_s * 1000;
+  o.http.cors = http::CorsOptions{};
+  if (!c.tokenizer_path.empty()) {
+    auto tokenizer = load_tokenizer(c.tokenizer_path);
+    if (!tokenizer) return invalid("tokenizer-path", "{}", tokenizer.error().message);
+    o.tokenizer = std::make_shared<const Tokenizer>(*std::move(tokenizer));
+  }
+  const std::string host = o.http.host, policy = o.policy;
+  const std::size_t workers = o.worker_urls.size();
+  TRY(const auto router, fleet::Router::start(std::move(o)));
+  log_info("routing by {} to {} replicas on http://{}:{}", policy, workers, host, router->port());
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log_info("stopping: answers in flight get up to {} s", c.shutdown_grace_s);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second signal ends the program at once
+  router->stop(c.shutdown_grace_s * 1000);
+  return {};
+}
+
+}  // namespace
+
+void add_route(CLI::App& program, Outcome& outcome) {
+  CLI::App* command = program.add_subcommand(
+      "route", "Spread requests over many replicas, each where it is answered soonest");
+  auto options = std::make_shared<RouteCommand>();
+  add_routing_flags(*command, *options);
+  add_failure_flags(*command, *options);
+  add_server_flags(*command, *options);
+  command->callback([options, &outcome] {
+    if (const auto routed = route(*options); !routed) outcome.report(routed.error());
+  });
+}
+
+}  // namespace octavo

@@ -1,0 +1,225 @@
+#include "app/serve_flags.h"
+
+#include "app/environment.h"
+
+#include <cctype>
+#include <optional>
+#include <utility>
+
+#include "app/engine_command.h"
+#include "local/engine_flags.h"
+#include "app/json_flags.h"
+#include "app/structured_outputs_config.h"
+#include "base/log.h"
+
+namespace octavo {
+namespace {
+
+template <class Names>
+std::vector<std::string> texts(const Names& names) {
+  return {names.begin(), names.end()};
+}
+
+// As VLLM_LOGGING_LEVEL has them, in either case.
+std::optional<LogLevel> log_level_named(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (name == "debug" || name == "notset") return LogLevel::debug;
+  if (name == "info") return LogLevel::info;
+  if (name == "warning") return LogLevel::warning;
+  if (name == "error" || name == "critical") return LogLevel::error;
+  return std::nullopt;
+}
+
+void add_parser_flags(CLI::App& app, ServeCommand& c) {
+  constexpr auto kGroup = "Tools and reasoning";
+  auto* parser = app.add_option("--tool-call-parser", c.runtime.tool_call_parser,
+                                "How the model writes tool calls, for --enable-auto-tool-choice")
+                     ->check(CLI::IsMember(texts(grammar::tool_dialect_names())))
+                     ->group(kGroup);
+  app.add_flag("--enable-auto-tool-choice", c.auto_tool_choice,
+               "tool_choice auto: find the calls that the model chooses to write")
+      ->needs(parser)
+      ->group(kGroup);
+  app.add_flag("--exclude-tools-when-tool-choice-none", c.runtime.serve.rules.exclude_unused_tools,
+               "Leave tools out of the prompt of requests that say tool_choice none")
+      ->group(kGroup);
+  app.add_option("--reasoning-parser", c.runtime.reasoning_parser,
+                 "How the model marks its thoughts, which then come as `reasoning`")
+      ->check(CLI::IsMember(texts(openai::reasoning_parsers())))
+      ->group(kGroup);
+  app.add_option_function<std::string>(
+         "--structured-outputs-config",
+         [&options = c.runtime.serve.rules.json](const std::string& json) {
+           const auto given = parse_structured_outputs_config(json);
+           if (!given)
+             throw CLI::ValidationError("--structured-outputs-config",
+                                        given.error().field + " " + given.error().message);
+           options = *given;
+         },
+         R"(How JSON answers are held to schemas. As JSON: {"disable_any_whitespace": true, )"
+         R"("unknown_keywords": "refuse"})")
+      ->group(kGroup);
+}
+
+void add_template_flags(CLI::App& app, RuntimeOptions& r) {
+  constexpr auto kGroup = "Chat templates";
+  app.add_option("--chat-template", r.chat_template,
+                 "File with a chat template, or the template itself, instead of the model's own")
+      ->group(kGroup);
+  app.add_flag("--trust-request-chat-template", r.serve.rules.trust_chat_templates,
+               "Take chat_template of requests")
+      ->group(kGroup);
+  add_json_flag(
+      app, "--default-chat-template-kwargs",
+      [&r](const boost::json::object& kwargs) {
+        r.serve.rules.default_template_kwargs = kwargs;
+        return Result<>();
+      },
+      R"(JSON: arguments for the template that a request does not give, as {"enable_thinking": false})")
+      ->group(kGroup);
+  app.add_option("--response-role", r.serve.response_role, "Role of the messages in replies")
+      ->capture_default_str()
+      ->group(kGroup);
+}
+
+void add_reply_flags(CLI::App& app, ServeCommand& c) {
+  constexpr auto kGroup = "Requests and replies";
+  RuntimeOptions& r = c.runtime;
+  ServeOptions& s = r.serve;
+  app.add_option("--tokenizer", r.tokenizer, "Folder or file of the tokenizer; the model's own when left out")
+      ->group("Model");
+  app.add_option("--served-model-name", r.served_model_names,
+                 "Names of the model in the API; the first one is written into replies")
+      ->group(kGroup);
+  app.add_option("--generation-config", r.generation_config,
+                 "Where sampling values come from that a request leaves out: auto (the model's "
+                 "generation_config.json), vllm (nowhere), or a folder with such a file")
+      ->capture_default_str()
+      ->group(kGroup);
+  add_json_flag(
+      app, "--override-generation-config",
+      [&r](const boost::json::object& config) { return read_generation_overrides(config, r); },
+      R"(JSON: such values, above those of the file, as {"temperature": 0.5})")
+      ->group(kGroup);
+  app.add_flag("--enable-request-id-headers", s.request_id_headers,
+               "Answer with X-Request-Id: the request's own, else a new one")
+      ->group(kGroup);
+  app.add_flag("--enable-prompt-tokens-details", s.prompt_tokens_details, "Report cached tokens in usage")
+      ->group(kGroup);
+  app.add_flag("--enable-force-include-usage", s.rules.force_include_usage, "Usage in every stream")
+      ->group(kGroup);
+  app.add_flag("--return-tokens-as-token-ids", s.rules.return_tokens_as_token_ids,
+               "Tokens of log-probabilities as \"token_id:7\"")
+      ->group(kGroup);
+  app.add_flag("--enable-tokenizer-info-endpoint", s.tokenizer_info, "Serve /tokenizer_info")->group(kGroup);
+  app.add_option("--fingerprint-mode", c.fingerprint_mode,
+                 "system_fingerprint: full or hash (version and configuration), custom "
+                 "(--fingerprint-value), none")
+      ->check(CLI::IsMember({"full", "hash", "custom", "none"}))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--fingerprint-value", c.fingerprint_value, "With --fingerprint-mode custom: what it is")
+      ->group(kGroup);
+}
+
+void add_adapter_flags(CLI::App& app, ServeCommand& c) {
+  constexpr auto kGroup = "LoRA";
+  RuntimeOptions& r = c.runtime;
+  app.add_option_function<std::vector<std::string>>(
+         "--lora-modules",
+         [&r](const std::vector<std::string>& texts) {
+           r.lora_modules.clear();
+           for (const std::string& text : texts) {
+             auto module = read_lora_module(text);
+             if (!module) throw CLI::ValidationError("--lora-modules", module.error().message);
+             r.lora_modules.push_back(*std::move(module));
+           }
+         },
+         R"(Adapters (PEFT's folders) that are there from the start: NAME=PATH, or JSON as {"name": "a", "path": )"
+         R"("folder", "base_model_name": "b"}; needs --enable-lora)")
+      ->expected(1, -1)
+      ->group(kGroup);
+  app.add_flag("--allow-runtime-lora-updating", r.serve.change_adapters,
+               "Serve /v1/load_lora_adapter and /v1/unload_lora_adapter")
+      ->envname("VLLM_ALLOW_RUNTIME_LORA_UPDATING")
+      ->group(kGroup);
+}
+
+void add_server_flags(CLI::App& app, ServeCommand& c) {
+  constexpr auto kGroup = "Server";
+  c.http.host = "0.0.0.0";
+  c.http.port = 8000;
+  ServeOptions& s = c.runtime.serve;
+  app.add_option("--host", c.http.host, "Address to listen on")->capture_default_str()->group(kGroup);
+  app.add_option("--port", c.http.port, "Port to listen on; any free one when 0")
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--api-key", s.api_keys, "Keys that clients must show; may be given several times")
+      ->envname("OCTAVO_API_KEY")
+      ->group(kGroup);
+  const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help) {
+    app.add_option_function<std::string>(
+           name,
+           [&list, name](const std::string& text) {
+             if (const auto read = read_text_list(text, list); !read)
+               throw CLI::ValidationError(name, read.error().message);
+           },
+           help)
+        ->group(kGroup);
+  };
+  add_list("--allowed-origins", c.cors.origins, R"(JSON list: web pages that may use the server, as ["*"])");
+  add_list("--allowed-methods", c.cors.methods, "JSON list: methods that they may use (default: all)");
+  add_list("--allowed-headers", c.cors.headers, "JSON list: header fields that they may send (default: all)");
+  app.add_flag("--allow-credentials", c.cors.allow_credentials, "They may send cookies")->group(kGroup);
+  app.add_flag("!--no-page", s.page, "No web page at /")->group(kGroup);
+  app.add_flag("--engine-process,!--no-engine-process", c.engine_process,
+               "Run the engine in a process of its own, which is started again when it dies (default: on)")
+      ->group(kGroup);
+  app.add_flag(kRunEngineFlag, c.run_engine)->group("");  // hidden: what that process is started with
+  app.add_option(kRunRankFlag, c.run_rank)->group("");    // and those of its ranks
+  app.add_option("--h11-max-incomplete-event-size", c.http.header_bytes_max,
+                 "Most bytes of a request's header")
+      ->check(CLI::Range(1 << 10, 16 << 20))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--h11-max-header-count", c.http.headers_max, "Most fields of a request's header")
+      ->check(CLI::Range(8, 10'000))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_flag("--enable-log-requests", s.log_requests, "A log line for each request")->group(kGroup);
+  app.add_option_function<std::string>(
+         "--log-level", [](const std::string& name) { set_log_level(*log_level_named(name)); },
+         "Least level of log lines: debug, info, warning, error, critical")
+      ->check([](const std::string& name) {
+        return log_level_named(name) ? std::string() : "must be debug, info, warning, error or critical";
+      })
+      ->envname("VLLM_LOGGING_LEVEL")
+      ->group(kGroup);
+  app.add_flag("--server-dev-mode", s.dev_mode,
+               "Serve the routes for development: /server_info, /reset_prefix_cache")
+      ->envname("VLLM_SERVER_DEV_MODE")
+      ->group(kGroup);
+  app.add_option("--shutdown-timeout", c.shutdown_timeout_s,
+                 "Seconds that answers in flight get when the server is told to stop")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--config", "YAML file of flags; those on the command line win")->group(kGroup);
+  app.add_flag("--list-flags", c.list_flags,
+               "Print what becomes of each flag of `vllm serve` (docs/flags.md), and end")
+      ->group(kGroup);
+}
+
+}  // namespace
+
+void add_serve_flags(CLI::App& app, ServeCommand& command) {
+  add_engine_flags(app, command.runtime.engine);
+  add_hub_flags(app, command.runtime.hub, environment);
+  add_parser_flags(app, command);
+  add_template_flags(app, command.runtime);
+  add_reply_flags(app, command);
+  add_adapter_flags(app, command);
+  add_server_flags(app, command);
+}
+
+}  // namespace octavo

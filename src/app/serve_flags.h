@@ -1,0 +1,32 @@
+// The command-line flags of `octavo serve` beyond those of the engine. Names follow `vllm serve`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "local/runtime.h"
+#include "http/server.h"
+
+namespace octavo {
+
+struct ServeCommand {
+  RuntimeOptions runtime;
+  http::ServerOptions http;
+  http::CorsOptions cors{.origins = {}};  // no origin: browsers of other origins may do nothing
+  std::string fingerprint_mode = "full";
+  std::string fingerprint_value;
+  bool auto_tool_choice = false;
+  bool engine_process = true;
+  bool run_engine = false;
+  int run_rank = 0;
+  int shutdown_timeout_s = 30;
+  bool list_flags = false;
+};
+
+// Adds the flags to a subcommand; parsing fills `command`, which must outlive the subcommand.
+void add_serve_flags(CLI::App& app, ServeCommand& command);
+
+// docs/flags.md: every flag of `vllm serve` and what becomes of it, and the flags that only Octavo has.
+std::string flags_page(const CLI::App& serve);
+
+}  // namespace octavo

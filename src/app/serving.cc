@@ -1,0 +1,55 @@
+#include "app/serving.h"
+
+#include <span>
+#include <string>
+
+#include "app/engine_command.h"
+#include "app/environment.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "local/version.h"
+
+namespace octavo {
+namespace {
+
+// --fingerprint-mode: what answers depend on, so that clients see when it changes.
+std::string fingerprint(const ServeCommand& c) {
+  if (c.fingerprint_mode == "none") return "";
+  if (c.fingerprint_mode == "custom") return c.fingerprint_value;
+  const EngineOptions& e = c.runtime.engine;
+  const std::string answers_depend_on =
+      fmt::format("{}|{}|{}|{}|{}|{}", e.model_dir, e.device, e.dtype, e.quantization, e.kv_cache_dtype,
+                  e.max_model_len.value_or(0));
+  const Hash128 hash = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(answers_depend_on)), 0);
+  return fmt::format("octavo-{}-{:08x}", kVersion, static_cast<std::uint32_t>(hash.low));
+}
+
+}  // namespace
+
+Result<Serving> start_serving(ServeCommand& c) {
+  if (const std::string key = environment("VLLM_API_KEY"); !key.empty() && c.runtime.serve.api_keys.empty())
+    c.runtime.serve.api_keys = {key};
+  const std::int64_t started = now_us();
+  c.runtime.serve.version = kVersion;
+  if (c.fingerprint_mode == "custom" && c.fingerprint_value.empty())
+    return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
+  c.runtime.serve.system_fingerprint = fingerprint(c);
+  if (!c.auto_tool_choice) c.runtime.tool_call_parser.clear();
+  if (c.engine_process) c.runtime.engine_command = engine_command();
+  if (!c.cors.origins.empty()) c.http.cors = c.cors;
+  Serving serving;
+  TRY(serving.server, ApiServer::start(c.runtime.serve.api_keys, c.http));
+  log_info("listening on http://{}:{}; 503 until the model is loaded", c.http.host, serving.server->port());
+  TRY(serving.runtime, start_runtime(std::move(c.runtime)));
+  serving.server->open(serving.runtime->service);
+  const EngineInfo engine = serving.runtime->engine->info();
+  log_info("{}: {:.2f} GB of weights, {} KV blocks ({:.2f} GB), context of {} tokens", engine.architecture,
+           static_cast<double>(engine.weight_bytes) * 1e-9, engine.num_blocks,
+           static_cast<double>(engine.cache_bytes) * 1e-9, engine.max_model_len);
+  log_info("ready on http://{}:{} after {:.2f} s", c.http.host, serving.server->port(),
+           static_cast<double>(now_us() - started) * 1e-6);
+  return serving;
+}
+
+}  // namespace octavo

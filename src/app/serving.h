@@ -1,0 +1,19 @@
+// A model behind the HTTP API in this process: what `octavo serve` and `octavo run-batch` stand on.
+#pragma once
+
+#include <memory>
+
+#include "app/serve_flags.h"
+#include "serve/api_server.h"
+
+namespace octavo {
+
+struct Serving {
+  std::unique_ptr<Runtime> runtime;  // outlives the server
+  std::unique_ptr<ApiServer> server;
+};
+
+// Listens at once and answers 503 until the model is loaded; returns when it is.
+Result<Serving> start_serving(ServeCommand& c);
+
+}  // namespace octavo

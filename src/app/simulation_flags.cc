@@ -1,0 +1,150 @@
+#include "app/simulation_flags.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/model_figures.h"
+#include "local/numbers.h"
+#include "model/model.h"
+#include "timing/read_timing.h"
+
+namespace octavo {
+namespace {
+
+Result<ModelFigures> figures_of(const std::string& model) {
+  if (!std::filesystem::is_directory(model)) return read_model_figures(model);
+  TRY(const ModelSpec spec, load_spec(model));
+  return model_figures(spec);
+}
+
+}  // namespace
+
+Result<> describe_replica(SimulationFlags& c) {
+  SchedulerOptions& scheduler = c.options.scheduler;
+  scheduler.max_steps_in_flight = 1;
+  scheduler.max_sequences = scheduler.max_num_seqs + c.max_queued;
+  if (!c.timing.empty()) {
+    TRY(c.options.timing, read_step_timing(c.timing));
+    if (scheduler.num_blocks > 0) return {};
+  }
+  TRY(const ModelFigures model, figures_of(c.model));
+  TRY(const DeviceFigures device, read_device_figures(c.device));
+  if (c.timing.empty()) c.options.timing = roofline(model, device, c.tensor_parallel_size);
+  if (scheduler.num_blocks > 0) return {};
+  TRY(const std::int64_t tokens, cache_tokens(model, device, c.tensor_parallel_size, c.memory_share));
+  const std::int64_t blocks = tokens / scheduler.block_size;
+  if (blocks < 1 || blocks > 1 << 28)
+    return invalid("num-gpu-blocks-override", "{} blocks would fit in the memory, give a number", blocks);
+  scheduler.num_blocks = static_cast<int>(blocks);
+  return {};
+}
+
+Result<fleet::Trace> read_traffic(SimulationFlags& c) {
+  c.changes.seed = c.options.seed;
+  TRY(fleet::Trace trace, fleet::read_mooncake_trace(c.trace, c.trace_block_size));
+  TRY_VOID(change_trace(trace, c.changes));
+  return trace;
+}
+
+Result<> write_result(std::string_view field, const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) return field_failure(field, ErrorCode::io, "cannot write {}", path);
+  return {};
+}
+
+void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
+  const char* group = "Traffic";
+  command.add_option("--trace", c.trace, "Recorded requests in Mooncake's format, a JSON object a line")
+      ->required()
+      ->group(group);
+  command
+      .add_option("--trace-block-size", c.trace_block_size,
+                  "Tokens that each of the trace's hash_ids stands for")
+      ->check(CLI::Range(16, 65536))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--num-prompts", c.changes.requests_max, "Only the first so many requests; all when 0")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--speedup-ratio", c.changes.speedup, "Requests come so many times as fast")
+      ->check(CLI::Range(0.001, 1000.0))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option(
+          "--copies", c.changes.copies,
+          "So many times the traffic; each copy has prompts of its own and begins up to a minute later")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--seed", c.options.seed, "Of everything that is drawn; the same seed, the same result")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_replica_flags(CLI::App& command, SimulationFlags& c) {
+  const char* group = "Replica";
+  SchedulerOptions& s = c.options.scheduler;
+  s.max_num_batched_tokens = 8192;
+  s.max_num_seqs = 256;
+  s.max_model_len = 131'072;
+  const CLI::Validator suffix(
+      [](std::string& text) {
+        text = expand_suffix(text);
+        return std::string();
+      },
+      "");
+  const auto names = [](const auto& known) {
+    std::string text;
+    for (const auto& one : known) text += fmt::format("{}, ", one.name);
+    return text + "or a JSON file";
+  };
+  command
+      .add_option("--model", c.model,
+                  "Figures of the model: " + names(known_models()) + ", or a folder with config.json")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--device", c.device, "Figures of one device: " + names(known_devices()))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--timing", c.timing, "JSON file with the coefficients of a step, instead of the roofline")
+      ->group(group);
+  command.add_option("-t,--tensor-parallel-size", c.tensor_parallel_size, "Devices of a replica")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--gpu-memory-utilization", c.memory_share, "Share of the memory for weights and KV cache")
+      ->check(CLI::Range(0.05, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  const auto whole = [&](const char* name, int& value, const char* help, int min, int max) {
+    command.add_option(name, value, help)
+        ->transform(suffix)
+        ->check(CLI::Range(min, max))
+        ->capture_default_str()
+        ->group(group);
+  };
+  whole("--num-gpu-blocks-override", s.num_blocks, "KV blocks; as many as fit beside the weights when 0", 0,
+        1 << 28);
+  whole("--block-size", s.block_size, "Tokens in a KV block", 1, 1024);
+  command
+      .add_flag("--enable-prefix-caching", s.enable_prefix_caching,
+                "Reuse the KV of common prefixes (default: on)")
+      ->group(group);
+  whole("--max-model-len", s.max_model_len, "Tokens of prompt and answer together", 2, 1 << 28);
+  whole("--max-num-batched-tokens", s.max_num_batched_tokens, "Token budget of one step", 1, 1 << 20);
+  whole("--max-num-seqs", s.max_num_seqs, "Sequences in one step", 1, 1 << 16);
+  whole("--long-prefill-token-threshold", s.long_prefill_token_threshold,
+        "Largest chunk of one prompt in a step; 0: no limit", 0, 1 << 20);
+  whole("--max-num-queued-reqs", c.max_queued,
+        "Requests that may wait beyond those that run; more are refused", 0, 1 << 23);
+}
+
+}  // namespace octavo

@@ -1,0 +1,37 @@
+// What `octavo simulate` and `octavo plan` have in common: recorded traffic, and what a replica is.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "fleet/simulate/simulation.h"
+
+namespace octavo {
+
+struct SimulationFlags {
+  fleet::SimulationOptions options;
+  std::string trace;
+  int trace_block_size = 512;
+  fleet::TraceChanges changes;
+
+  std::string timing;
+  std::string model = "qwen3-32b";
+  std::string device = "h100";
+  int tensor_parallel_size = 2;
+  double memory_share = 0.9;
+  int max_queued = 4096;
+};
+
+// Parsing fills `flags`, which must outlive the subcommand.
+void add_traffic_flags(CLI::App& command, SimulationFlags& flags);
+void add_replica_flags(CLI::App& command, SimulationFlags& flags);
+
+// Timing and size of the cache, where they are not given, from the figures of model and device.
+Result<> describe_replica(SimulationFlags& flags);
+Result<fleet::Trace> read_traffic(SimulationFlags& flags);
+
+// Writes nothing where the path is empty. Errors name the field.
+Result<> write_result(std::string_view field, const std::string& path, const std::string& text);
+
+}  // namespace octavo

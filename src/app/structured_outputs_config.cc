@@ -1,0 +1,30 @@
+#include "app/structured_outputs_config.h"
+
+#include <boost/json/parse.hpp>
+
+namespace octavo {
+
+Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json) {
+  boost::json::error_code not_json;
+  const boost::json::value value = boost::json::parse(json, not_json);
+  if (not_json || !value.is_object()) return invalid("structured_outputs_config", "must be a JSON object");
+  grammar::JsonOptions options;
+  for (const auto& [name, given] : value.get_object()) {
+    const std::string_view field = name;
+    if (given.is_null() || field == "backend" || field == "disable_fallback") continue;
+    if (field == "disable_any_whitespace" || field == "disable_additional_properties") {
+      if (!given.is_bool()) return invalid(field, "must be true or false");
+      // Objects that list properties admit no others in any case.
+      if (field == "disable_any_whitespace" && given.get_bool())
+        options.whitespace = grammar::JsonOptions::Whitespace::none;
+    } else if (field == "unknown_keywords") {
+      if (given != "ignore" && given != "refuse") return invalid(field, "must be \"ignore\" or \"refuse\"");
+      options.refuse_unknown = given == "refuse";
+    } else {
+      return invalid("structured_outputs_config", "field \"{}\" is not supported", field);
+    }
+  }
+  return options;
+}
+
+}  // namespace octavo

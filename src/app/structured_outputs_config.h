@@ -1,0 +1,15 @@
+// --structured-outputs-config: vLLM's JSON object that says how structured outputs are written.
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+#include "grammar/grammar_source.h"
+
+namespace octavo {
+
+// {"disable_any_whitespace": true, "unknown_keywords": "refuse"}. `backend` and `disable_fallback` are taken
+// and change nothing: there is one backend. Errors name the field.
+Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json);
+
+}  // namespace octavo

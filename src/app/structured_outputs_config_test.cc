@@ -1,0 +1,28 @@
+#include "app/structured_outputs_config.h"
+
+#include <gtest/gtest.h>
+
+namespace octavo {
+namespace {
+
+TEST(StructuredOutputsConfig, ReadsVllmsFieldsAndUnknownKeywords) {
+  const auto options = parse_structured_outputs_config(
+      R"({"backend":"xgrammar","disable_fallback":true,"disable_any_whitespace":true,"unknown_keywords":"refuse"})");
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(options->whitespace, grammar::JsonOptions::Whitespace::none);
+  EXPECT_TRUE(options->refuse_unknown);
+  EXPECT_FALSE(parse_structured_outputs_config(R"({"unknown_keywords":"ignore"})")->refuse_unknown);
+}
+
+TEST(StructuredOutputsConfig, NamesTheFieldThatIsWrong) {
+  EXPECT_EQ(parse_structured_outputs_config("[]").error().field, "structured_outputs_config");
+  EXPECT_EQ(parse_structured_outputs_config(R"({"unknown_keywords":true})").error().field,
+            "unknown_keywords");
+  EXPECT_EQ(parse_structured_outputs_config(R"({"disable_any_whitespace":1})").error().field,
+            "disable_any_whitespace");
+  EXPECT_EQ(parse_structured_outputs_config(R"({"whitespace":1})").error().field,
+            "structured_outputs_config");
+}
+
+}  // namespace
+}  // namespace octavo

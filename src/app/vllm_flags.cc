@@ -1,0 +1,448 @@
+#include "app/vllm_flags.h"
+
+#include <algorithm>
+
+namespace octavo {
+namespace {
+
+// The reasons that several flags share.
+constexpr std::string_view kOneEngine = "one engine on one device";
+constexpr std::string_view kOneDevice = "one device holds all experts";
+constexpr std::string_view kNoRecurrent = "no models with recurrent layers yet";
+constexpr std::string_view kTextOnly = "models take and give text only";
+constexpr std::string_view kNoCompiler = "kernels are compiled with the program";
+constexpr std::string_view kNoPython = "there is no Python to load code into";
+constexpr std::string_view kNoOffload = "weights stay on the device that computes";
+constexpr std::string_view kPooling = "a model's own files say what is made of texts, and how; see --runner";
+constexpr std::string_view kNoTracing = "no traces yet";
+constexpr std::string_view kNotMeasured = "no such metric";
+
+constexpr VllmFlag works(std::string_view name, std::string_view shorthand = "") {
+  return {.name = name, .shorthand = shorthand, .works = true};
+}
+constexpr VllmFlag any(std::string_view name, Takes takes, std::string_view reason,
+                       std::string_view shorthand = "") {
+  return {.name = name, .shorthand = shorthand, .takes = takes, .harmless = "*", .reason = reason};
+}
+constexpr VllmFlag only(std::string_view harmless, std::string_view name, Takes takes,
+                        std::string_view reason, std::string_view shorthand = "") {
+  return {.name = name, .shorthand = shorthand, .takes = takes, .harmless = harmless, .reason = reason};
+}
+constexpr VllmFlag refused(std::string_view name, Takes takes, std::string_view reason,
+                           std::string_view shorthand = "") {
+  return {.name = name,
+          .shorthand = shorthand,
+          .takes = takes,
+          .harmless = takes == Takes::nothing ? "false" : "",
+          .reason = reason};
+}
+
+using enum Takes;
+
+constexpr VllmFlag kFlags[] = {
+    // Server processes
+    refused("--headless", nothing, kOneEngine),
+    only("1", "--api-server-count", value, "one process answers, on several threads", "-asc"),
+    works("--config"),
+    refused("--grpc", nothing, "HTTP is the only protocol"),
+    refused("--grpc-port", value, "HTTP is the only protocol"),
+    any("--disable-log-stats", nothing, "no statistics are logged; /metrics has them"),
+    any("--aggregate-engine-logging", nothing, "no statistics are logged; /metrics has them"),
+    any("--fail-on-environ-validation", nothing, "few VLLM_ variables are read: docs/flags.md lists them"),
+    works("--shutdown-timeout"),
+    any("--gdn-prefill-backend", value, kNoRecurrent),
+    any("--kda-prefill-backend", value, kNoRecurrent),
+    any("--kda-decode-backend", value, kNoRecurrent),
+    works("--enable-log-requests"),
+
+    // Front end
+    works("--lora-modules"),
+    works("--chat-template"),
+    only("auto|string", "--chat-template-content-format", value, "templates get content as one string"),
+    works("--trust-request-chat-template"),
+    refused("--trust-request-mm-kwargs", nothing, kTextOnly),
+    works("--default-chat-template-kwargs"),
+    works("--response-role"),
+    works("--return-tokens-as-token-ids"),
+    works("--enable-auto-tool-choice"),
+    works("--exclude-tools-when-tool-choice-none"),
+    works("--tool-call-parser"),
+    refused("--tool-parser-plugin", value, kNoPython),
+    only("auto", "--tool-strict-level", value, "strict is what a request says of its tools"),
+    refused("--tool-server", value, "the server calls no tools itself"),
+    any("--max-log-len", value, "prompts are not logged"),
+    works("--enable-prompt-tokens-details"),
+    refused("--enable-per-request-metrics", nothing, "replies carry no timings yet"),
+    any("--enable-server-load-tracking", nothing, "/load always counts"),
+    works("--enable-force-include-usage"),
+    only("0", "--sse-keep-alive-interval", value, "streams carry no comments"),
+    works("--enable-tokenizer-info-endpoint"),
+    refused("--enable-log-outputs", nothing, "answers are not logged"),
+    any("--enable-log-deltas", nothing, "answers are not logged"),
+    any("--cohere-is-reasoning-model", nothing, "there is no /cohere route"),
+    any("--cohere-format", value, "there is no /cohere route"),
+    only("auto|none", "--anthropic-disabled-thinking-effort", value,
+         "thinking that is disabled is reasoning_effort none"),
+    any("--log-error-stack", nothing, "errors name their cause, there are no stacks"),
+    refused("--tokens-only", nothing, "all routes are served"),
+    refused("--enable-scale-out", nothing, "no /render and /inference routes yet"),
+    works("--fingerprint-mode"),
+    works("--fingerprint-value"),
+    works("--host"),
+    works("--port"),
+    any("--data-parallel-supervisor-port", value, kOneEngine),
+    any("--dp-supervisor-probe-interval-s", value, kOneEngine),
+    any("--dp-supervisor-probe-timeout-s", value, kOneEngine),
+    any("--dp-supervisor-probe-failure-threshold", value, kOneEngine),
+    refused("--uds", value, "no Unix sockets yet"),
+    any("--uvicorn-log-level", value, "there is no uvicorn; --log-level sets the level"),
+    any("--disable-uvicorn-access-log", nothing, "there is no access log"),
+    any("--disable-access-log-for-endpoints", value, "there is no access log"),
+    works("--allow-credentials"),
+    works("--allowed-origins"),
+    works("--allowed-methods"),
+    works("--allowed-headers"),
+    works("--api-key"),
+    refused("--ssl-keyfile", value, "no TLS yet: put a proxy in front"),
+    refused("--ssl-certfile", value, "no TLS yet: put a proxy in front"),
+    refused("--ssl-ca-certs", value, "no TLS yet: put a proxy in front"),
+    refused("--enable-ssl-refresh", nothing, "no TLS yet: put a proxy in front"),
+    only("0", "--ssl-cert-reqs", value, "no TLS yet: put a proxy in front"),
+    refused("--ssl-ciphers", value, "no TLS yet: put a proxy in front"),
+    any("--root-path", value, "paths are matched behind the proxy's prefix; no document shows it"),
+    refused("--middleware", value, kNoPython),
+    works("--enable-request-id-headers"),
+    any("--disable-fastapi-docs", nothing, "there is no /docs"),
+    works("--h11-max-incomplete-event-size"),
+    works("--h11-max-header-count"),
+    refused("--enable-offline-docs", nothing, "there is no /docs"),
+    any("--enable-flash-late-interaction", nothing, kPooling),
+
+    // Model
+    works("--model"),
+    works("--runner"),
+    only("auto|none", "--convert", value, kPooling),
+    works("--tokenizer"),
+    only("auto|hf|slow", "--tokenizer-mode", value, "tokenizer.json says how text becomes tokens"),
+    any("--trust-remote-code", nothing, "no code of a model is ever run"),
+    works("--dtype"),
+    works("--seed"),
+    refused("--hf-config-path", value, "config.json is read from the model's folder"),
+    any("--allowed-local-media-path", value, kTextOnly),
+    any("--allowed-media-domains", values, kTextOnly),
+    works("--revision"),
+    any("--code-revision", value, "no code of a model is ever run"),
+    any("--tokenizer-revision", value, "a tokenizer is a folder or file, or the model's own"),
+    works("--max-model-len"),
+    works("--quantization", "-q"),
+    refused("--quantization-config", value, "the checkpoint says how it is quantised"),
+    any("--allow-deprecated-quantization", nothing, "no method is deprecated"),
+    works("--enforce-eager"),
+    refused("--enable-return-routed-experts", nothing, kOneDevice),
+    refused("--return-sampling-mask", nothing, "replies do not show it"),
+    works("--max-logprobs"),
+    works("--logprobs-mode"),
+    any("--use-fp64-gumbel", nothing, "draws do not use Gumbel noise"),
+    refused("--enable-trace-replay", nothing, "traces are not replayed"),
+    refused("--disable-sliding-window", nothing, "windows are part of what a model computes"),
+    any("--disable-cascade-attn", nothing, "there is no cascade attention"),
+    refused("--skip-tokenizer-init", nothing, "the server needs its tokenizer"),
+    refused("--enable-prompt-embeds", nothing, "prompts are text or token ids"),
+    works("--served-model-name"),
+    only("auto|hf", "--config-format", value, "config.json or GGUF, as found"),
+    works("--hf-token"),
+    only("{}", "--hf-overrides", value, "config.json is taken as it is"),
+    only("{}", "--model-class-overrides", value, kNoPython),
+    refused("--pooler-config", value, kPooling),
+    works("--generation-config"),
+    works("--override-generation-config"),
+    refused("--enable-sleep-mode", nothing, "the engine does not sleep yet"),
+    any("--sleep-mode-offload-cudagraph", nothing, "the engine does not sleep yet"),
+    any("--sleep-preserve-parameter-names", values, "the engine does not sleep yet"),
+    any("--enable-cumem-allocator", nothing, "all memory is taken once, at the start"),
+    any("--enable-nccl-comm-suspend", nothing, kOneEngine),
+    only("auto|vllm", "--model-impl", value, kNoPython),
+    refused("--logits-processors", values, kNoPython),
+    refused("--io-processor-plugin", value, kNoPython),
+    any("--renderer-num-workers", value, "two threads render and tokenise prompts"),
+
+    // Loading
+    only("auto|hf|safetensors", "--load-format", value, "safetensors or GGUF, as found"),
+    works("--download-dir"),
+    any("--safetensors-load-strategy", value, "files are mapped"),
+    any("--safetensors-prefetch-num-threads", value, "files are mapped"),
+    any("--safetensors-prefetch-block-size", value, "files are mapped"),
+    only("{}", "--model-loader-extra-config", value, "there is one loader"),
+    any("--ignore-patterns", values, "only what a model needs is downloaded"),
+    any("--use-tqdm-on-load", nothing, "a terminal gets a progress bar, a log file none"),
+    any("--pt-load-map-location", value, "no pickled checkpoints are read"),
+
+    // Attention and recurrent layers
+    any("--attention-backend", value, "the device has one backend"),
+    any("--mamba-backend", value, kNoRecurrent),
+    any("--mamba-ssu-algorithm", value, kNoRecurrent),
+    any("--enable-mamba-cache-stochastic-rounding", nothing, kNoRecurrent),
+    any("--mamba-cache-philox-rounds", value, kNoRecurrent),
+
+    // Reasoning
+    works("--reasoning-parser"),
+    refused("--reasoning-parser-plugin", value, kNoPython),
+
+    // Several devices and processes
+    only("uni|mp", "--distributed-executor-backend", value, kOneEngine),
+    only("1", "--pipeline-parallel-size", value, kOneEngine, "-pp"),
+    any("--master-addr", value, kOneEngine),
+    any("--master-port", value, kOneEngine),
+    only("1", "--nnodes", value, kOneEngine, "-n"),
+    only("0", "--node-rank", value, kOneEngine, "-r"),
+    any("--distributed-timeout-seconds", value, kOneEngine),
+    any("--cpu-distributed-timeout-seconds", value, kOneEngine),
+    any("--numa-bind", nothing, "threads are bound by whoever starts the process (numactl)"),
+    any("--numa-bind-nodes", values, "threads are bound by whoever starts the process (numactl)"),
+    any("--numa-bind-cpus", values, "threads are bound by whoever starts the process (numactl)"),
+    only("0", "--device-ids", value, "CUDA_VISIBLE_DEVICES chooses the device"),
+    works("--tensor-parallel-size", "-tp"),
+    only("1", "--decode-context-parallel-size", value, kOneEngine, "-dcp"),
+    any("--dcp-comm-backend", value, kOneEngine),
+    any("--dcp-q-replicate", nothing, kOneEngine),
+    any("--dcp-kv-cache-interleave-size", value, kOneEngine),
+    any("--cp-kv-cache-interleave-size", value, kOneEngine),
+    only("1", "--prefill-context-parallel-size", value, kOneEngine, "-pcp"),
+    only("1", "--data-parallel-size", value, kOneEngine, "-dp"),
+    only("0", "--data-parallel-rank", value, kOneEngine, "-dpn"),
+    only("0", "--data-parallel-start-rank", value, kOneEngine, "-dpr"),
+    only("1", "--data-parallel-size-local", value, kOneEngine, "-dpl"),
+    any("--data-parallel-address", value, kOneEngine, "-dpa"),
+    any("--data-parallel-rpc-port", value, kOneEngine, "-dpp"),
+    only("mp", "--data-parallel-backend", value, kOneEngine, "-dpb"),
+    refused("--data-parallel-hybrid-lb", nothing, kOneEngine, "-dph"),
+    refused("--data-parallel-external-lb", nothing, kOneEngine, "-dpe"),
+    refused("--data-parallel-multi-port-external-lb", nothing, kOneEngine, "-dpm"),
+    any("--enable-hc-sp", nothing, kOneEngine),
+    any("--enable-expert-parallel", nothing, kOneDevice, "-ep"),
+    any("--enable-batch-sharded-sampling", nothing, kOneEngine),
+    any("--enable-ep-weight-filter", nothing, kOneDevice),
+    any("--all2all-backend", value, kOneDevice),
+    any("--enable-dbo", nothing, kOneEngine),
+    any("--enable-shm-tensor-arena", nothing, kOneEngine),
+    any("--ubatch-size", value, kOneEngine),
+    refused("--enable-elastic-ep", nothing, kOneDevice),
+    any("--elastic-ep-max-dp-size", value, kOneDevice),
+    any("--dbo-decode-token-threshold", value, kOneEngine),
+    any("--dp-sync-interval", value, kOneEngine),
+    any("--dbo-prefill-token-threshold", value, kOneEngine),
+    any("--disable-nccl-for-dp-synchronization", nothing, kOneEngine),
+    any("--enable-eplb", nothing, kOneDevice),
+    any("--eplb-config", value, kOneDevice),
+    any("--expert-placement-strategy", value, kOneDevice),
+    any("--max-parallel-loading-workers", value, "weights are loaded once, by all threads"),
+    any("--ray-workers-use-nsight", nothing, kOneEngine),
+    any("--disable-custom-all-reduce", nothing, kOneEngine),
+    only("auto", "--worker-cls", value, kNoPython),
+    only("", "--worker-extension-cls", value, kNoPython),
+    refused("--enable-fault-tolerance", nothing, kOneEngine),
+    any("--fault-tolerance-config", value, kOneEngine),
+
+    // KV cache
+    works("--block-size"),
+    works("--gpu-memory-utilization"),
+    works("--device-memory-utilization"),
+    works("--kv-cache-memory-bytes"),
+    works("--kv-cache-dtype"),
+    works("--num-gpu-blocks-override"),
+    works("--enable-prefix-caching"),
+    works("--prefix-caching-hash-algo"),
+    any("--prefix-cache-retention-interval", value, "blocks stay until their place is needed"),
+    refused("--kv-cache-dtype-skip-layers", values, "all layers have one cache format"),
+    refused("--kv-sharing-fast-prefill", nothing, "no such models yet"),
+    any("--swa-bounded-replay", nothing, "prefixes of windowed layers need no replay"),
+    any("--mamba-cache-dtype", value, kNoRecurrent),
+    any("--mamba-ssm-cache-dtype", value, kNoRecurrent),
+    any("--mamba-block-size", value, kNoRecurrent),
+    any("--prefix-match-unit", value, "prefixes match by whole blocks"),
+    any("--mamba-cache-mode", value, kNoRecurrent),
+    any("--enable-mamba-shared-prefix-checkpoint", nothing, kNoRecurrent),
+    any("--replayssm-buffer-len", value, kNoRecurrent),
+    any("--use-replayssm", nothing, kNoRecurrent),
+    only("0", "--kv-offloading-size", value, "the KV cache has one tier"),
+    any("--kv-offloading-backend", value, "the KV cache has one tier"),
+
+    // Offloading
+    any("--offload-backend", value, kNoOffload),
+    only("0", "--cpu-offload-gb", value, kNoOffload),
+    any("--cpu-offload-params", values, kNoOffload),
+    only("0", "--offload-group-size", value, kNoOffload),
+    any("--offload-num-in-group", value, kNoOffload),
+    any("--offload-prefetch-step", value, kNoOffload),
+    any("--offload-params", values, kNoOffload),
+
+    // Images, sound, video
+    any("--language-model-only", nothing, kTextOnly),
+    any("--limit-mm-per-prompt", value, kTextOnly),
+    refused("--enable-mm-embeds", nothing, kTextOnly),
+    any("--media-io-kwargs", value, kTextOnly),
+    any("--mm-processor-kwargs", value, kTextOnly),
+    any("--mm-processor-cache-gb", value, kTextOnly),
+    any("--mm-processor-cache-type", value, kTextOnly),
+    any("--mm-hasher-algorithm", value, kTextOnly),
+    any("--mm-shm-cache-max-object-size-mb", value, kTextOnly),
+    refused("--mm-encoder-only", nothing, kTextOnly),
+    any("--mm-encoder-tp-mode", value, kTextOnly),
+    any("--mm-encoder-attn-backend", value, kTextOnly),
+    any("--mm-encoder-attn-dtype", value, kTextOnly),
+    any("--mm-encoder-fp8-scale-path", value, kTextOnly),
+    any("--mm-encoder-fp8-scale-save-path", value, kTextOnly),
+    any("--mm-encoder-fp8-scale-save-margin", value, kTextOnly),
+    any("--interleave-mm-strings", nothing, kTextOnly),
+    any("--skip-mm-profiling", nothing, kTextOnly),
+    any("--video-pruning-rate", value, kTextOnly),
+    any("--video-pruning-method", value, kTextOnly),
+    any("--mm-tensor-ipc", value, kTextOnly),
+    any("--mm-processor-device", value, kTextOnly),
+    any("--mm-ipc-gpu-memory-gb", value, kTextOnly),
+    any("--mm-device-do-normalize", nothing, kTextOnly),
+
+    // LoRA
+    works("--enable-lora"),
+    works("--max-loras"),
+    works("--max-lora-rank"),
+    only("auto", "--lora-dtype", value, "adapters are in the format of the activations"),
+    any("--enable-tower-connector-lora", nothing, kTextOnly),
+    works("--max-cpu-loras"),
+    any("--fully-sharded-loras", nothing, kOneEngine),
+    refused("--lora-target-modules", values, "adapters change all the layers that their files hold"),
+    refused("--default-mm-loras", value, kTextOnly),
+    any("--specialize-active-lora", nothing, "steps cost what their adapters cost"),
+    any("--enable-mixed-moe-lora-format", nothing, "adapters of experts are refused"),
+    any("--enable-moe-shared-loras", nothing, "adapters of experts are refused"),
+    any("--max-lora-cls-labels", value, "adapters of classifiers are refused"),
+
+    // Logs, metrics, traces
+    refused("--logging-config", value, "--log-level is all there is to choose"),
+    works("--log-level"),
+    refused("--log-config-file", value, "--log-level is all there is to choose"),
+    any("--show-hidden-metrics-for-version", value, "no metric is hidden"),
+    refused("--otlp-traces-endpoint", value, kNoTracing),
+    refused("--collect-detailed-traces", values, kNoTracing),
+    only("none", "--per-request-spec-decode-metrics", value, "replies carry no timings yet"),
+    refused("--kv-cache-metrics", nothing, kNotMeasured),
+    any("--kv-cache-metrics-sample", value, kNotMeasured),
+    refused("--custom-histogram-buckets", value, "buckets are vLLM's own"),
+    refused("--cudagraph-metrics", nothing, kNotMeasured),
+    any("--enable-layerwise-nvtx-tracing", nothing, kNoTracing),
+    refused("--enable-mfu-metrics", nothing, kNotMeasured),
+    refused("--enable-logging-iteration-details", nothing, "steps are not logged"),
+    any("--jit-monitor-mode", value, kNoCompiler),
+    any("--jit-monitor-verbose", nothing, kNoCompiler),
+
+    // Scheduling
+    works("--max-num-batched-tokens"),
+    refused("--max-num-scheduled-tokens", value, "--max-num-batched-tokens is the budget of a step"),
+    works("--max-num-seqs"),
+    refused("--max-num-active-seqs", value, "--max-num-seqs is the limit"),
+    works("--max-num-queued-reqs"),
+    refused("--max-num-queued-tokens", value, "--max-num-queued-reqs is the limit"),
+    works("--long-prefill-token-threshold"),
+    refused("--long-prefill-token-threshold-adaptive", nothing, "--long-prefill-token-threshold is fixed"),
+    works("--scheduling-policy"),
+    works("--enable-chunked-prefill"),
+    any("--disable-chunked-mm-input", nothing, kTextOnly),
+    refused("--scheduler-cls", value, kNoPython),
+    only("true", "--scheduler-reserve-full-isl", nothing, "a request waits until all of its prompt fits"),
+    works("--watermark"),
+    only("1", "--prefill-schedule-interval", value, "each step may hold prompts"),
+    works("--disable-hybrid-kv-cache-manager"),
+    works("--async-scheduling"),
+    only("1", "--stream-interval", value, "each token is sent when it is known"),
+
+    // Compilation and kernels
+    any("--cudagraph-capture-sizes", values, "graphs are recorded for the sizes that come"),
+    any("--max-cudagraph-capture-size", value, "graphs are recorded for the sizes that come"),
+    any("--ir-op-priority", value, kNoCompiler),
+    any("--enable-flashinfer-autotune", nothing, kNoCompiler),
+    any("--moe-backend", value, kOneDevice),
+    any("--linear-backend", value, "the device has one backend"),
+    any("--sparse-indexer-topk-backend", value, "no sparse attention yet"),
+
+    // What has a configuration of its own
+    works("--speculative-config", "-sc"),
+    refused("--spec-method", value, "use --speculative-config"),
+    refused("--spec-model", value, "use --speculative-config"),
+    refused("--spec-tokens", value, "use --speculative-config"),
+    refused("--watermark-config", value, "answers carry no watermark"),
+    refused("--diffusion-config", value, "no diffusion models yet", "-dc"),
+    refused("--kv-transfer-config", value, "KV blocks do not leave the process yet"),
+    works("--kv-events-config"),
+    refused("--ec-transfer-config", value, kTextOnly),
+    any("--ec-manager-config", value, kTextOnly),
+    any("--compilation-config", value, kNoCompiler, "-cc"),
+    any("--attention-config", value, "the device has one backend", "-ac"),
+    refused("--engram-config", value, "no such models yet"),
+    refused("--reasoning-config", value, "thoughts have no budget yet"),
+    any("--kernel-config", value, kNoCompiler),
+    only("{}", "--additional-config", value, "there are no platform plugins"),
+    works("--structured-outputs-config"),
+    refused("--aux-output-config", value, "replies do not show it"),
+    refused("--profiler-config", value, "perf and nsys work from outside"),
+    any("--optimization-level", value, kNoCompiler, "-O"),
+    any("--performance-mode", value, "there is one mode"),
+    refused("--weight-transfer-config", value, "weights do not change while the server runs"),
+
+    // Of earlier versions, still in many scripts
+    any("--disable-log-requests", nothing, "requests are logged only with --enable-log-requests"),
+    any("--swap-space", value, "preempted requests are computed again, from the prefix cache"),
+    any("--use-v2-block-manager", nothing, "there is one block manager"),
+    only("1", "--num-scheduler-steps", value, "each step is scheduled"),
+    any("--preemption-mode", value, "preempted requests are computed again, from the prefix cache"),
+    any("--max-seq-len-to-capture", value, "graphs are recorded for the sizes that come"),
+    any("--guided-decoding-backend", value, "there is one grammar engine"),
+    any("--guided-decoding-disable-fallback", nothing, "there is one grammar engine"),
+    any("--enable-reasoning", nothing, "--reasoning-parser is enough"),
+    any("--disable-frontend-multiprocessing", nothing, kOneEngine),
+    any("--max-num-partial-prefills", value, "a step takes as many prompts as its budget holds"),
+    any("--max-long-partial-prefills", value, "a step takes as many prompts as its budget holds"),
+    any("--cuda-graph-sizes", values, "graphs are recorded for the sizes that come"),
+    any("--disable-mm-preprocessor-cache", nothing, kTextOnly),
+    any("--multi-step-stream-outputs", nothing, "each token is sent when it is known"),
+    only("auto|generate", "--task", value, kPooling),
+    any("--num-lookahead-slots", value, "drafts get their slots by themselves"),
+    any("--worker-use-ray", nothing, kOneEngine),
+    any("--engine-use-ray", nothing, kOneEngine),
+    refused("--rope-scaling", value, "config.json says how positions are scaled"),
+    refused("--rope-theta", value, "config.json says how positions are scaled"),
+};
+
+// Compares as JSON and Python print it: "1.0" is "1", "None" is nothing.
+bool matches(std::string_view harmless, std::string_view value) {
+  if (value == "None" || value == "null") return true;
+  if (value.ends_with(".0")) value.remove_suffix(2);
+  while (true) {
+    const std::size_t bar = harmless.find('|');
+    if (harmless.substr(0, bar) == value) return true;
+    if (bar == std::string_view::npos) return false;
+    harmless.remove_prefix(bar + 1);
+  }
+}
+
+}  // namespace
+
+std::span<const VllmFlag> vllm_flags() { return kFlags; }
+
+const VllmFlag* find_vllm_flag(std::string_view name) {
+  const auto found = std::ranges::find_if(kFlags, [&](const VllmFlag& flag) {
+    return flag.name == name || (!flag.shorthand.empty() && flag.shorthand == name);
+  });
+  return found == std::end(kFlags) ? nullptr : found;
+}
+
+Result<> check_harmless(const VllmFlag& flag, std::string_view value) {
+  if (flag.harmless == "*" || matches(flag.harmless, value)) return {};
+  if (flag.harmless == "true")
+    return field_failure(flag.name, ErrorCode::unsupported, "cannot be turned off: {}", flag.reason);
+  if (flag.harmless.empty() || flag.takes == Takes::nothing)
+    return field_failure(flag.name, ErrorCode::unsupported, "is not supported: {}", flag.reason);
+  return field_failure(flag.name, ErrorCode::unsupported, "{} is not supported, only {}: {}", value,
+                       flag.harmless, flag.reason);
+}
+
+}  // namespace octavo

@@ -1,0 +1,26 @@
+// SHA-256 of bytes that come piece by piece.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace octavo {
+
+class Sha256 {
+ public:
+  Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  ~Sha256();
+
+  void add(std::span<const std::byte> bytes);
+  std::string hex();  // 64 lower-case digits; nothing may be added afterwards
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,41 @@
+// A file of its own, so that no compiler sees through new and delete and takes them for mismatched.
+#include "base/test_allocations.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace octavo {
+namespace {
+
+std::atomic<long> count{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) noexcept {
+  count.fetch_add(1, std::memory_order_relaxed);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+void* counted_or_thrown(std::size_t bytes, std::size_t alignment) {
+  if (void* memory = counted(bytes, alignment)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+long allocations() { return count.load(std::memory_order_relaxed); }
+
+}  // namespace octavo
+
+void* operator new(std::size_t bytes) { return octavo::counted_or_thrown(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return octavo::counted_or_thrown(bytes, static_cast<std::size_t>(alignment));
+}
+// Of std::stable_sort and others; AddressSanitizer has its own, whose memory free() would not take.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return octavo::counted(bytes, alignof(std::max_align_t));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }

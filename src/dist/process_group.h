@@ -1,0 +1,42 @@
+// Ranks that compute one thing together: processes, each with a number, that all call the same collective
+// operations in the same order.
+//
+// A failed operation leaves its output undefined, and so does every later one, at once: who runs a long
+// computation looks at failure() at its end.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo {
+
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // values[i] of all ranks, added in the order of ranks: the same bits on each of them, every time.
+  virtual void all_reduce(std::span<float> values) = 0;
+  // What each rank has, in the order of ranks. all: `size` times as long as mine, or empty on a rank that has
+  // no use for it.
+  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  // Rank 0's message goes to all others.
+  virtual void broadcast(std::vector<std::byte>& message) = 0;
+  virtual void barrier() = 0;
+
+  // Why nothing works any more: a rank is gone, or does not answer.
+  virtual const std::optional<Error>& failure() const = 0;
+
+  Result<> status() const {
+    if (failure()) return std::unexpected(*failure());
+    return {};
+  }
+};
+
+}  // namespace octavo

@@ -1,0 +1,31 @@
+// Memory that processes of one host share: a file without a name, which is gone with its last user.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/error.h"
+
+namespace octavo {
+
+class SharedMemory {
+ public:
+  // Zeros. Errors: io.
+  static Result<SharedMemory> create(std::size_t bytes);
+  // Of another process, which has handed over the descriptor; owned from now on. Errors: io.
+  static Result<SharedMemory> open(int fd);
+
+  SharedMemory() = default;
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&& other) noexcept;
+  ~SharedMemory();
+
+  std::span<std::byte> bytes() const { return bytes_; }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,170 @@
+#include "dist/shared_memory_group.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace octavo {
+namespace {
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+// Looks before a rank goes to sleep: about as long as falling asleep and being woken takes.
+constexpr int kSpins = 2000;
+// How long it sleeps at a time, between checks.
+constexpr int kSleepMs = 50;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* time) {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, time, nullptr, 0);
+}
+
+// Whether a count that wraps around has come to `round`.
+bool reached(std::uint32_t count, std::uint32_t round) { return static_cast<std::int32_t>(count - round) >= 0; }
+
+}  // namespace
+
+std::size_t SharedMemoryGroup::memory_bytes(int size) {
+  return static_cast<std::size_t>(size) * (sizeof(Line) + 2 * kSlotBytes);
+}
+
+SharedMemoryGroup::SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options)
+    : options_(std::move(options)),
+      lines_(reinterpret_cast<Line*>(memory.data())),
+      slots_(memory.data() + static_cast<std::size_t>(options_.size) * sizeof(Line)) {
+  CHECK(memory.size() == memory_bytes(options_.size), "{} bytes for {} ranks", memory.size(), options_.size);
+  CHECK(options_.rank >= 0 && options_.rank < options_.size);
+}
+
+// Of this round.
+std::byte* SharedMemoryGroup::slot(int rank) const {
+  return slots_ + (2 * static_cast<std::size_t>(rank) + round_ % 2) * kSlotBytes;
+}
+
+// False, here and below: the group has failed.
+bool SharedMemoryGroup::begin_round() {
+  if (failure_ || !wait_all()) return false;
+  ++round_;
+  return true;
+}
+
+// What this rank has to say in this round stands in its slot.
+void SharedMemoryGroup::post() {
+  Line& line = lines_[options_.rank];
+  line.round.store(round_, std::memory_order_seq_cst);
+  if (line.waiting.load(std::memory_order_seq_cst) > 0) futex(line.round, FUTEX_WAKE, INT32_MAX, nullptr);
+}
+
+bool SharedMemoryGroup::wait_all() {
+  for (int rank = 0; rank < options_.size; ++rank)
+    if (rank != options_.rank && !wait(rank, round_)) return false;
+  return true;
+}
+
+bool SharedMemoryGroup::wait(int rank, std::uint32_t round) {
+  const Line& line = lines_[rank];
+  for (int i = 0; i < (options_.spin ? kSpins : 1); ++i) {
+    if (reached(line.round.load(std::memory_order_acquire), round)) return true;
+    pause();
+  }
+  return sleep(rank, round);
+}
+
+// The timeout counts what was slept, not the clock: processes that are stopped and go on together have not
+// hung.
+bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
+  Line& line = lines_[rank];
+  const timespec time{.tv_sec = 0, .tv_nsec = kSleepMs * 1'000'000};
+  for (int slept_ms = 0;; slept_ms += kSleepMs) {
+    line.waiting.fetch_add(1, std::memory_order_seq_cst);
+    const std::uint32_t count = line.round.load(std::memory_order_seq_cst);
+    if (!reached(count, round)) futex(line.round, FUTEX_WAIT, count, &time);
+    line.waiting.fetch_sub(1, std::memory_order_seq_cst);
+    if (reached(line.round.load(std::memory_order_acquire), round)) return true;
+    if (options_.check)
+      if (const auto alive = options_.check(); !alive) failure_ = alive.error();
+    if (timeout_ms_ > 0 && slept_ms >= timeout_ms_)
+      failure_ = {ErrorCode::unavailable, fmt::format("rank {} has not answered for {} ms", rank, timeout_ms_), {}};
+    if (failure_) return false;
+  }
+}
+
+void SharedMemoryGroup::all_reduce(std::span<float> values) {
+  constexpr std::size_t kFloats = kSlotBytes / sizeof(float);
+  for (; !values.empty(); values = values.subspan(std::min(kFloats, values.size()))) {
+    const std::span<float> part = values.first(std::min(kFloats, values.size()));
+    if (!begin_round()) return;
+    std::memcpy(slot(options_.rank), part.data(), part.size_bytes());
+    post();
+    if (!wait_all()) return;
+    std::memcpy(part.data(), slot(0), part.size_bytes());
+    for (int rank = 1; rank < options_.size; ++rank) {
+      const float* more = reinterpret_cast<const float*>(slot(rank));
+      for (std::size_t i = 0; i < part.size(); ++i) part[i] += more[i];
+    }
+  }
+}
+
+void SharedMemoryGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  CHECK(all.empty() || all.size() == mine.size() * static_cast<std::size_t>(options_.size));
+  for (std::size_t begin = 0; begin < mine.size(); begin += kSlotBytes) {
+    const std::size_t bytes = std::min(kSlotBytes, mine.size() - begin);
+    if (!begin_round()) return;
+    std::memcpy(slot(options_.rank), mine.data() + begin, bytes);
+    post();
+    if (all.empty()) continue;
+    if (!wait_all()) return;
+    for (int rank = 0; rank < options_.size; ++rank)
+      std::memcpy(all.data() + static_cast<std::size_t>(rank) * mine.size() + begin, slot(rank), bytes);
+  }
+}
+
+// Each slot begins with the bytes that are still to come, its own included.
+void SharedMemoryGroup::broadcast(std::vector<std::byte>& message) {
+  constexpr std::size_t kMost = kSlotBytes - sizeof(std::uint64_t);
+  const bool sends = options_.rank == 0;
+  std::uint64_t left = message.size();
+  std::size_t done = 0;
+  if (!sends) message.clear();
+  do {
+    if (!begin_round()) return;
+    std::byte* place = slot(0);
+    if (sends) {
+      std::memcpy(place, &left, sizeof left);
+      const std::size_t bytes = std::min<std::size_t>(left, kMost);
+      if (bytes > 0) std::memcpy(place + sizeof left, message.data() + done, bytes);
+      post();
+    } else {
+      post();
+      if (!wait(0, round_)) return;
+      std::memcpy(&left, place, sizeof left);
+      const std::size_t bytes = std::min<std::size_t>(left, kMost);
+      message.insert(message.end(), place + sizeof left, place + sizeof left + bytes);
+    }
+    const std::size_t bytes = std::min<std::size_t>(left, kMost);
+    done += bytes;
+    left -= bytes;
+  } while (left > 0);
+}
+
+void SharedMemoryGroup::barrier() {
+  if (!begin_round()) return;
+  post();
+  wait_all();
+}
+
+}  // namespace octavo

@@ -1,0 +1,69 @@
+// Ranks on one host, over shared memory.
+//
+// An operation is a round, or several where there is more to say than a slot holds. In a round each rank
+// writes its slot, counts its own round up, waits for the count of those it reads, and reads. Every rank has two
+// slots and uses them in turn: one whose count stands at round r has read all of round r - 1, so that a rank
+// which waits for this before it writes round r + 1 overwrites nothing that is still read.
+//
+// Waiting is a short spin, then a futex.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "dist/process_group.h"
+
+namespace octavo {
+
+struct SharedMemoryGroupOptions {
+  int rank = 0;
+  int size = 1;
+  // Called several times a second while others are waited for: whether they are alive. May be empty.
+  std::function<Result<>()> check = {};
+  bool spin = true;  // no: there are more ranks than processors
+};
+
+class SharedMemoryGroup final : public ProcessGroup {
+ public:
+  static constexpr std::size_t kSlotBytes = std::size_t{1} << 20;
+
+  static std::size_t memory_bytes(int size);
+  // memory: memory_bytes(size), zeros at first, the same for all ranks; must live longer.
+  SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options);
+
+  // From now on a rank that others wait for longer than this is taken for hung; before, only a check ends
+  // waiting.
+  void set_timeout_ms(int ms) { timeout_ms_ = ms; }
+
+  int rank() const override { return options_.rank; }
+  int size() const override { return options_.size; }
+  void all_reduce(std::span<float> values) override;
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void broadcast(std::vector<std::byte>& message) override;
+  void barrier() override;
+  const std::optional<Error>& failure() const override { return failure_; }
+
+ private:
+  // What a rank says to the others, in a cache line of its own.
+  struct alignas(64) Line {
+    std::atomic<std::uint32_t> round;
+    std::atomic<std::uint32_t> waiting;  // how many sleep until it changes
+  };
+
+  std::byte* slot(int rank) const;
+  bool begin_round();
+  void post();
+  bool wait_all();
+  bool wait(int rank, std::uint32_t round);
+  bool sleep(int rank, std::uint32_t round);
+
+  SharedMemoryGroupOptions options_;
+  Line* lines_;
+  std::byte* slots_;
+  std::uint32_t round_ = 0;
+  int timeout_ms_ = 0;  // 0: none
+  std::optional<Error> failure_;
+};
+
+}  // namespace octavo

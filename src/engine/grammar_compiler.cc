@@ -1,0 +1,81 @@
+#include "engine/grammar_compiler.h"
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::size_t kCacheBytesMax = std::size_t{256} << 20;
+
+}  // namespace
+
+GrammarCompiler::GrammarCompiler(MakeVocabulary vocabulary, Done done)
+    : make_vocabulary_(std::move(vocabulary)), done_(std::move(done)), thread_([this] { run(); }) {}
+
+GrammarCompiler::~GrammarCompiler() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  came_.notify_one();
+  thread_.join();
+}
+
+void GrammarCompiler::post(RequestId id, grammar::GrammarSource source) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back({id, std::move(source)});
+  }
+  came_.notify_one();
+}
+
+void GrammarCompiler::cancel(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(tasks_, [&](const Task& task) { return task.id == id; });
+}
+
+void GrammarCompiler::add_stats(EngineStats& stats) const {
+  const std::lock_guard lock(mutex_);
+  if (!cache_) return;
+  const grammar::GrammarCache::Stats cache = cache_->stats();
+  stats.grammar_cache_hits = static_cast<std::int64_t>(cache.hits);
+  stats.grammar_cache_misses = static_cast<std::int64_t>(cache.misses);
+  stats.grammar_cache_bytes = static_cast<std::int64_t>(cache.bytes);
+  stats.grammar_compile_us = compile_us_;
+}
+
+void GrammarCompiler::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+    if (stopping_) return;
+    const Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    const std::int64_t began = now_us();
+    CompiledGrammar compiled = compile(task.source);
+    const std::int64_t took = now_us() - began;
+    if (!compiled) {
+      compiled.error().code = ErrorCode::invalid_argument;
+      compiled.error().field = task.source.field;
+    }
+    done_(task.id, std::move(compiled));
+    lock.lock();
+    compile_us_ += took;
+  }
+}
+
+// Only this thread sets cache_.
+CompiledGrammar GrammarCompiler::compile(const grammar::GrammarSource& source) {
+  if (!cache_) {
+    if (!make_vocabulary_) return failure(ErrorCode::unsupported, "this engine has no vocabulary");
+    TRY(auto vocabulary, make_vocabulary_());
+    const std::lock_guard lock(mutex_);
+    cache_ = std::make_unique<grammar::GrammarCache>(std::move(vocabulary), kCacheBytesMax);
+  }
+  return cache_->compile(source);
+}
+
+}  // namespace octavo

@@ -1,0 +1,156 @@
+#include "engine/ranked_executor.h"
+
+#include <cstring>
+#include <type_traits>
+
+namespace octavo {
+namespace {
+
+enum class Order : std::uint8_t { allocate_cache, forward, logits };
+
+struct CacheSize {
+  std::int64_t blocks, state_slots;
+};
+
+// A message is written and read by the same function: plain values, and vectors of them behind their sizes.
+class Writer {
+ public:
+  explicit Writer(std::vector<std::byte>& bytes) : bytes_(bytes) { bytes.clear(); }
+
+  template <class T>
+  void operator()(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    put(&value, sizeof value);
+  }
+  template <class T>
+  void operator()(const std::vector<T>& values) {
+    (*this)(std::span<const T>(values));
+  }
+  template <class T>
+  void operator()(std::span<const T> values) {
+    (*this)(values.size());
+    put(values.data(), values.size_bytes());
+  }
+
+ private:
+  void put(const void* data, std::size_t size) {
+    const std::size_t begin = bytes_.size();
+    bytes_.resize(begin + size);
+    if (size > 0) std::memcpy(bytes_.data() + begin, data, size);
+  }
+  std::vector<std::byte>& bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  void operator()(T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    take(&value, sizeof value);
+  }
+  template <class T>
+  void operator()(std::vector<T>& values) {
+    std::size_t size = 0;
+    (*this)(size);
+    CHECK(size <= bytes_.size() / sizeof(T), "{} values in {} bytes", size, bytes_.size());
+    values.resize(size);
+    take(values.data(), size * sizeof(T));
+  }
+
+ private:
+  void take(void* data, std::size_t size) {
+    CHECK(size <= bytes_.size(), "{} of {} bytes", size, bytes_.size());
+    if (size > 0) std::memcpy(data, bytes_.data(), size);
+    bytes_ = bytes_.subspan(size);
+  }
+  std::span<const std::byte> bytes_;
+};
+
+// What a rank needs of a batch; ranks have no adapters, and no tokens are pending.
+template <class Archive, class AnyBatch>
+void pass(Archive& archive, AnyBatch& batch) {
+  archive(batch.ids);
+  archive(batch.positions);
+  archive(batch.types);
+  archive(batch.query_starts);
+  archive(batch.lengths);
+  archive(batch.sequences);
+  archive(batch.state_slots);
+  for (auto& group : batch.groups) {
+    archive(group.tables);
+    archive(group.table_stride);
+    archive(group.slots);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<RankProcesses> others,
+                                                               std::unique_ptr<LocalExecutor> own,
+                                                               std::int64_t blocks, std::int64_t state_slots) {
+  std::unique_ptr<RankedExecutor> executor(new RankedExecutor);
+  executor->others_ = std::move(others);
+  executor->own_ = std::move(own);
+  executor->message_.reserve(SharedMemoryGroup::kSlotBytes);
+  Writer write(executor->message_);
+  write(Order::allocate_cache);
+  write(CacheSize{blocks, state_slots});
+  executor->others_->group().broadcast(executor->message_);
+  TRY_VOID(executor->own_->allocate_cache(blocks, state_slots));
+  TRY_VOID(executor->others_->agree());
+  return executor;
+}
+
+Result<> RankedExecutor::forward(const Batch& batch) {
+  CHECK(batch.pending.empty());
+  Writer write(message_);
+  write(Order::forward);
+  write(batch.groups.size());
+  pass(write, batch);
+  others_->group().broadcast(message_);
+  return own_->forward(batch);
+}
+
+Result<> RankedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+  Writer write(message_);
+  write(Order::logits);
+  write(tokens);
+  others_->group().broadcast(message_);
+  TRY_VOID(others_->group().status());
+  return own_->sample(tokens, rows);
+}
+
+void follow_rank_0(LocalExecutor& own, JoinedRank& joined) {
+  SharedMemoryGroup& group = joined.group();
+  std::vector<std::byte> message;
+  message.reserve(SharedMemoryGroup::kSlotBytes);
+  Batch batch;
+  std::vector<std::int32_t> tokens;
+  while (true) {
+    group.broadcast(message);
+    if (group.failure()) return;
+    Reader read(message);
+    Order order{};
+    read(order);
+    Result<> done;
+    if (order == Order::allocate_cache) {
+      CacheSize size{};
+      read(size);
+      done = joined.agree(own.allocate_cache(size.blocks, size.state_slots));
+    } else if (order == Order::forward) {
+      std::size_t groups = 0;
+      read(groups);
+      batch.groups.resize(groups);
+      pass(read, batch);
+      done = own.forward(batch);
+    } else {
+      read(tokens);
+      done = own.give_logits(tokens);
+    }
+    if (!done) return;
+  }
+}
+
+}  // namespace octavo

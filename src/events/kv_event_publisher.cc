@@ -1,0 +1,144 @@
+#include "events/kv_event_publisher.h"
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <utility>
+#include <zmq.hpp>
+
+namespace octavo {
+namespace {
+
+constexpr std::size_t kEventsMax = 1024;        // of one batch
+constexpr std::uint64_t kEnd = ~std::uint64_t{0};  // -1: the end of a replay
+constexpr std::chrono::milliseconds kStopCheck{100};
+
+std::array<std::uint8_t, 8> big_endian(std::uint64_t number) {
+  return std::bit_cast<std::array<std::uint8_t, 8>>(__builtin_bswap64(number));
+}
+
+// vLLM's rule of who binds.
+bool binds(const std::string& endpoint) {
+  return endpoint.find('*') != std::string::npos || endpoint.find("::") != std::string::npos ||
+         endpoint.starts_with("ipc://") || endpoint.starts_with("inproc://");
+}
+
+std::vector<int> windows(const KvCache& cache) {
+  std::vector<int> all;
+  for (const CacheGroup& group : cache.groups) all.push_back(group.window);
+  return all;
+}
+
+}  // namespace
+
+struct KvEventPublisher::Sockets {
+  zmq::context_t context{1};
+  zmq::socket_t publish{context, zmq::socket_type::pub};
+  zmq::socket_t replay{context, zmq::socket_type::router};
+  std::atomic<bool> stopping = false;
+};
+
+KvEventPublisher::KvEventPublisher(const KvEventOptions& options, const KvCache& cache, int rank)
+    : options_(options),
+      log_(cache.pool.total(), cache.pool.block_size()),
+      batch_(cache.pool.block_size(), windows(cache)),
+      rank_(rank),
+      sockets_(std::make_unique<Sockets>()) {}
+
+Result<std::unique_ptr<KvEventPublisher>> KvEventPublisher::start(const KvEventOptions& options,
+                                                                  const KvCache& cache, int rank) {
+  std::unique_ptr<KvEventPublisher> publisher(new KvEventPublisher(options, cache, rank));
+  Sockets& s = *publisher->sockets_;
+  const auto open = [](zmq::socket_t& socket, const std::string& endpoint, bool bind) {
+    bind ? socket.bind(endpoint) : socket.connect(endpoint);
+    return socket.get(zmq::sockopt::last_endpoint);
+  };
+  const std::string endpoint = endpoint_of(options.endpoint, rank);
+  const std::string replay = endpoint_of(options.replay_endpoint, rank);
+  try {
+    s.publish.set(zmq::sockopt::sndhwm, options.hwm);
+    s.publish.set(zmq::sockopt::linger, 0);
+    s.replay.set(zmq::sockopt::linger, 0);
+    publisher->endpoint_ = open(s.publish, endpoint, binds(endpoint));
+  } catch (const zmq::error_t& error) {
+    return invalid("kv_events_config", "endpoint {}: {}", endpoint, error.what());
+  }
+  try {
+    if (!replay.empty()) publisher->replay_endpoint_ = open(s.replay, replay, true);
+  } catch (const zmq::error_t& error) {
+    return invalid("kv_events_config", "replay_endpoint {}: {}", replay, error.what());
+  }
+  publisher->publishing_ = std::thread([p = publisher.get()] { p->publish(); });
+  if (!replay.empty()) publisher->answering_ = std::thread([p = publisher.get()] { p->answer_replays(); });
+  return publisher;
+}
+
+KvEventPublisher::~KvEventPublisher() {
+  log_.close();
+  sockets_->stopping.store(true);
+  if (publishing_.joinable()) publishing_.join();
+  if (answering_.joinable()) answering_.join();
+}
+
+void KvEventPublisher::publish() {
+  for (std::uint64_t number = 0; log_.wait(); ++number) {
+    log_.take(kEventsMax, [&](const KvEvent& event, std::span<const std::int32_t> tokens) {
+      batch_.add(event, tokens);
+    });
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    std::string batch = batch_.finish(std::chrono::duration<double>(now).count(), rank_);
+    const auto bytes = big_endian(number);
+    // A subscriber that is too slow misses messages, and sees it by their numbers.
+    zmq::socket_t& socket = sockets_->publish;
+    socket.send(zmq::buffer(options_.topic), zmq::send_flags::sndmore);
+    socket.send(zmq::buffer(bytes), zmq::send_flags::sndmore);
+    socket.send(zmq::buffer(batch));
+    const std::lock_guard lock(mutex_);
+    kept_.push_back({number, std::move(batch)});
+    if (kept_.size() > static_cast<std::size_t>(options_.buffer_steps)) kept_.pop_front();
+  }
+}
+
+void KvEventPublisher::answer_replays() {
+  zmq::socket_t& socket = sockets_->replay;
+  socket.set(zmq::sockopt::sndtimeo, static_cast<int>(kStopCheck.count()));
+  const auto answer = [&](zmq::message_t& client, std::uint64_t number, const std::string& batch) {
+    const auto bytes = big_endian(number);
+    socket.send(zmq::buffer(client.data(), client.size()), zmq::send_flags::sndmore);
+    socket.send(zmq::str_buffer(""), zmq::send_flags::sndmore);
+    socket.send(zmq::buffer(bytes), zmq::send_flags::sndmore);
+    socket.send(zmq::buffer(batch));
+  };
+  zmq::pollitem_t item{socket.handle(), 0, ZMQ_POLLIN, 0};
+  while (!sockets_->stopping.load()) {
+    if (zmq::poll(&item, 1, kStopCheck) == 0) continue;
+    zmq::message_t client, part, last;
+    (void)socket.recv(client);
+    for (bool more = client.more(); more; more = part.more()) {
+      (void)socket.recv(part);
+      last.rebuild(part.data(), part.size());
+    }
+    if (last.size() != sizeof(std::uint64_t)) continue;  // not a question
+    std::uint64_t first;
+    std::memcpy(&first, last.data(), sizeof first);
+    first = __builtin_bswap64(first);
+    // One at a time, so that publishing never waits for a client.
+    for (std::uint64_t next = first;;) {
+      Kept found{kEnd, {}};
+      {
+        const std::lock_guard lock(mutex_);
+        if (!kept_.empty() && kept_.back().number >= next) {
+          const std::uint64_t oldest = kept_.front().number;
+          found = kept_[static_cast<std::size_t>(std::max(next, oldest) - oldest)];
+        }
+      }
+      answer(client, found.number, found.batch);
+      if (found.number == kEnd) break;
+      next = found.number + 1;
+    }
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,64 @@
+// Publishes the prefix cache's events over ZeroMQ, as vLLM's ZmqEventPublisher does.
+//
+//   PUB     [topic, sequence number, batch]      numbers count up by one from 0, 8 bytes, big-endian
+//   ROUTER  a client sends ["", first number] and gets ["", number, batch] for each that is still kept, then
+//           ["", -1, ""]
+//
+// A batch holds the events of one engine step, or of a few where steps are faster than the publisher.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "events/kv_event_options.h"
+#include "events/kv_event_wire.h"
+#include "kv/kv_cache.h"
+
+namespace octavo {
+
+class KvEventPublisher {
+ public:
+  // Binds the endpoints and starts. `rank`: the engine's number, see endpoint_of. Errors: an endpoint cannot be
+  // used.
+  static Result<std::unique_ptr<KvEventPublisher>> start(const KvEventOptions& options, const KvCache& cache,
+                                                         int rank);
+  // Publishes what is in the log, and stops.
+  ~KvEventPublisher();
+
+  // What is flushed into it is published. For one writer.
+  KvEventLog& log() { return log_; }
+
+  // Where the sockets are bound, a port chosen by the system filled in; "": no replay.
+  const std::string& endpoint() const { return endpoint_; }
+  const std::string& replay_endpoint() const { return replay_endpoint_; }
+
+ private:
+  struct Sockets;
+  struct Kept {
+    std::uint64_t number;
+    std::string batch;
+  };
+
+  KvEventPublisher(const KvEventOptions& options, const KvCache& cache, int rank);
+
+  void publish();
+  void answer_replays();
+
+  const KvEventOptions options_;
+  KvEventLog log_;
+  KvEventBatch batch_;
+  const int rank_;
+  std::unique_ptr<Sockets> sockets_;
+  std::string endpoint_, replay_endpoint_;
+  std::mutex mutex_;        // guards kept_
+  std::deque<Kept> kept_;   // the last buffer_steps batches
+  std::thread publishing_, answering_;
+};
+
+}  // namespace octavo

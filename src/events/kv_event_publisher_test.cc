@@ -1,0 +1,120 @@
+#include "events/kv_event_publisher.h"
+
+#include <gtest/gtest.h>
+#include <msgpuck.h>
+
+#include <array>
+#include <cstring>
+#include <zmq.hpp>
+
+namespace octavo {
+namespace {
+
+struct Message {
+  std::uint64_t number;
+  std::string batch;
+};
+
+std::uint64_t number_of(const zmq::message_t& part) {
+  std::uint64_t number = 0;
+  EXPECT_EQ(part.size(), sizeof number);
+  std::memcpy(&number, part.data(), sizeof number);
+  return __builtin_bswap64(number);
+}
+
+Message receive(zmq::socket_t& socket) {
+  zmq::message_t topic, number, batch;
+  (void)socket.recv(topic);
+  (void)socket.recv(number);
+  (void)socket.recv(batch);
+  return {number_of(number), batch.to_string()};
+}
+
+class Publishing : public ::testing::Test {
+ protected:
+  void write(std::uint64_t key, std::uint64_t parent, std::vector<std::int32_t> tokens) {
+    log.write({KvEvent::Kind::stored, 0, {key, 9}, {parent, parent == 0 ? 0u : 9u}, {}}, tokens);
+    log.flush();
+  }
+
+  KvEventOptions options{.enabled = true,
+                         .endpoint = "tcp://127.0.0.1:*",
+                         .replay_endpoint = "tcp://127.0.0.1:*",
+                         .buffer_steps = 3,
+                         .topic = "kv"};
+  KvCache cache{8, 2, {CacheGroup{}}};
+  std::unique_ptr<KvEventPublisher> publisher = KvEventPublisher::start(options, cache, 0).value();
+  KvEventLog& log = publisher->log();
+  zmq::context_t context;
+};
+
+TEST_F(Publishing, ABatchIsVllmsMessage) {
+  zmq::socket_t subscriber(context, zmq::socket_type::sub);
+  subscriber.connect(publisher->endpoint());
+  subscriber.set(zmq::sockopt::subscribe, "kv");
+  subscriber.set(zmq::sockopt::rcvtimeo, 50);
+  // A subscription takes its time to arrive: the first events may go past it.
+  std::uint64_t key = 0;
+  zmq::message_t topic;
+  do {
+    ++key;
+    write(key, key - 1, {5, 300});
+  } while (!subscriber.recv(topic) && key < 200);
+  zmq::message_t number, batch;
+  (void)subscriber.recv(number);
+  (void)subscriber.recv(batch);
+  EXPECT_EQ(topic.to_string(), "kv");
+  EXPECT_EQ(number_of(number), key - 1);
+
+  const char* at = batch.data<char>();
+  ASSERT_EQ(mp_decode_array(&at), 3u);
+  EXPECT_GT(mp_decode_double(&at), 1e9);
+  ASSERT_EQ(mp_decode_array(&at), 1u);
+  ASSERT_EQ(mp_decode_map(&at), 11u);
+  const auto text = [&] {
+    std::uint32_t size = 0;
+    const char* begin = mp_decode_str(&at, &size);
+    return std::string(begin, size);
+  };
+  EXPECT_EQ(text(), "type");
+  EXPECT_EQ(text(), "BlockStored");
+  EXPECT_EQ(text(), "block_hashes");
+  ASSERT_EQ(mp_decode_array(&at), 1u);
+  EXPECT_EQ(mp_decode_uint(&at), key);
+}
+
+// The numbers of the batches that a client gets who asks for all from `first` on.
+std::vector<std::uint64_t> replay(zmq::socket_t& client, std::uint8_t first) {
+  const std::array<std::uint8_t, 8> from = {0, 0, 0, 0, 0, 0, 0, first};
+  client.send(zmq::str_buffer(""), zmq::send_flags::sndmore);
+  client.send(zmq::buffer(from));
+  std::vector<std::uint64_t> numbers;
+  for (Message m = receive(client); m.number != ~std::uint64_t{0}; m = receive(client)) {
+    EXPECT_FALSE(m.batch.empty());
+    numbers.push_back(m.number);
+  }
+  return numbers;
+}
+
+TEST_F(Publishing, PastBatchesCanBeAskedFor) {
+  zmq::socket_t client(context, zmq::socket_type::dealer);
+  client.connect(publisher->replay_endpoint());
+  for (std::uint64_t key = 1; key <= 5; ++key) {
+    write(key, 0, {1, 2});
+    while (replay(client, static_cast<std::uint8_t>(key - 1)).empty()) {  // so that each is a batch of its own
+    }
+  }
+  EXPECT_EQ(replay(client, 3), (std::vector<std::uint64_t>{3, 4}));
+  EXPECT_EQ(replay(client, 0), (std::vector<std::uint64_t>{2, 3, 4}));  // buffer_steps of them are kept
+  EXPECT_EQ(replay(client, 5), std::vector<std::uint64_t>{});
+}
+
+TEST(KvEventPublisher, AnEndpointThatCannotBeUsedIsNamed) {
+  const KvCache cache(8, 2, {CacheGroup{}});
+  const auto publisher = KvEventPublisher::start({.enabled = true, .endpoint = "tcp://*:nowhere"}, cache, 0);
+  ASSERT_FALSE(publisher.has_value());
+  EXPECT_NE(publisher.error().message.find("tcp://*:nowhere"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,116 @@
+#include "events/kv_event_wire.h"
+
+#include <fmt/format.h>
+#include <msgpuck.h>
+
+#include <array>
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kMedium = "GPU";  // vLLM's word for the memory of the engine's device
+
+template <class Encode>
+void append(std::string& out, Encode encode) {
+  std::array<char, 16> bytes;
+  const char* const end = encode(bytes.data());
+  out.append(bytes.data(), static_cast<std::size_t>(end - bytes.data()));
+}
+
+}  // namespace
+
+void KvEventBatch::number(std::uint64_t value) {
+  append(events_, [&](char* to) { return mp_encode_uint(to, value); });
+}
+void KvEventBatch::text(std::string_view value) {
+  const auto size = static_cast<std::uint32_t>(value.size());
+  append(events_, [&](char* to) { return mp_encode_strl(to, size); });
+  events_ += value;
+}
+void KvEventBatch::nil() { append(events_, mp_encode_nil); }
+void KvEventBatch::map(std::uint32_t fields) {
+  append(events_, [&](char* to) { return mp_encode_map(to, fields); });
+}
+void KvEventBatch::array(std::uint32_t items) {
+  append(events_, [&](char* to) { return mp_encode_array(to, items); });
+}
+
+void KvEventBatch::add(const KvEvent& event, std::span<const std::int32_t> tokens) {
+  ++count_;
+  switch (event.kind) {
+    case KvEvent::Kind::stored:
+      return stored(event, tokens);
+    case KvEvent::Kind::removed:
+      return removed(event);
+    case KvEvent::Kind::cleared:
+      map(1);
+      text("type");
+      return text("AllBlocksCleared");
+  }
+}
+
+void KvEventBatch::stored(const KvEvent& event, std::span<const std::int32_t> tokens) {
+  const int window = windows_[static_cast<std::size_t>(event.group)];
+  map(window > 0 ? 12 : 11);
+  text("type");
+  text("BlockStored");
+  text("block_hashes");
+  array(1);
+  number(event.key.low);
+  text("parent_block_hash");
+  event.parent_key == Hash128{} ? nil() : number(event.parent_key.low);
+  text("token_ids");
+  array(static_cast<std::uint32_t>(tokens.size()));
+  for (const std::int32_t token : tokens) number(static_cast<std::uint64_t>(token));
+  text("block_size");
+  number(static_cast<std::uint64_t>(block_size_));
+  text("lora_id");
+  nil();
+  text("medium");
+  text(kMedium);
+  text("lora_name");
+  nil();
+  text("extra_keys");  // of each block: what else its content depends on, here the digest of adapter and salt
+  array(1);
+  if (event.extra == Hash128{}) {
+    nil();
+  } else {
+    array(1);
+    text(fmt::format("{:016x}{:016x}", event.extra.high, event.extra.low));
+  }
+  text("group_idx");
+  number(static_cast<std::uint64_t>(event.group));
+  text("kv_cache_spec_kind");
+  text(window > 0 ? "sliding_window" : "full_attention");
+  if (window > 0) {
+    text("kv_cache_spec_sliding_window");
+    number(static_cast<std::uint64_t>(window));
+  }
+}
+
+void KvEventBatch::removed(const KvEvent& event) {
+  map(4);
+  text("type");
+  text("BlockRemoved");
+  text("block_hashes");
+  array(1);
+  number(event.key.low);
+  text("medium");
+  text(kMedium);
+  text("group_idx");
+  number(static_cast<std::uint64_t>(event.group));
+}
+
+std::string KvEventBatch::finish(double seconds, int rank) {
+  std::string out;
+  append(out, [&](char* to) { return mp_encode_array(to, 3); });
+  append(out, [&](char* to) { return mp_encode_double(to, seconds); });
+  append(out, [&](char* to) { return mp_encode_array(to, count_); });
+  out += events_;
+  append(out, [&](char* to) { return mp_encode_uint(to, static_cast<std::uint64_t>(rank)); });
+  events_.clear();
+  count_ = 0;
+  return out;
+}
+
+}  // namespace octavo

@@ -1,0 +1,48 @@
+// KV cache events as vLLM writes them: msgpack of KVEventBatch (vllm/distributed/kv_events.py).
+//
+//   [seconds since 1970, [event, ...], rank]
+//   {"type": "BlockStored", "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium",
+//    "lora_name", "extra_keys", "group_idx", "kv_cache_spec_kind", "kv_cache_spec_sliding_window"}
+//   {"type": "BlockRemoved", "block_hashes", "medium", "group_idx"}
+//   {"type": "AllBlocksCleared"}
+//
+// A hash is the low 64 bits of a content's key.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kv/events.h"
+
+namespace octavo {
+
+class KvEventBatch {
+ public:
+  // windows: by cache group, in tokens; 0: the group keeps everything.
+  KvEventBatch(int block_size, std::vector<int> windows)
+      : block_size_(block_size), windows_(std::move(windows)) {}
+
+  void add(const KvEvent& event, std::span<const std::int32_t> tokens);
+  bool empty() const { return count_ == 0; }
+
+  // The batch, which is empty afterwards.
+  std::string finish(double seconds, int rank);
+
+ private:
+  void number(std::uint64_t value);
+  void text(std::string_view value);
+  void nil();
+  void map(std::uint32_t fields);
+  void array(std::uint32_t items);
+  void stored(const KvEvent& event, std::span<const std::int32_t> tokens);
+  void removed(const KvEvent& event);
+
+  int block_size_;
+  std::vector<int> windows_;
+  std::uint32_t count_ = 0;
+  std::string events_;
+};
+
+}  // namespace octavo

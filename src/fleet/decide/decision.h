@@ -1,0 +1,36 @@
+// Where a request goes, and why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fleet/view/endpoint.h"
+
+namespace octavo::fleet {
+
+struct Score {
+  EndpointId endpoint = kNoEndpoint;
+  double total = 0;  // sum over scorers of weight x score, higher is better
+};
+
+struct Decision {
+  std::vector<Score> ranking = {};  // all who were left, best first; empty: there is none
+  std::size_t picked = 0;           // the ranking's first so many: the chosen one, and those to fall back on
+  // For /explain: how each step of the profile saw it, filled when explain is set.
+  struct Step {
+    std::string plugin;
+    double weight = 1;
+    std::vector<Score> scores;  // of a scorer; of a filter: who was left, total 0
+  };
+  bool explain = false;
+  std::vector<Step> steps = {};
+
+  EndpointId chosen() const { return ranking.empty() ? kNoEndpoint : ranking.front().endpoint; }
+  void clear() {
+    ranking.clear();
+    picked = 0;
+    steps.clear();
+  }
+};
+
+}  // namespace octavo::fleet

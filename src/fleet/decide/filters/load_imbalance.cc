@@ -1,0 +1,35 @@
+// load-imbalance-filter: when requests are spread unevenly, only the least loaded are left (SGLang's switch
+// from cache-aware to shortest-queue routing).
+#include <algorithm>
+
+#include "fleet/decide/parameters.h"
+#include "fleet/decide/plugin_table.h"
+
+namespace octavo::fleet {
+namespace {
+
+class LoadImbalanceFilter : public Filter {
+ public:
+  std::int64_t abs_threshold = 64;
+  double rel_threshold = 1.5;
+
+  void filter(Cycle& cycle, Candidates& candidates) override {
+    if (candidates.empty()) return;
+    const auto requests = [&](const Member* m) { return cycle.load(*m).requests; };
+    const auto [least, most] = std::ranges::minmax(candidates, {}, requests);
+    const int low = requests(least), high = requests(most);
+    if (high - low <= abs_threshold || high <= rel_threshold * low) return;
+    std::erase_if(candidates, [&](const Member* m) { return requests(m) > low; });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Plugin> make_load_imbalance_filter(Parameters& parameters, Plugins&) {
+  auto plugin = std::make_unique<LoadImbalanceFilter>();
+  parameters.read("absThreshold", plugin->abs_threshold, 0, 1'000'000);
+  parameters.read("relThreshold", plugin->rel_threshold, 1, 1e6);
+  return plugin;
+}
+
+}  // namespace octavo::fleet

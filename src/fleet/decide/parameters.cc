@@ -1,0 +1,97 @@
+#include "fleet/decide/parameters.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/value.hpp>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace octavo::fleet {
+
+std::optional<double> duration_us(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  constexpr std::array<std::pair<std::string_view, double>, 5> kUnits{
+      {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}}};
+  for (const auto& [name, factor] : kUnits)
+    if (unit == name) return number * factor;
+  return std::nullopt;
+}
+
+Parameters::Parameters(const boost::json::object& values, std::string where)
+    : values_(values), where_(std::move(where)) {}
+
+std::string Parameters::path(std::string_view name) const {
+  return where_.empty() ? std::string(name) : fmt::format("{}.{}", where_, name);
+}
+
+const boost::json::value* Parameters::get(std::string_view name) {
+  read_.push_back(name);
+  return values_.if_contains(name);
+}
+
+void Parameters::fail(std::string_view name, std::string_view message) {
+  if (first_error_) first_error_ = invalid(path(name), "{}", message);
+}
+
+void Parameters::read(std::string_view name, bool& value) {
+  const auto* found = get(name);
+  if (!found) return;
+  found->is_bool() ? void(value = found->get_bool()) : fail(name, "must be true or false");
+}
+
+void Parameters::read(std::string_view name, std::string& value) {
+  const auto* found = get(name);
+  if (!found) return;
+  found->is_string() ? void(value = found->get_string()) : fail(name, "must be text");
+}
+
+void Parameters::read(std::string_view name, std::int64_t& value, std::int64_t min, std::int64_t max) {
+  const auto* found = get(name);
+  if (!found) return;
+  boost::system::error_code error;
+  const auto number = found->to_number<std::int64_t>(error);
+  if (error || number < min || number > max)
+    return fail(name, fmt::format("must be an integer from {} to {}", min, max));
+  value = number;
+}
+
+void Parameters::read(std::string_view name, double& value, double min, double max) {
+  const auto* found = get(name);
+  if (!found) return;
+  boost::system::error_code error;
+  const auto number = found->to_number<double>(error);
+  if (error || !(number >= min && number <= max))
+    return fail(name, fmt::format("must be a number from {} to {}", min, max));
+  value = number;
+}
+
+void Parameters::read_duration(std::string_view name, std::int64_t& value_us) {
+  const auto* found = get(name);
+  if (!found) return;
+  std::optional<double> us;
+  boost::system::error_code error;
+  if (found->is_string()) {
+    us = duration_us(found->get_string());
+  } else if (found->is_number()) {
+    us = found->to_number<double>(error) * 1e6;
+  }
+  constexpr double kYear = 365 * 86400e6;
+  if (!us || !(*us >= 0 && *us <= kYear))
+    return fail(name, "must be a duration like \"60s\" or \"250ms\", at most a year");
+  value_us = std::llround(*us);
+}
+
+Result<> Parameters::done() const {
+  if (!first_error_) return first_error_;
+  for (const auto& [name, value] : values_)
+    if (std::ranges::find(read_, std::string_view(name)) == read_.end())
+      return invalid(path(name), "unknown field");
+  return {};
+}
+
+}  // namespace octavo::fleet

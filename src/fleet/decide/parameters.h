@@ -1,0 +1,49 @@
+// Reads a plugin's parameters, strictly: a wrong type, a value out of range or a name that nobody asked for
+// is an error that names the field.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo::fleet {
+
+// "1.5s" in microseconds; units us, ms, s, m and h.
+std::optional<double> duration_us(std::string_view text);
+
+class Parameters {
+ public:
+  // `where`: what stands before a field's name in errors, like "plugins[queue-scorer].parameters"; "":
+  // nothing.
+  Parameters(const boost::json::object& values, std::string where);
+
+  // Each reads one field into `value`, which keeps its default where the field is absent.
+  void read(std::string_view name, bool& value);
+  void read(std::string_view name, std::string& value);
+  void read(std::string_view name, std::int64_t& value, std::int64_t min, std::int64_t max);
+  void read(std::string_view name, double& value, double min, double max);
+  // "250ms", "60s", "5m", "4h", or a number of seconds.
+  void read_duration(std::string_view name, std::int64_t& value_us);
+
+  // The field itself, for structures; null when absent. It counts as read.
+  const boost::json::value* get(std::string_view name);
+  void fail(std::string_view name, std::string_view message);
+
+  // The first error; else an error for a field that was not read.
+  Result<> done() const;
+
+ private:
+  std::string path(std::string_view name) const;
+
+  const boost::json::object& values_;
+  std::string where_;
+  std::vector<std::string_view> read_;
+  Result<> first_error_;
+};
+
+}  // namespace octavo::fleet

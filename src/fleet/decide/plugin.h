@@ -1,0 +1,62 @@
+// What the steps of a decision are made of. A plugin is one small file in filters/, scorers/, pickers/ or
+// producers/ and one row in plugin_table.cc. Plugins hold no thread, clock or socket: one thread at a time
+// calls them, time and randomness come with the cycle.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "fleet/decide/cycle.h"
+#include "fleet/decide/decision.h"
+#include "fleet/index/cache_event.h"
+
+namespace octavo::fleet {
+
+class Plugin {
+ public:
+  Plugin() = default;
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+  virtual ~Plugin() = default;
+
+  // The request of this cycle goes to `endpoint` now. For those who learn from decisions.
+  virtual void sent(const Cycle&, EndpointId /*endpoint*/) {}
+  // The endpoint tells what came into its prefix cache and what went.
+  virtual void cache_changed(EndpointId, std::span<const CacheEvent>) {}
+  // The endpoint has left the fleet, or has lost its caches.
+  virtual void forget(EndpointId) {}
+  // Called about once a second, to let go of what is too old.
+  virtual void expire(std::int64_t /*now_us*/) {}
+};
+
+// Takes candidates away. One that would leave nobody leaves everybody, unless it says otherwise.
+class Filter : public virtual Plugin {
+ public:
+  virtual void filter(Cycle& cycle, Candidates& candidates) = 0;
+};
+
+// Gives each candidate a number in [0, 1], higher is better; what is outside is clamped. scores is as long as
+// candidates.
+class Scorer : public virtual Plugin {
+ public:
+  virtual void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) = 0;
+};
+
+// Puts the candidates in the order in which they are tried. `ranking` comes with all of them and their
+// totals, at least one.
+class Picker : public virtual Plugin {
+ public:
+  std::int64_t endpoints_max =
+      1;  // how many of the ranking's first are picked: one, and those to fall back on
+
+  virtual void pick(Cycle& cycle, std::vector<Score>& ranking) = 0;
+};
+
+// Finds out, before any profile runs, what others need: how much of the prompt each endpoint holds.
+class Producer : public virtual Plugin {
+ public:
+  virtual void produce(const Cycle& cycle, Overlap& overlap) = 0;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,32 @@
+#include "fleet/decide/plugin_table.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr PluginRow kTable[] = {
+    // Filters
+    {"load-imbalance-filter", make_load_imbalance_filter},
+    {"random-subset-filter", make_random_subset_filter},
+    {"text-prefix-filter", make_text_prefix_filter},
+    // Scorers
+    {"active-request-scorer", make_active_request_scorer},
+    {"kv-cache-utilization-scorer", make_kv_cache_utilization_scorer},
+    {"kv-cost-scorer", make_kv_cost_scorer},
+    {"prefix-cache-scorer", make_prefix_cache_scorer},
+    {"queue-scorer", make_queue_scorer},
+    {"running-requests-size-scorer", make_running_requests_scorer},
+    // Pickers
+    {"max-score-picker", make_max_score_picker},
+    {"random-picker", make_random_picker},
+    {"round-robin-picker", make_round_robin_picker},
+    {"softmax-picker", make_softmax_picker},
+    // Producers
+    {"approx-prefix-cache-producer", make_recent_prefix_producer},
+    {"precise-prefix-cache-producer", make_precise_prefix_producer},
+};
+
+}  // namespace
+
+std::span<const PluginRow> plugin_table() { return kTable; }
+
+}  // namespace octavo::fleet

@@ -1,0 +1,43 @@
+// The table of all plugins: one row each.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "fleet/decide/plugin.h"
+
+namespace octavo::fleet {
+
+class Parameters;
+class Plugins;
+
+// `plugins`: to find what this one builds on, see Plugins::producer.
+using MakePlugin = std::unique_ptr<Plugin> (*)(Parameters& parameters, Plugins& plugins);
+
+struct PluginRow {
+  std::string_view type;  // llm-d's name where it has one
+  MakePlugin make;        // never null; mistakes are left in the parameters
+};
+
+std::span<const PluginRow> plugin_table();
+
+// One function for each row; a plugin's file defines its own.
+std::unique_ptr<Plugin> make_active_request_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_kv_cache_utilization_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_kv_cost_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_load_imbalance_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_max_score_picker(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_precise_prefix_producer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_prefix_cache_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_queue_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_random_picker(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_random_subset_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_recent_prefix_producer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_round_robin_picker(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_running_requests_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_softmax_picker(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_text_prefix_filter(Parameters&, Plugins&);
+
+}  // namespace octavo::fleet

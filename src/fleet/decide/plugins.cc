@@ -1,0 +1,82 @@
+#include "fleet/decide/plugins.h"
+
+#include <algorithm>
+
+#include "fleet/decide/parameters.h"
+#include "fleet/decide/plugin_table.h"
+
+namespace octavo::fleet {
+
+Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> configs) {
+  std::unique_ptr<Plugins> plugins(new Plugins());
+  // Producers first: others look for them.
+  for (const bool producers : {true, false}) {
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      if (configs[i].type.ends_with("-producer") != producers) continue;
+      TRY_VOID(plugins->add(configs[i], fmt::format("plugins[{}]", i)));
+    }
+  }
+  return plugins;
+}
+
+Result<> Plugins::add(const PluginConfig& config, std::string where) {
+  const std::string& name = config.name.empty() ? config.type : config.name;
+  const auto row = std::ranges::find(plugin_table(), config.type, &PluginRow::type);
+  if (row == plugin_table().end()) return invalid(where + ".type", "there is no plugin {:?}", config.type);
+  if (find(name)) return invalid(where + ".name", "there are two plugins {:?}", name);
+  Parameters parameters(config.parameters, where + ".parameters");
+  std::unique_ptr<Plugin> plugin = row->make(parameters, *this);
+  TRY_VOID(parameters.done());
+  if (auto* producer = dynamic_cast<Producer*>(plugin.get())) {
+    producers_.push_back(producer);
+    producer_names_.push_back(name);
+    overlaps_.emplace_back();
+  }
+  names_.push_back(name);
+  plugins_.push_back(std::move(plugin));
+  return {};
+}
+
+Plugin* Plugins::find(std::string_view name) const {
+  const auto found = std::ranges::find(names_, name);
+  return found != names_.end() ? plugins_[static_cast<std::size_t>(found - names_.begin())].get() : nullptr;
+}
+
+std::size_t Plugins::producer(std::string_view name, Parameters& parameters, std::string_view field) {
+  auto found = std::ranges::find(producer_names_, name);
+  if (found == producer_names_.end()) {
+    if (const auto added = add({.name = "", .type = std::string(name)}, std::string(field)); !added) {
+      parameters.fail(field, added.error().message);
+      return 0;
+    }
+    found = std::ranges::find(producer_names_, name);
+    if (found == producer_names_.end()) {
+      parameters.fail(field, "names a plugin that is no producer");
+      return 0;
+    }
+  }
+  return static_cast<std::size_t>(found - producer_names_.begin());
+}
+
+void Plugins::produce(Cycle& cycle) {
+  for (std::size_t i = 0; i < producers_.size(); ++i) producers_[i]->produce(cycle, overlaps_[i]);
+  cycle.overlaps = overlaps_;
+}
+
+void Plugins::sent(const Cycle& cycle, EndpointId endpoint) {
+  for (const auto& plugin : plugins_) plugin->sent(cycle, endpoint);
+}
+
+void Plugins::cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) {
+  for (const auto& plugin : plugins_) plugin->cache_changed(endpoint, events);
+}
+
+void Plugins::forget(EndpointId endpoint) {
+  for (const auto& plugin : plugins_) plugin->forget(endpoint);
+}
+
+void Plugins::expire(std::int64_t now_us) {
+  for (const auto& plugin : plugins_) plugin->expire(now_us);
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,55 @@
+// The plugins of one configuration, made once, by name. Several profiles may use the same one.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/decide/plugin.h"
+
+namespace octavo::fleet {
+
+class Parameters;
+
+struct PluginConfig {
+  std::string name = {};  // "": the type
+  std::string type = {};
+  boost::json::object parameters = {};
+};
+
+class Plugins {
+ public:
+  // Errors: an unknown type, a name used twice, a parameter that is unknown or out of range (field: its
+  // path).
+  static Result<std::unique_ptr<Plugins>> make(std::span<const PluginConfig> configs);
+
+  Plugin* find(std::string_view name) const;  // null: there is none
+  std::span<const std::string> names() const { return names_; }
+
+  // Runs all producers and leaves what they found in cycle.overlaps, which stays good until the next call.
+  void produce(Cycle& cycle);
+  void sent(const Cycle& cycle, EndpointId endpoint);
+  void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events);
+  void forget(EndpointId endpoint);
+  void expire(std::int64_t now_us);
+
+  // For make functions: the place in cycle.overlaps of a producer, made with its defaults when no one has
+  // configured it. Errors are left in `parameters` under `field`.
+  std::size_t producer(std::string_view name, Parameters& parameters, std::string_view field);
+
+ private:
+  Plugins() = default;
+  Result<> add(const PluginConfig& config, std::string where);
+
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<Plugin>> plugins_;  // by names_
+  std::vector<Producer*> producers_;
+  std::vector<std::string> producer_names_;
+  std::vector<Overlap> overlaps_;  // by producers_
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,32 @@
+// The router's policies by name: each is a pipeline over the plugin table, and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "fleet/decide/pipeline.h"
+
+namespace octavo::fleet {
+
+// The flags of `octavo route` that policies take; names and defaults of SGLang's router.
+struct PolicyOptions {
+  double cache_threshold = 0.3;             // share of a prompt that must be known there to count as cached
+  std::int64_t balance_abs_threshold = 64;  // imbalanced: more than so many requests apart, and
+  double balance_rel_threshold = 1.5;       // the most loaded has so many times the least one's
+  double kv_overlap_score_weight = 1;       // blocks of prefill that a cached block saves
+  double router_temperature = 0;            // 0: the cheapest; more: the cheaper the likelier
+  std::int64_t router_ttl_secs = 120;       // of what was sent to a replica that tells no events
+  std::int64_t max_tree_size = 64 << 20;    // bytes of prompts remembered for an endpoint
+};
+
+struct Policy {
+  std::string_view name;
+  std::string_view summary;
+  PipelineConfig (*pipeline)(const PolicyOptions& options);
+};
+
+std::span<const Policy> policies();
+const Policy* find_policy(std::string_view name);  // null: there is none
+
+}  // namespace octavo::fleet

@@ -1,0 +1,212 @@
+#include "fleet/decide/policies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "fleet/decide/test_fleet.h"
+
+namespace octavo::fleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+Pipeline policy(std::string_view name, PolicyOptions options = {}) {
+  auto made = Pipeline::make(find_policy(name)->pipeline(options));
+  CHECK(made, "{}", made.error().message);
+  return *std::move(made);
+}
+
+TEST(Policies, AllAreMadeAndRankEveryEndpointAvailable) {
+  for (const Policy& p : policies()) {
+    if (p.name == "power_of_two") continue;  // ranks the two it draws
+    TestFleet fleet(4);
+    fleet.fleet.update(1, [](EndpointState& s) { s.availability = Availability::broken; });
+    auto made = policy(p.name);
+    EXPECT_THAT(fleet.rank(made, prompt("hello")), UnorderedElementsAre(0, 2, 3)) << p.name;
+    EXPECT_THAT(fleet.rank(made, prompt("hello"), {0, 3}), ElementsAre(2)) << p.name;
+    EXPECT_THAT(fleet.rank(made, prompt("hello"), {0, 2, 3}), IsEmpty()) << p.name;
+  }
+  EXPECT_EQ(find_policy("nobody's"), nullptr);
+}
+
+TEST(Policies, OnlyWhoServesTheModelIsAsked) {
+  TestFleet fleet(3);
+  fleet.fleet.describe(0, {.name = "a", .models = {"x"}});
+  fleet.fleet.describe(1, {.name = "b", .models = {"m"}});
+  fleet.fleet.describe(2, {.name = "c", .models = {"x"}, .adapters = {"m"}});
+  auto random = policy("random");
+  EXPECT_THAT(fleet.rank(random, prompt("p")), UnorderedElementsAre(1, 2));
+}
+
+TEST(Policies, RoundRobinTakesTurnsAlsoWhenSomeAreAway) {
+  TestFleet fleet(3);
+  auto turns = policy("round_robin");
+  std::vector<EndpointId> first;
+  for (int i = 0; i < 4; ++i) first.push_back(fleet.rank(turns, prompt("p"))[0]);
+  EXPECT_THAT(first, ElementsAre(0, 1, 2, 0));
+  EXPECT_THAT(fleet.rank(turns, prompt("p"), {1}), ElementsAre(2, 0));
+  EXPECT_EQ(fleet.rank(turns, prompt("p"))[0], 0U);
+}
+
+TEST(Policies, LeastLoadedGoesWhereTheFewestRequestsAre) {
+  TestFleet fleet(3);
+  auto least = policy("least_loaded");
+  std::map<EndpointId, int> counts;
+  for (int i = 0; i < 30; ++i) ++counts[fleet.send(least, prompt("p")).endpoint];
+  EXPECT_EQ(counts[0], 10);
+  EXPECT_EQ(counts[1], 10);
+  EXPECT_EQ(counts[2], 10);
+}
+
+TEST(Policies, PowerOfTwoTakesTheLessLoadedOfTwo) {
+  TestFleet fleet(3);
+  fleet.inflight.book(0, 1, 1);
+  fleet.inflight.book(0, 1, 1);
+  fleet.inflight.book(1, 1, 1);
+  auto two = policy("power_of_two");
+  std::map<EndpointId, int> first;
+  for (int i = 0; i < 3000; ++i) {
+    const auto ranked = fleet.rank(two, prompt("p"));
+    ASSERT_EQ(ranked.size(), 2U);
+    ++first[ranked[0]];
+  }
+  EXPECT_EQ(first[0], 0) << "whoever comes with it has less";
+  EXPECT_NEAR(first[1], 1000, 120);
+  EXPECT_NEAR(first[2], 2000, 120);
+}
+
+TEST(Policies, CacheAwareReturnsToWhereThePrefixWent) {
+  TestFleet fleet(4);
+  auto aware = policy("cache_aware");
+  std::map<std::string, EndpointId> home;
+  for (const std::string who : {"ada", "bob", "cid", "dan"}) {
+    Booking booking = fleet.send(aware, prompt(who + ", this is your conversation: hello"));
+    home[who] = booking.endpoint;
+  }
+  EXPECT_EQ(std::set<EndpointId>({home["ada"], home["bob"], home["cid"], home["dan"]}).size(), 4U)
+      << "new prompts go to the least loaded";
+  for (const auto& [who, endpoint] : home)
+    EXPECT_EQ(fleet.rank(aware, prompt(who + ", this is your conversation: hello, and more"))[0], endpoint);
+}
+
+TEST(Policies, CacheAwareTakesAShortMatchForNone) {
+  TestFleet fleet(2);
+  auto aware = policy("cache_aware", {.cache_threshold = 0.5});
+  const EndpointId first = fleet.send(aware, prompt("abcde")).endpoint;
+  EXPECT_EQ(fleet.rank(aware, prompt("abcde12345"))[0], 1 - first) << "half of it is not more than half";
+  EXPECT_EQ(fleet.rank(aware, prompt("abcde1234"))[0], first);
+}
+
+TEST(Policies, CacheAwareGivesWayToLoadWhenItIsUneven) {
+  TestFleet fleet(2);
+  auto aware = policy("cache_aware", {.balance_abs_threshold = 3, .balance_rel_threshold = 1.5});
+  const EndpointId home = fleet.send(aware, prompt("abcdefgh")).endpoint;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(fleet.send(aware, prompt("abcdefgh")).endpoint, home);
+  EXPECT_EQ(fleet.send(aware, prompt("abcdefgh")).endpoint, 1 - home) << "4 against 0";
+}
+
+TEST(Policies, CacheAwareKeepsModelsAndSaltsApart) {
+  TestFleet fleet(2);
+  auto aware = policy("cache_aware");
+  RouteRequest salted = prompt("abcdefgh");
+  const EndpointId home = fleet.send(aware, salted).endpoint;
+  salted.cache_salt = "s";
+  EXPECT_EQ(fleet.rank(aware, salted)[0], 1 - home);
+}
+
+// A prompt of the token `seed` over and over, and what an engine tells that holds it.
+RouteRequest exact_prompt(std::uint32_t seed, std::size_t tokens) {
+  RouteRequest request{.model = "m"};
+  request.tokens.assign(tokens, seed);
+  request.tokens_are_exact = true;
+  return request;
+}
+CacheEvent held(std::uint32_t seed, std::uint64_t blocks) {
+  CacheEvent event{.kind = CacheEvent::Kind::stored, .block_size = 16};
+  for (std::uint64_t i = 0; i < blocks; ++i) event.blocks.push_back(1000 * seed + i);
+  event.tokens.assign(blocks * 16, seed);
+  return event;
+}
+void tell(Pipeline& policy, EndpointId endpoint, CacheEvent event) {
+  policy.cache_changed(endpoint, {&event, 1});
+}
+
+TEST(Policies, KvAwareGoesWhereThePrefixIsByWhatEnginesTell) {
+  TestFleet fleet(4);
+  auto aware = policy("kv_aware");
+  tell(aware, 2, held(7, 4));
+  tell(aware, 1, held(7, 2));
+  tell(aware, 3, held(8, 4));
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 100))[0], 2U);
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 100), {2})[0], 1U);
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(8, 100))[0], 3U);
+  tell(aware, 2, {.kind = CacheEvent::Kind::removed, .blocks = {7001, 7002, 7003}});
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 100))[0], 1U);
+  tell(aware, 1, {.kind = CacheEvent::Kind::cleared});
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 100))[0], 2U);
+}
+
+TEST(Policies, KvAwareBelievesWhatEnginesTellMoreThanWhatTheyWereSent) {
+  TestFleet fleet(2);
+  auto aware = policy("kv_aware");
+  const EndpointId home = fleet.send(aware, exact_prompt(7, 160)).endpoint;
+  fleet.inflight = {};
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], home) << "it was sent there";
+  tell(aware, home, held(9, 1));
+  tell(aware, 1 - home, held(7, 2));
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], 1 - home) << "it tells what it holds, and not that";
+}
+
+TEST(Policies, KvAwareForgetsWhatWasSentWhereNothingIsTold) {
+  TestFleet fleet(2);
+  auto aware = policy("kv_aware", {.router_ttl_secs = 10});
+  const RouteRequest request = prompt(std::string(1000, 'x'));
+  const EndpointId home = fleet.send(aware, request).endpoint;
+  fleet.inflight = {};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(fleet.rank(aware, request)[0], home);
+  fleet.now_us = 11'000'000;
+  aware.expire(fleet.now_us);
+  int elsewhere = 0;
+  for (int i = 0; i < 50; ++i) elsewhere += fleet.rank(aware, request)[0] != home;
+  EXPECT_GT(elsewhere, 0);
+}
+
+TEST(Policies, KvAwareGivesWayToLoad) {
+  TestFleet fleet(2);
+  auto aware = policy("kv_aware");
+  tell(aware, 0, held(7, 4));
+  fleet.inflight.book(0, 48, 0);  // three blocks of context against four to compute
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 0U);
+  fleet.inflight.book(0, 32, 0);
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 1U);
+}
+
+TEST(Policies, KvAwareKeepsSaltedPromptsApartAndAtHome) {
+  TestFleet fleet(3);
+  auto aware = policy("kv_aware");
+  tell(aware, 2, held(7, 4));
+  RouteRequest salted = exact_prompt(7, 64);
+  salted.cache_salt = "s";
+  const EndpointId home = fleet.send(aware, salted, {2}).endpoint;
+  fleet.inflight = {};
+  EXPECT_EQ(fleet.rank(aware, salted)[0], home);
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 2U);
+}
+
+TEST(Policies, TheSameSeedMakesTheSameDecision) {
+  for (const Policy& p : policies()) {
+    TestFleet a(5), b(5);
+    auto first = policy(p.name), second = policy(p.name);
+    for (int i = 0; i < 50; ++i) {
+      const RouteRequest request = prompt(std::string(static_cast<std::size_t>(i % 7), 'x'));
+      ASSERT_EQ(a.send(first, request).endpoint, b.send(second, request).endpoint) << p.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,62 @@
+#include "fleet/decide/profile.h"
+
+#include <algorithm>
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::string_view kDefaultPicker = "max-score-picker";
+
+}  // namespace
+
+Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig> steps,
+                              std::string_view where) {
+  Profile profile;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const StepConfig& step = steps[i];
+    const std::string place = fmt::format("{}.plugins[{}]", where, i);
+    Plugin* plugin = plugins.find(step.plugin);
+    if (!plugin) return invalid(place + ".pluginRef", "there is no plugin {:?}", step.plugin);
+    if (!(step.weight >= 0)) return invalid(place + ".weight", "must not be below 0");
+    auto* filter = dynamic_cast<Filter*>(plugin);
+    auto* scorer = dynamic_cast<Scorer*>(plugin);
+    auto* picker = dynamic_cast<Picker*>(plugin);
+    if (filter) profile.filters_.push_back({step.plugin, filter, 1});
+    if (scorer) profile.scorers_.push_back({step.plugin, scorer, step.weight});
+    if (picker && profile.picker_.part) return invalid(place + ".pluginRef", "a second picker");
+    if (picker) profile.picker_ = {step.plugin, picker, 1};
+    if (!filter && !scorer && !picker)
+      return invalid(place + ".pluginRef", "{:?} is no filter, scorer or picker", step.plugin);
+  }
+  if (!profile.picker_.part) {
+    auto* picker = dynamic_cast<Picker*>(plugins.find(kDefaultPicker));
+    if (!picker) return invalid(where, "has no picker");
+    profile.picker_ = {std::string(kDefaultPicker), picker, 1};
+  }
+  return profile;
+}
+
+void Profile::run(Cycle& cycle, Candidates& candidates, Decision& decision) {
+  decision.clear();
+  for (const auto& step : filters_) {
+    step.part->filter(cycle, candidates);
+    if (!decision.explain) continue;
+    Decision::Step& told = decision.steps.emplace_back(step.name, step.weight);
+    for (const Member* member : candidates) told.scores.push_back({member->id, 0});
+  }
+  if (candidates.empty()) return;
+  for (const Member* member : candidates) decision.ranking.push_back({member->id, 0});
+  for (const auto& step : scorers_) {
+    scores_.assign(candidates.size(), 0);
+    step.part->score(cycle, candidates, scores_);
+    for (std::size_t i = 0; i < scores_.size(); ++i)
+      decision.ranking[i].total += step.weight * std::clamp(scores_[i], 0.0, 1.0);
+    if (!decision.explain) continue;
+    Decision::Step& told = decision.steps.emplace_back(step.name, step.weight);
+    for (std::size_t i = 0; i < scores_.size(); ++i) told.scores.push_back({candidates[i]->id, scores_[i]});
+  }
+  picker_.part->pick(cycle, decision.ranking);
+  decision.picked = std::min(decision.ranking.size(), static_cast<std::size_t>(picker_.part->endpoints_max));
+}
+
+}  // namespace octavo::fleet

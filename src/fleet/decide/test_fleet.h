@@ -1,0 +1,56 @@
+// For tests of deciding rooms: a fleet of named endpoints and a policy over it, with time at hand.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "fleet/decide/pipeline.h"
+
+namespace octavo::fleet {
+
+class TestFleet {
+ public:
+  explicit TestFleet(std::size_t endpoints) {
+    for (std::size_t i = 0; i < endpoints; ++i) {
+      const std::string name = "replica-" + std::to_string(i) + ":8000";
+      CHECK(fleet.add({.name = name, .url = "http://" + name}));
+    }
+    fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
+  }
+
+  // Who is asked first, then second, ...; nobody is sent anything.
+  std::vector<EndpointId> rank(Pipeline& policy, const RouteRequest& request,
+                               std::vector<EndpointId> excluded = {}) {
+    const auto view = fleet.view();
+    Cycle cycle{*view, request, inflight, now_us, Draws(++seed)};
+    policy.choose(cycle, Role::both, excluded, decision);
+    std::vector<EndpointId> ids;
+    for (const Score& score : decision.ranking) ids.push_back(score.endpoint);
+    return ids;
+  }
+
+  // Chooses, sends and books.
+  Booking send(Pipeline& policy, const RouteRequest& request, std::vector<EndpointId> excluded = {}) {
+    const auto view = fleet.view();
+    Cycle cycle{*view, request, inflight, now_us, Draws(++seed)};
+    policy.choose(cycle, Role::both, excluded, decision);
+    policy.sent(cycle, decision.chosen());
+    const auto tokens = static_cast<std::int64_t>(request.tokens.size());
+    return inflight.book(decision.chosen(), tokens, tokens);
+  }
+
+  Fleet fleet;
+  Inflight inflight;
+  Decision decision;
+  std::int64_t now_us = 0;
+  std::uint64_t seed = 0;
+};
+
+inline RouteRequest prompt(std::string text) {
+  RouteRequest request{.model = "m", .text = std::move(text)};
+  request.tokens = estimated_tokens(request.text);
+  return request;
+}
+
+}  // namespace octavo::fleet

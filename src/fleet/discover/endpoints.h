@@ -1,0 +1,26 @@
+// Which endpoints there are, where nobody else keeps the list: addresses on the command line, or a file
+// (llm-d's file-discovery).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/view/endpoint.h"
+
+namespace octavo::fleet {
+
+// "10.0.0.1:8000" or "[::1]:8000": a gateway is told addresses, never names. Errors: invalid_argument, no
+// field.
+Result<Endpoint> endpoint_of_address(std::string_view address);
+
+// A file in YAML or JSON, at most 1 MiB, strict:
+//
+//   endpoints:
+//   - {name: vllm-0, namespace: default, address: 10.0.0.10, port: "8000", labels: {llm-d.ai/role: decode}}
+//
+// Errors name the field, like "endpoints[0].port".
+Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path);
+
+}  // namespace octavo::fleet

@@ -1,0 +1,157 @@
+#include "fleet/extproc/endpoint_picker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "fleet/decide/eligible.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
+constexpr BreakerOptions kNoBreaker{
+    .enabled = false};  // the gateway sees what requests come to, the picker does not
+
+// "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
+std::string_view ip_of(std::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  return colon != std::string_view::npos && !address.ends_with(']') ? address.substr(0, colon) : address;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EndpointPicker>> EndpointPicker::make(PipelineConfig config) {
+  TRY(Pipeline pipeline, Pipeline::make(std::move(config)));
+  return std::unique_ptr<EndpointPicker>(new EndpointPicker(std::move(pipeline)));
+}
+
+EndpointPicker::EndpointPicker(Pipeline pipeline) : seed_(secret_seed()), pipeline_(std::move(pipeline)) {}
+
+Candidates EndpointPicker::candidates(const FleetView& view, const RouteRequest& request,
+                                      const Subset& subset) const {
+  Candidates found;
+  eligible(view, request, Role::both, {}, found);
+  if (subset) {
+    std::erase_if(found, [&](const Member* member) {
+      return std::ranges::find(*subset, ip_of(member->endpoint->name), ip_of) == subset->end();
+    });
+  }
+  return found;
+}
+
+Pick EndpointPicker::booked(const Decision& decision, const FleetView& view, std::int64_t tokens) {
+  Pick pick;
+  for (std::size_t i = 0; i < decision.picked; ++i) {
+    const Score& score = decision.ranking[i];
+    pick.endpoints.push_back({view.find(score.endpoint)->endpoint->name, score.total});
+  }
+  pick.booking = inflight_.book(decision.chosen(), tokens, tokens);
+  return pick;
+}
+
+std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, const Subset& subset) {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  Candidates found = candidates(*view, request, subset);
+  if (found.empty())
+    return std::unexpected(
+        Refusal{503, "failed to find endpoint candidates for serving the request", "rejected-no-endpoints"});
+  Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
+  pipeline_.rank(cycle, found, decision_);
+  if (decision_.ranking.empty())
+    return std::unexpected(
+        Refusal{429, "no endpoints available for the given request", "rejected-saturated"});
+  pipeline_.sent(cycle, decision_.chosen());
+  return booked(decision_, *view, static_cast<std::int64_t>(request.tokens.size()));
+}
+
+std::expected<Pick, Refusal> EndpointPicker::pick_any(const Subset& subset) {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  const Candidates found = candidates(*view, {}, subset);
+  if (found.empty()) return std::unexpected(Refusal{500, "no pods available in datastore"});
+  Draws draws(draw());
+  decision_.clear();
+  decision_.ranking.push_back({found[draws.below(found.size())]->id, 0});
+  decision_.picked = 1;
+  return booked(decision_, *view, 0);
+}
+
+void EndpointPicker::first_token(Booking& booking) {
+  const std::lock_guard lock(mutex_);
+  inflight_.first_token(booking);
+}
+
+void EndpointPicker::grow(Booking& booking, std::int64_t tokens) {
+  const std::lock_guard lock(mutex_);
+  inflight_.grow(booking, tokens);
+}
+
+void EndpointPicker::ended(Booking& booking) {
+  const std::lock_guard lock(mutex_);
+  const EndpointId id = booking.endpoint;
+  inflight_.free(booking);
+  if (slots_[id].removed) release_if_idle(id);
+}
+
+void EndpointPicker::set_endpoints(std::vector<Endpoint> endpoints) {
+  const std::lock_guard lock(mutex_);
+  const auto before = fleet_.view();
+  for (const Member& member : before->members)
+    if (std::ranges::find(endpoints, member.endpoint->name, &Endpoint::name) == endpoints.end())
+      remove(member.id);
+  for (Endpoint& endpoint : endpoints) {
+    if (const Member* known = before->find(endpoint.name)) {
+      fleet_.describe(known->id, std::move(endpoint));
+    } else if (const auto added = add(std::move(endpoint)); !added) {
+      log_warning("an endpoint is left out: {}", added.error().message);
+    }
+  }
+}
+
+Result<> EndpointPicker::add(Endpoint endpoint) {
+  TRY(const EndpointId id, fleet_.add(std::move(endpoint)));
+  if (id >= slots_.size()) slots_.resize(id + std::size_t{1});
+  slots_[id] = {std::make_unique<EndpointHealth>(kScrapesAreProbes, kNoBreaker), false};
+  return {};
+}
+
+void EndpointPicker::remove(EndpointId id) {
+  fleet_.remove(id);
+  pipeline_.forget(id);
+  slots_[id].removed = true;
+  release_if_idle(id);
+}
+
+void EndpointPicker::release_if_idle(EndpointId id) {
+  if (inflight_.load(id).requests > 0) return;
+  slots_[id] = {};
+  fleet_.release(id);
+}
+
+void EndpointPicker::scraped(std::vector<Scrape> scrapes) {
+  const std::lock_guard lock(mutex_);
+  fleet_.update([&](Member& member) {
+    const auto scrape = std::ranges::find(scrapes, member.id, &Scrape::endpoint);
+    if (scrape == scrapes.end()) return false;
+    const Availability before = member.state.availability;
+    slots_[member.id].health->probed(scrape->answered);
+    if (scrape->state) member.state = std::move(*scrape->state);
+    member.state.availability = slots_[member.id].health->availability(0);
+    if (member.state.availability == before) return scrape->state.has_value();
+    const bool available = member.state.availability == Availability::available;
+    log_info("{} {}", member.endpoint->name, available ? "answers" : "does not answer");
+    if (!available) pipeline_.forget(member.id);  // what it held may be gone when it comes back
+    return true;
+  });
+}
+
+void EndpointPicker::expire() {
+  const std::lock_guard lock(mutex_);
+  pipeline_.expire(now_us());
+}
+
+}  // namespace octavo::fleet

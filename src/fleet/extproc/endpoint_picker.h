@@ -1,0 +1,93 @@
+// Who gets a request: the endpoints, what is known of them, the plugins and what is in flight, together. Safe
+// from any thread; decisions are taken one after the other, so that each sees the ones before it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "fleet/decide/pipeline.h"
+#include "fleet/health/endpoint_health.h"
+#include "fleet/view/fleet_view.h"
+
+namespace octavo::fleet {
+
+struct Pick {
+  struct Endpoint {
+    std::string name;  // "ip:port"
+    double score = 0;
+  };
+  std::vector<Endpoint> endpoints;  // the chosen one, then those to fall back on
+  Booking booking;                  // at the chosen one; give it back with ended()
+};
+
+// Why there is none, in llm-d's words.
+struct Refusal {
+  int status = 0;  // HTTP
+  std::string message = {};
+  std::string_view dropped_reason = {};  // for x-llm-d-request-dropped-reason; "": none
+};
+
+// The addresses that a gateway allows, "ip" or "ip:port": ips are compared. nullopt: all.
+using Subset = std::optional<std::vector<std::string>>;
+
+class EndpointPicker {
+ public:
+  static Result<std::unique_ptr<EndpointPicker>> make(PipelineConfig config);
+
+  std::expected<Pick, Refusal> pick(const RouteRequest& request, const Subset& subset);
+  // For a request that says nothing of itself: any endpoint.
+  std::expected<Pick, Refusal> pick_any(const Subset& subset);
+  void first_token(Booking& booking);
+  void grow(Booking& booking, std::int64_t tokens);
+  void ended(Booking& booking);
+
+  // The endpoints that there are from now on: those that are not among them go, once nothing is in flight
+  // there.
+  void set_endpoints(std::vector<Endpoint> endpoints);
+
+  // What came of asking an endpoint for its metrics: one that does not answer three times in a row gets no
+  // requests.
+  struct Scrape {
+    EndpointId endpoint = kNoEndpoint;
+    bool answered = false;
+    std::optional<EndpointState> state = {};  // as read; availability does not count
+  };
+  void scraped(std::vector<Scrape> scrapes);
+  void expire();  // about once a second: old prefixes go
+
+  std::uint64_t draw() { return random_bits(seed_, 1, ++draws_); }  // bits that nobody can guess
+
+  std::shared_ptr<const FleetView> view() const { return fleet_.view(); }
+
+ private:
+  explicit EndpointPicker(Pipeline pipeline);
+  Candidates candidates(const FleetView& view, const RouteRequest& request, const Subset& subset) const;
+  Pick booked(const Decision& decision, const FleetView& view, std::int64_t tokens);
+  Result<> add(Endpoint endpoint);
+  void remove(EndpointId id);
+  void release_if_idle(EndpointId id);
+
+  struct Slot {
+    std::unique_ptr<EndpointHealth> health;  // null: no endpoint
+    bool removed = false;                    // gone from the fleet, its last requests under way
+  };
+
+  Fleet fleet_;
+  const std::uint64_t seed_;
+  std::atomic<std::uint64_t> draws_ = 0;
+  std::mutex mutex_;  // of all below
+  Pipeline pipeline_;
+  Inflight inflight_;
+  std::vector<Slot> slots_;  // [EndpointId]
+  Decision decision_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,224 @@
+#include "fleet/extproc/endpoint_picker_config.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <functional>
+#include <limits>
+
+#include "fleet/decide/parameters.h"
+#include "fleet/decide/plugin_table.h"
+#include "yaml/yaml.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::array<std::string_view, 2> kApiVersions{"llm-d.ai/v1alpha1",
+                                                       "inference.networking.x-k8s.io/v1alpha1"};
+constexpr std::string_view kKind = "EndpointPickerConfig";
+
+// Plugins that do not decide, but say where what is decided from comes from.
+void read_handler(Parameters&, EndpointPickerConfig&) {}
+
+void read_metrics_source(Parameters& parameters, EndpointPickerConfig& config) {
+  std::string scheme = "http";
+  bool insecure = true;
+  parameters.read("scheme", scheme);
+  if (scheme != "http") parameters.fail("scheme", "must be \"http\", there is no other yet");
+  parameters.read("insecureSkipVerify", insecure);  // of https
+  parameters.read("path", config.metrics.path);
+  if (!config.metrics.path.starts_with('/')) parameters.fail("path", "must begin with a slash");
+  parameters.read_duration("interval", config.metrics.interval_us);
+}
+
+void read_file_discovery(Parameters& parameters, EndpointPickerConfig& config) {
+  FileDiscovery discovery;
+  parameters.read("path", discovery.path);
+  parameters.read("watchFile", discovery.watch);
+  if (discovery.path.empty()) parameters.fail("path", "must name a file");
+  config.discovery = discovery;
+}
+
+enum class Kind : std::uint8_t { profile_handler, source, extractor, discovery };
+
+struct SetupRow {
+  std::string_view type;
+  Kind kind;
+  void (*read)(Parameters&, EndpointPickerConfig&);
+};
+constexpr SetupRow kSetupTable[] = {
+    {"core-metrics-extractor", Kind::extractor, read_handler},
+    {"file-discovery", Kind::discovery, read_file_discovery},
+    {"metrics-data-source", Kind::source, read_metrics_source},
+    {"single-profile-handler", Kind::profile_handler, read_handler},
+};
+
+class Reader {
+ public:
+  Result<EndpointPickerConfig> read(const json::object& file) {
+    config_.pipeline = {};
+    Parameters fields(file, "");
+    std::string version = std::string(kApiVersions[0]), kind = std::string(kKind);
+    fields.read("apiVersion", version);
+    fields.read("kind", kind);
+    if (std::ranges::find(kApiVersions, version) == kApiVersions.end())
+      fields.fail("apiVersion", fmt::format("must be {:?}", kApiVersions[0]));
+    if (kind != kKind) fields.fail("kind", fmt::format("must be {:?}", kKind));
+    const auto* gates = fields.get("featureGates");
+    const auto* plugins = fields.get("plugins");
+    const auto* profiles = fields.get("schedulingProfiles");
+    const auto* data_layer = fields.get("dataLayer");
+    for (const char* later : {"flowControl", "requestHandler", "saturationDetector", "parser"})
+      if (fields.get(later)) fields.fail(later, "is not supported yet");
+    TRY_VOID(fields.done());
+    if (gates) TRY_VOID(read_gates(*gates));
+    if (plugins) TRY_VOID(each(*plugins, "plugins", &Reader::read_plugin));
+    if (data_layer) TRY_VOID(read_data_layer(*data_layer));
+    if (config_.discovery && !discovery_chosen_) config_.discovery.reset();
+    if (profiles) {
+      TRY_VOID(each(*profiles, "schedulingProfiles", &Reader::read_profile));
+      if (profiles_ != 1) return invalid("schedulingProfiles", "must be one, there is no other handler yet");
+    } else {
+      for (const PluginConfig& plugin : config_.pipeline.plugins)
+        if (!plugin.type.ends_with("-producer"))
+          config_.pipeline.steps.push_back({.plugin = plugin.name.empty() ? plugin.type : plugin.name});
+    }
+    return std::move(config_);
+  }
+
+ private:
+  struct Setup {
+    std::string name;
+    Kind kind;
+  };
+
+  // Calls `read_item` for each object of a list.
+  Result<> each(const json::value& list, const std::string& where,
+                Result<> (Reader::*read_item)(const json::object&, const std::string&)) {
+    if (!list.is_array()) return invalid(where, "must be a list");
+    for (std::size_t i = 0; i < list.get_array().size(); ++i) {
+      const json::value& item = list.get_array()[i];
+      const std::string place = fmt::format("{}[{}]", where, i);
+      if (!item.is_object()) return invalid(place, "must be an object");
+      TRY_VOID((this->*read_item)(item.get_object(), place));
+    }
+    return {};
+  }
+
+  static Result<> read_gates(const json::value& gates) {
+    if (!gates.is_array()) return invalid("featureGates", "must be a list");
+    for (std::size_t i = 0; i < gates.get_array().size(); ++i) {
+      const json::value& gate = gates.get_array()[i];
+      const bool off = gate.is_string() && gate.get_string().ends_with("=false");
+      if (!off)
+        return invalid(fmt::format("featureGates[{}]", i), "must be off (\"name=false\"), there is none yet");
+    }
+    return {};
+  }
+
+  Result<> read_plugin(const json::object& plugin, const std::string& where) {
+    Parameters fields(plugin, where);
+    PluginConfig config;
+    fields.read("name", config.name);
+    fields.read("type", config.type);
+    if (const auto* parameters = fields.get("parameters"); parameters && !parameters->is_null()) {
+      if (!parameters->is_object()) return invalid(where + ".parameters", "must be an object");
+      config.parameters = parameters->get_object();
+    }
+    TRY_VOID(fields.done());
+    const auto row = std::ranges::find(kSetupTable, config.type, &SetupRow::type);
+    if (row == std::end(kSetupTable)) {
+      config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
+      return {};
+    }
+    Parameters parameters(config.parameters, where + ".parameters");
+    row->read(parameters, config_);
+    setups_.push_back({config.name.empty() ? config.type : config.name, row->kind});
+    return parameters.done();
+  }
+
+  // A reference to a plugin of this kind.
+  Result<> check_reference(const json::object& holder, const std::string& where, Kind kind,
+                           std::string_view other_field = {}) {
+    Parameters fields(holder, where);
+    std::string name;
+    fields.read("pluginRef", name);
+    if (!other_field.empty()) fields.get(other_field);
+    TRY_VOID(fields.done());
+    const auto known = std::ranges::find(setups_, name, &Setup::name);
+    if (known == setups_.end() || known->kind != kind)
+      return invalid(where + ".pluginRef", "there is no such plugin {:?} here", name);
+    return {};
+  }
+
+  Result<> read_extractor(const json::object& extractor, const std::string& where) {
+    return check_reference(extractor, where, Kind::extractor);
+  }
+
+  Result<> read_source(const json::object& source, const std::string& where) {
+    TRY_VOID(check_reference(source, where, Kind::source, "extractors"));
+    const auto* extractors = source.if_contains("extractors");
+    return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
+  }
+
+  Result<> read_data_layer(const json::value& layer) {
+    if (!layer.is_object()) return invalid("dataLayer", "must be an object");
+    Parameters fields(layer.get_object(), "dataLayer");
+    bool inject = true;
+    fields.read("injectDefaults", inject);
+    if (!inject) fields.fail("injectDefaults", "must be true: metrics are always read");
+    const auto* sources = fields.get("sources");
+    const auto* discovery = fields.get("discovery");
+    TRY_VOID(fields.done());
+    if (sources) TRY_VOID(each(*sources, "dataLayer.sources", &Reader::read_source));
+    if (!discovery) return {};
+    if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
+    discovery_chosen_ = true;
+    return check_reference(discovery->get_object(), "dataLayer.discovery", Kind::discovery);
+  }
+
+  Result<> read_step(const json::object& step, const std::string& where) {
+    Parameters fields(step, where);
+    StepConfig config;
+    fields.read("pluginRef", config.plugin);
+    fields.read("weight", config.weight, 0, std::numeric_limits<std::int32_t>::max());
+    config_.pipeline.steps.push_back(std::move(config));
+    return fields.done();
+  }
+
+  Result<> read_profile(const json::object& profile, const std::string& where) {
+    ++profiles_;
+    Parameters fields(profile, where);
+    std::string name;
+    fields.read("name", name);
+    const auto* plugins = fields.get("plugins");
+    TRY_VOID(fields.done());
+    return plugins ? each(*plugins, where + ".plugins", &Reader::read_step) : Result<>();
+  }
+
+  EndpointPickerConfig config_;
+  std::vector<Setup> setups_;
+  int profiles_ = 0;
+  bool discovery_chosen_ = false;
+};
+
+}  // namespace
+
+EndpointPickerConfig::EndpointPickerConfig()
+    : pipeline{
+          .plugins = {{"", "queue-scorer"}, {"", "kv-cache-utilization-scorer"}, {"", "prefix-cache-scorer"}},
+          .steps = {{"queue-scorer", 2}, {"kv-cache-utilization-scorer", 2}, {"prefix-cache-scorer", 3}}} {}
+
+Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml) {
+  TRY(const json::value file, parse_yaml(yaml, "config"));
+  if (file.is_null()) return EndpointPickerConfig();
+  if (!file.is_object()) return invalid("config", "must be an object");
+  TRY(EndpointPickerConfig config, Reader().read(file.get_object()));
+  TRY_VOID(Pipeline::make(config.pipeline));  // so that every mistake shows here
+  return config;
+}
+
+}  // namespace octavo::fleet

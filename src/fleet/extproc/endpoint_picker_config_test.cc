@@ -1,0 +1,101 @@
+#include "fleet/extproc/endpoint_picker_config.h"
+
+#include <gtest/gtest.h>
+
+namespace octavo::fleet {
+namespace {
+
+EndpointPickerConfig read(const std::string& yaml) {
+  auto parsed = parse_endpoint_picker_config(yaml);
+  EXPECT_TRUE(parsed) << parsed.error().field << ": " << parsed.error().message;
+  return parsed ? *std::move(parsed) : EndpointPickerConfig();
+}
+
+std::string steps(const EndpointPickerConfig& config) {
+  std::string text;
+  for (const StepConfig& step : config.pipeline.steps)
+    text += fmt::format("{}x{} ", step.plugin, step.weight);
+  return text;
+}
+
+TEST(EndpointPickerConfig, BeginsWithLlmdsDefault) {
+  EXPECT_EQ(steps(read("")), "queue-scorerx2 kv-cache-utilization-scorerx2 prefix-cache-scorerx3 ");
+}
+
+TEST(EndpointPickerConfig, ReadsEverythingThatItKnows) {
+  const auto config = read(R"(
+apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+featureGates: ["flowControl=false"]
+plugins:
+- {name: queue, type: queue-scorer}
+- {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: approx-prefix-cache-producer}}
+- {type: approx-prefix-cache-producer, parameters: {blockSizeTokens: 64, autoTune: false, lruCapacityPerServer: 1000}}
+- {type: max-score-picker, parameters: {maxNumOfEndpoints: 2}}
+- {type: single-profile-handler}
+- {type: metrics-data-source, parameters: {scheme: http, path: /prometheus, interval: 200ms, insecureSkipVerify: true}}
+- {type: core-metrics-extractor}
+- {type: file-discovery, parameters: {path: /tmp/endpoints.yaml, watchFile: true}}
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: queue, weight: 2.5}
+  - {pluginRef: prefix-cache-scorer}
+  - {pluginRef: max-score-picker}
+dataLayer:
+  injectDefaults: true
+  sources: [{pluginRef: metrics-data-source, extractors: [{pluginRef: core-metrics-extractor}]}]
+  discovery: {pluginRef: file-discovery}
+)");
+  EXPECT_EQ(steps(config), "queuex2.5 prefix-cache-scorerx1 max-score-pickerx1 ");
+  EXPECT_EQ(config.pipeline.plugins.size(), 4U);
+  EXPECT_EQ(config.metrics.path, "/prometheus");
+  EXPECT_EQ(config.metrics.interval_us, 200'000);
+  ASSERT_TRUE(config.discovery);
+  EXPECT_EQ(config.discovery->path, "/tmp/endpoints.yaml");
+  EXPECT_TRUE(config.discovery->watch);
+}
+
+TEST(EndpointPickerConfig, WithoutProfilesAllPluginsMakeOne) {
+  EXPECT_EQ(
+      steps(read(
+          "plugins: [{type: queue-scorer}, {type: approx-prefix-cache-producer}, {type: random-picker}]")),
+      "queue-scorerx1 random-pickerx1 ");
+}
+
+TEST(EndpointPickerConfig, MistakesNameTheField) {
+  const auto expect = [](const std::string& yaml, std::string_view field) {
+    const auto parsed = parse_endpoint_picker_config(yaml);
+    ASSERT_FALSE(parsed) << yaml;
+    EXPECT_EQ(parsed.error().field, field) << yaml;
+  };
+  expect("[", "config");
+  expect("[]", "config");
+  expect("plugin: []", "plugin");
+  expect("kind: Other", "kind");
+  expect("apiVersion: v1", "apiVersion");
+  expect("flowControl: {}", "flowControl");
+  expect("featureGates: [flowControl]", "featureGates[0]");
+  expect("plugins: {}", "plugins");
+  expect("plugins: [7]", "plugins[0]");
+  expect("plugins: [{type: nobody}]", "plugins[0].type");
+  expect("plugins: [{type: queue-scorer, weight: 1}]", "plugins[0].weight");
+  expect("plugins: [{type: queue-scorer, parameters: []}]", "plugins[0].parameters");
+  expect("plugins: [{type: queue-scorer, parameters: {x: 1}}]", "plugins[0].parameters.x");
+  expect("plugins: [{type: metrics-data-source, parameters: {scheme: https}}]",
+         "plugins[0].parameters.scheme");
+  expect("plugins: [{type: metrics-data-source, parameters: {port: 1}}]", "plugins[0].parameters.port");
+  expect("plugins: [{type: file-discovery}]", "plugins[0].parameters.path");
+  expect("plugins: [{type: max-score-picker, parameters: {maxNumOfEndpoints: 0}}]",
+         "plugins[0].parameters.maxNumOfEndpoints");
+  expect("schedulingProfiles: []", "schedulingProfiles");
+  expect("schedulingProfiles: [{plugin: []}]", "schedulingProfiles[0].plugin");
+  expect("schedulingProfiles: [{plugins: [{pluginRef: x, wait: 1}]}]",
+         "schedulingProfiles[0].plugins[0].wait");
+  expect("dataLayer: {discovery: {pluginRef: x}}", "dataLayer.discovery.pluginRef");
+  expect("dataLayer: {sources: [{pluginRef: x}]}", "dataLayer.sources[0].pluginRef");
+  expect("dataLayer: {injectDefaults: no}", "dataLayer.injectDefaults");
+}
+
+}  // namespace
+}  // namespace octavo::fleet

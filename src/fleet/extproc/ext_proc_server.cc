@@ -1,0 +1,127 @@
+#include "fleet/extproc/ext_proc_server.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "ext_proc.grpc.pb.h"
+
+namespace octavo::fleet {
+namespace {
+
+using ext_proc::ProcessingRequest;
+using ext_proc::ProcessingResponse;
+
+// Reads a message, writes the answers to it, reads the next: one call under way at a time, so that a gateway
+// that does not read is not read from. Deletes itself when the stream is done.
+class Stream : public grpc::ServerBidiReactor<ProcessingRequest, ProcessingResponse> {
+ public:
+  explicit Stream(ProcessorContext& context) : processor_(context) { StartRead(&message_); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);  // the gateway has said all, or is gone
+    answers_.clear();
+    written_ = 0;
+    if (const auto processed = processor_.process(message_, answers_); !processed)
+      return Finish(
+          {grpc::StatusCode::INVALID_ARGUMENT, processed.error().field + ": " + processed.error().message});
+    write_or_read();
+  }
+
+  void OnWriteDone(bool ok) override { ok ? write_or_read() : Finish(grpc::Status::OK); }
+  void OnDone() override { delete this; }
+
+ private:
+  void write_or_read() {
+    if (written_ < answers_.size()) return StartWrite(&answers_[written_++]);
+    if (processor_.over()) return Finish(grpc::Status::OK);
+    StartRead(&message_);
+  }
+
+  Processor processor_;
+  ProcessingRequest message_;
+  std::vector<ProcessingResponse> answers_;
+  std::size_t written_ = 0;
+};
+
+class Service : public ext_proc::ExternalProcessor::CallbackService {
+ public:
+  explicit Service(ProcessorContext& context) : context_(context) {}
+
+  grpc::ServerBidiReactor<ProcessingRequest, ProcessingResponse>* Process(
+      grpc::CallbackServerContext*) override {
+    return new Stream(context_);
+  }
+
+ private:
+  ProcessorContext& context_;
+};
+
+// Those that gateways and Kubernetes ask for; "" is there anyway.
+constexpr const char* kHealthNames[] = {"liveness", "readiness",
+                                        "envoy.service.ext_proc.v3.ExternalProcessor"};
+
+struct Bound {
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+};
+
+Result<Bound> listen_on(const GrpcOptions& options, std::uint16_t port, std::string_view field,
+                        const std::function<void(grpc::ServerBuilder&)>& add_service) {
+  Bound bound;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(fmt::format("{}:{}", options.host, port), grpc::InsecureServerCredentials(),
+                           &bound.port);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
+  add_service(builder);
+  bound.server = builder.BuildAndStart();
+  if (!bound.server || bound.port == 0)
+    return field_failure(field, ErrorCode::io, "cannot listen on {}:{}", options.host, port);
+  if (auto* health = bound.server->GetHealthCheckService())
+    for (const char* name : kHealthNames) health->SetServingStatus(name, true);
+  return bound;
+}
+
+}  // namespace
+
+struct ExtProcServer::State {
+  explicit State(ProcessorContext& context) : service(context) {}
+
+  Service service;
+  grpc::CallbackGenericService nothing;  // gRPC starts no server without a service of one's own
+  Bound main, health;
+};
+
+Result<std::unique_ptr<ExtProcServer>> ExtProcServer::start(const GrpcOptions& options,
+                                                            ProcessorContext& context) {
+  grpc::EnableDefaultHealthCheckService(true);
+  auto state = std::make_unique<State>(context);
+  TRY(state->main, listen_on(options, options.port, "grpc-port", [&](grpc::ServerBuilder& builder) {
+        builder.RegisterService(&state->service);
+      }));
+  TRY(state->health,
+      listen_on(options, options.health_port, "grpc-health-port", [&](grpc::ServerBuilder& builder) {
+        builder.RegisterCallbackGenericService(&state->nothing);
+      }));
+  return std::unique_ptr<ExtProcServer>(new ExtProcServer(std::move(state)));
+}
+
+ExtProcServer::ExtProcServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ExtProcServer::~ExtProcServer() { stop(0); }
+
+std::uint16_t ExtProcServer::port() const { return static_cast<std::uint16_t>(state_->main.port); }
+std::uint16_t ExtProcServer::health_port() const { return static_cast<std::uint16_t>(state_->health.port); }
+
+void ExtProcServer::stop(int grace_ms) {
+  for (const Bound* bound : {&state_->main, &state_->health})
+    if (auto* health = bound->server->GetHealthCheckService()) health->SetServingStatus(false);
+  state_->main.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(grace_ms));
+  state_->health.server->Shutdown(std::chrono::system_clock::now());
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,37 @@
+// ext_proc and its health service over gRPC.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "fleet/extproc/processor.h"
+
+namespace octavo::fleet {
+
+struct GrpcOptions {
+  std::string host = "0.0.0.0";
+  std::uint16_t port = 9002;         // 0: any free one
+  std::uint16_t health_port = 9003;  // grpc.health.v1, which the first port answers, too
+  std::int64_t message_bytes_max = 4 << 20;
+};
+
+class ExtProcServer {
+ public:
+  // `context` outlives the server. Errors: an address that cannot be bound.
+  static Result<std::unique_ptr<ExtProcServer>> start(const GrpcOptions& options, ProcessorContext& context);
+  ~ExtProcServer();
+
+  std::uint16_t port() const;
+  std::uint16_t health_port() const;
+  // Tells health checks to go elsewhere; streams that are open get up to grace_ms.
+  void stop(int grace_ms);
+
+ private:
+  struct State;
+  explicit ExtProcServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,45 @@
+// What the picker counts: llm-d's llm_d_epp_* names. Safe from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "fleet/view/fleet_view.h"
+#include "request/histogram.h"
+
+namespace octavo::fleet {
+
+// One request, as far as it got.
+struct PickedRequest {
+  std::string model = {};
+  int status = 200;                // what the client got; 0: the gateway went away before
+  double seconds = 0;              // from its headers to the answer's end
+  double first_byte_seconds = -1;  // -1: there was none
+  std::int64_t input_tokens = -1;  // as the answer's usage says; -1: it does not
+  std::int64_t output_tokens = -1;
+};
+
+class PickMetrics {
+ public:
+  PickMetrics();
+
+  void stream_opened();
+  void stream_closed();
+  void decided(double seconds);
+  void ended(const PickedRequest& request);
+
+  // In Prometheus' text format, with what `view` knows of the endpoints.
+  std::string text(const FleetView& view) const;
+
+ private:
+  const std::string& bounded(const std::string& model);
+
+  mutable std::mutex mutex_;
+  std::int64_t streams_ = 0, open_streams_ = 0;
+  std::map<std::string, std::int64_t> requests_, errors_;  // by model
+  Histogram duration_, first_byte_, decision_, input_tokens_, output_tokens_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,109 @@
+#include "fleet/extproc/pick_server.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/log.h"
+#include "fleet/discover/endpoints.h"
+#include "fleet/extproc/scraper.h"
+#include "fleet/observe/metrics_text.h"
+#include "http/async_client.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr int kSecondMs = 1000;
+
+ScrapeOptions scrape_options(const PickOptions& options) {
+  const auto own_ms = static_cast<int>(options.config.metrics.interval_us / 1000);
+  const int tick = options.scrape_interval_ms;
+  return {.path = options.config.metrics.path,
+          .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,  // a multiple of the tick
+          .timeout_ms = options.scrape_timeout_ms};
+}
+
+}  // namespace
+
+struct PickServer::State {
+  State(std::unique_ptr<EndpointPicker> p, const PickOptions& options)
+      : picker(std::move(p)),
+        context(*picker, options.processor),
+        discovery(options.config.discovery),
+        client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
+        loop(client->next_loop()),
+        scraper(*picker, loop, scrape_options(options)) {}
+  ~State() {
+    grpc.reset();  // no new requests,
+    metrics.reset();
+    client.reset();  // then no new states, and only then what those refer to
+  }
+
+  void every_second();
+  http::Response answer(const http::Request& request) const;
+
+  std::unique_ptr<EndpointPicker> picker;
+  ProcessorContext context;
+  const std::optional<FileDiscovery> discovery;
+  std::filesystem::file_time_type read_at{};
+  std::unique_ptr<http::AsyncClient> client;
+  http::ClientLoop& loop;
+  Scraper scraper;
+  std::unique_ptr<http::Server> metrics;
+  std::unique_ptr<ExtProcServer> grpc;
+};
+
+void PickServer::State::every_second() {
+  picker->expire();
+  std::error_code gone;
+  if (discovery && discovery->watch) {
+    const auto changed = std::filesystem::last_write_time(discovery->path, gone);
+    if (!gone && std::exchange(read_at, changed) != changed) {
+      auto endpoints = read_endpoints_file(discovery->path);
+      if (endpoints) {
+        log_info("{}: {} endpoints", discovery->path, endpoints->size());
+        picker->set_endpoints(*std::move(endpoints));
+      } else {
+        log_warning("{} stays as it was: {}: {}", discovery->path, endpoints.error().field,
+                    endpoints.error().message);
+      }
+    }
+  }
+  loop.after(kSecondMs, [this] { every_second(); });
+}
+
+http::Response PickServer::State::answer(const http::Request& request) const {
+  if (request.path == "/metrics")
+    return {.content_type = std::string(kMetricsContentType), .body = context.metrics.text(*picker->view())};
+  if (request.path == "/health") return {.content_type = "text/plain", .body = "ok\n"};
+  return {.status = 404, .content_type = "text/plain", .body = "there are /metrics and /health\n"};
+}
+
+Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
+  TRY(auto picker, EndpointPicker::make(options.config.pipeline));
+  auto state = std::make_unique<State>(std::move(picker), options);
+  if (state->discovery) {
+    std::error_code gone;
+    state->read_at = std::filesystem::last_write_time(state->discovery->path, gone);
+    TRY(options.endpoints, read_endpoints_file(state->discovery->path));
+  }
+  state->picker->set_endpoints(std::move(options.endpoints));
+  state->scraper.start();
+  state->loop.post([state = state.get()] { state->every_second(); });
+  TRY(state->metrics, http::Server::start(std::move(options.metrics),
+                                          [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+                                            exchange->respond(state->answer(exchange->request()));
+                                          }));
+  TRY(state->grpc, ExtProcServer::start(options.grpc, state->context));
+  return std::unique_ptr<PickServer>(new PickServer(std::move(state)));
+}
+
+PickServer::PickServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PickServer::~PickServer() = default;
+
+std::uint16_t PickServer::grpc_port() const { return state_->grpc->port(); }
+std::uint16_t PickServer::health_port() const { return state_->grpc->health_port(); }
+std::uint16_t PickServer::metrics_port() const { return state_->metrics->port(); }
+void PickServer::stop(int grace_ms) { state_->grpc->stop(grace_ms); }
+
+}  // namespace octavo::fleet

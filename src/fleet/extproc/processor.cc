@@ -1,0 +1,294 @@
+#include "fleet/extproc/processor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/clock.h"
+#include "ext_proc.pb.h"
+#include "fleet/extproc/usage.h"
+#include "fleet/scan/request_scan.h"
+
+namespace octavo::fleet {
+namespace {
+
+using ext_proc::CommonResponse;
+using ext_proc::HeaderMap;
+using ext_proc::HeaderMutation;
+using ext_proc::HeaderValue;
+using ext_proc::ProcessingRequest;
+using ext_proc::ProcessingResponse;
+
+constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
+constexpr std::string_view kSubset = "x-gateway-destination-endpoint-subset";
+constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
+constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
+constexpr std::string_view kLoadBalancer = "envoy.lb";
+constexpr std::string_view kSubsetHint = "envoy.lb.subset_hint";
+
+// Of a body in one answer; Envoy advises at most 64 KiB.
+constexpr std::size_t kPieceBytes = 62'000;
+
+// Routes whose bodies are JSON objects with a model; others go to an endpoint as they are.
+constexpr std::array<std::string_view, 10> kModelRoutes{
+    "/chat/completions", "/completions", "/responses", "/conversations", "/embeddings",
+    "/v1/messages",      "/score",       "/rerank",    "/pooling",       "/classify"};
+
+bool names_a_model(std::string_view path) {
+  return std::ranges::any_of(kModelRoutes, [&](std::string_view route) { return path.ends_with(route); });
+}
+
+std::string_view code_name(int status) {
+  switch (status) {
+    case 400:
+      return "BadRequest";
+    case 413:
+      return "PayloadTooLarge";
+    case 429:
+      return "ResourceExhausted";
+    case 503:
+      return "ServiceUnavailable";
+    default:
+      return "Internal";
+  }
+}
+
+std::string_view value_of(const HeaderValue& header) {
+  return header.raw_value().empty() ? header.value() : header.raw_value();
+}
+
+// Overwrites what the client may have sent under that name.
+void set_header(HeaderMutation& mutation, std::string_view name, std::string_view value) {
+  auto& option = *mutation.add_set_headers();
+  option.mutable_header()->set_key(std::string(name));
+  option.mutable_header()->set_raw_value(std::string(value));
+  option.set_append_action(ext_proc::OVERWRITE_IF_EXISTS_OR_ADD);
+}
+
+std::string random_uuid(std::uint64_t high, std::uint64_t low) {
+  high = (high & ~0xF000ULL) | 0x4000;                     // version 4
+  low = (low & ~(3ULL << 62)) | (std::uint64_t{2} << 62);  // variant 1
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF,
+                     low >> 48, low & 0xFFFFFFFFFFFF);
+}
+
+// The body in pieces, each an answer of its own, the last one marked as such unless trailers follow.
+void add_request_body(std::string_view body, bool has_trailers, std::vector<ProcessingResponse>& answers) {
+  do {
+    auto& streamed = *answers.emplace_back()
+                          .mutable_request_body()
+                          ->mutable_response()
+                          ->mutable_body_mutation()
+                          ->mutable_streamed_response();
+    const std::string_view piece = body.substr(0, kPieceBytes);
+    body.remove_prefix(piece.size());
+    streamed.set_body(std::string(piece));
+    streamed.set_end_of_stream(body.empty() && !has_trailers);
+  } while (!body.empty());
+}
+
+}  // namespace
+
+Processor::Processor(ProcessorContext& context)
+    : context_(context), arrived_us_(now_us()), body_share_(context.bodies) {
+  told_.status = 0;
+  context_.metrics.stream_opened();
+}
+
+Processor::~Processor() {
+  response_ended();
+  context_.metrics.stream_closed();
+}
+
+double Processor::seconds() const { return static_cast<double>(now_us() - arrived_us_) * 1e-6; }
+
+Result<> Processor::process(const ProcessingRequest& message, Answers& answers) {
+  if (over_) return {};
+  if (message.has_request_headers()) return on_request_headers(message, answers);
+  if (message.has_request_body()) return on_request_body(message, answers);
+  if (message.has_request_trailers()) {
+    on_request_trailers(message, answers);
+  } else if (message.has_response_headers()) {
+    on_response_headers(message.response_headers(), answers);
+  } else if (message.has_response_body()) {
+    on_response_body(message.response_body(), answers);
+  } else if (message.has_response_trailers()) {
+    answers.emplace_back().mutable_response_trailers();
+    response_ended();
+  } else {
+    return invalid("request", "a message of a kind that is not known");
+  }
+  return {};
+}
+
+Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers& answers) {
+  if (begun_) return invalid("request_headers", "came twice in one stream");
+  begun_ = true;
+  const auto mode = [](int sent) {
+    if (sent == ext_proc::NONE) return BodyMode::none;
+    if (sent == ext_proc::FULL_DUPLEX_STREAMED) return BodyMode::full_duplex;
+    return sent == ext_proc::BUFFERED ? BodyMode::buffered : BodyMode::other;
+  };
+  if (message.has_protocol_config()) {
+    request_mode_ = mode(message.protocol_config().request_body_mode());
+    response_mode_ = mode(message.protocol_config().response_body_mode());
+  }
+  if (request_mode_ == BodyMode::other)
+    return invalid("request_body_mode", "must be FULL_DUPLEX_STREAMED, BUFFERED or NONE");
+  for (const HeaderValue& header : message.request_headers().headers().headers()) {
+    if (header.key() == ":path") {
+      const std::string_view target = value_of(header);
+      request_.path = target.substr(0, target.find('?'));
+    } else if (header.key() == ":method") {
+      request_.method = value_of(header);
+    } else if (!header.key().starts_with(':')) {
+      request_.headers.add(header.key(), std::string(value_of(header)));
+    }
+  }
+  if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
+    pick_any(message, answers);
+  } else if (request_mode_ == BodyMode::buffered) {
+    answers.emplace_back().mutable_request_headers();  // the gateway sends the body behind this
+  }
+  return {};
+}
+
+Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
+  const auto& piece = message.request_body();
+  if (!begun_ || decided_) return invalid("request_body", "came at a time when there is none");
+  const std::uint64_t bytes = request_.body.size() + piece.body().size();
+  if (bytes > context_.options.body_bytes_max) {
+    refuse({413, fmt::format("a request body has at most {} bytes", context_.options.body_bytes_max)},
+           answers);
+  } else if (!body_share_.grow_to(bytes)) {
+    refuse({503, "too many bytes of request bodies at a time"}, answers);
+  } else {
+    request_.body += piece.body();
+    if (piece.end_of_stream() || request_mode_ == BodyMode::buffered) pick(message, false, answers);
+  }
+  return {};
+}
+
+void Processor::on_request_trailers(const ProcessingRequest& message, Answers& answers) {
+  if (begun_ && !decided_) pick(message, true, answers);
+  if (!over_) answers.emplace_back().mutable_request_trailers();
+}
+
+Subset Processor::subset_of(const ProcessingRequest& message) const {
+  if (!context_.options.subset_filter) return std::nullopt;
+  const auto& spaces = message.metadata_context().filter_metadata();
+  const auto space = spaces.find(std::string(kSubsetHint));
+  if (space == spaces.end()) return std::nullopt;
+  const auto field = space->second.fields().find(std::string(kSubset));
+  if (field == space->second.fields().end()) return std::nullopt;
+  std::vector<std::string> addresses;
+  for (const auto& value : field->second.list_value().values()) addresses.push_back(value.string_value());
+  return addresses;
+}
+
+void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answers& answers) {
+  decided_ = true;
+  const RouteRequest route = scan_request(request_);
+  told_.model = route.model;
+  if (names_a_model(request_.path)) {
+    if (!route.body_error.empty())
+      return refuse({400, "error unmarshaling request bodyMap: " + route.body_error}, answers);
+    if (route.model.empty()) return refuse({400, "model not found in request body"}, answers);
+  }
+  const std::int64_t begun = now_us();
+  const auto pick = context_.picker.pick(route, subset_of(message));
+  context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
+  if (!pick) return refuse(pick.error(), answers);
+  add_choice(*pick, answers);
+  if (request_mode_ == BodyMode::full_duplex) add_request_body(request_.body, has_trailers, answers);
+  request_ = {};
+  body_share_ = http::BodyShare(context_.bodies);
+}
+
+void Processor::pick_any(const ProcessingRequest& message, Answers& answers) {
+  decided_ = true;
+  const auto pick = context_.picker.pick_any(subset_of(message));
+  if (!pick) return refuse(pick.error(), answers);
+  add_choice(*pick, answers);
+}
+
+void Processor::add_choice(const Pick& pick, Answers& answers) {
+  booking_ = pick.booking;
+  std::string names;
+  for (const Pick::Endpoint& endpoint : pick.endpoints) names += (names.empty() ? "" : ",") + endpoint.name;
+
+  ProcessingResponse& answer = answers.emplace_back();
+  const bool buffered = request_mode_ == BodyMode::buffered && !request_.body.empty();
+  CommonResponse& common = buffered ? *answer.mutable_request_body()->mutable_response()
+                                    : *answer.mutable_request_headers()->mutable_response();
+  common.set_clear_route_cache(true);
+  HeaderMutation& headers = *common.mutable_header_mutation();
+  set_header(headers, kDestination, names);
+  // Envoy drops the length of a body that is streamed to the picker and back.
+  if (request_mode_ == BodyMode::full_duplex && !request_.body.empty())
+    set_header(headers, "content-length", fmt::format("{}", request_.body.size()));
+  if (!request_.headers.find("x-request-id"))
+    set_header(headers, "x-request-id", random_uuid(context_.picker.draw(), context_.picker.draw()));
+
+  auto& fields = *(*answer.mutable_dynamic_metadata()->mutable_fields())[std::string(kLoadBalancer)]
+                      .mutable_struct_value()
+                      ->mutable_fields();
+  fields[std::string(kDestination)].set_string_value(names);
+  if (!context_.options.emit_scores) return;
+  auto& scores = *fields[std::string(kScores)].mutable_struct_value()->mutable_fields();
+  for (const Pick::Endpoint& endpoint : pick.endpoints)
+    scores[endpoint.name].set_number_value(endpoint.score);
+}
+
+void Processor::refuse(const Refusal& refusal, Answers& answers) {
+  over_ = true;
+  told_.status = refusal.status;
+  auto& immediate = *answers.emplace_back().mutable_immediate_response();
+  immediate.mutable_status()->set_code(refusal.status);
+  immediate.set_body(fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message));
+  if (!refusal.dropped_reason.empty())
+    set_header(*immediate.mutable_headers(), kDroppedReason, refusal.dropped_reason);
+}
+
+void Processor::on_response_headers(const ext_proc::HttpHeaders& headers, Answers& answers) {
+  for (const HeaderValue& header : headers.headers().headers()) {
+    const std::string_view value = value_of(header);
+    if (header.key() == ":status") std::from_chars(value.data(), value.data() + value.size(), told_.status);
+    if (header.key() == "content-type") event_stream_ = value.starts_with("text/event-stream");
+  }
+  CommonResponse& common = *answers.emplace_back().mutable_response_headers()->mutable_response();
+  set_header(*common.mutable_header_mutation(), "x-went-into-resp-headers", "true");
+  if (headers.end_of_stream()) response_ended();
+}
+
+void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answers) {
+  if (told_.first_byte_seconds < 0 && !piece.body().empty()) {
+    told_.first_byte_seconds = seconds();
+    if (booking_.endpoint != kNoEndpoint) context_.picker.first_token(booking_);
+  }
+  if (event_stream_ && booking_.endpoint != kNoEndpoint) context_.picker.grow(booking_, 1);
+  tail_ += piece.body();
+  if (tail_.size() > kUsageTailBytes) tail_.erase(0, tail_.size() - kUsageTailBytes);
+  auto& answer = *answers.emplace_back().mutable_response_body();
+  if (response_mode_ == BodyMode::full_duplex) {
+    auto& streamed = *answer.mutable_response()->mutable_body_mutation()->mutable_streamed_response();
+    streamed.set_body(piece.body());
+    streamed.set_end_of_stream(piece.end_of_stream());
+  }
+  if (piece.end_of_stream()) response_ended();
+}
+
+void Processor::response_ended() {
+  if (booking_.endpoint != kNoEndpoint) context_.picker.ended(booking_);
+  if (!std::exchange(begun_, false)) return;
+  const Usage usage = find_usage(tail_);
+  told_.input_tokens = usage.input_tokens;
+  told_.output_tokens = usage.output_tokens;
+  told_.seconds = seconds();
+  context_.metrics.ended(told_);
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,98 @@
+// One HTTP request as the gateway tells of it, message by message, and what the picker answers to each: the
+// state machine of ext_proc, without the gRPC around it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/extproc/endpoint_picker.h"
+#include "fleet/extproc/pick_metrics.h"
+#include "http/body_budget.h"
+#include "http/message.h"
+
+namespace envoy::service::ext_proc::v3 {
+class HttpBody;
+class HttpHeaders;
+class Metadata;
+class ProcessingRequest;
+class ProcessingResponse;
+}  // namespace envoy::service::ext_proc::v3
+
+namespace octavo::fleet {
+
+namespace ext_proc = envoy::service::ext_proc::v3;
+
+struct ProcessorOptions {
+  std::uint64_t body_bytes_max = 64 << 20;     // of one request: 413
+  std::uint64_t bodies_bytes_max = 512 << 20;  // of all whose bodies are being gathered: 503
+  bool subset_filter = true;                   // the gateway's subset of endpoints counts
+  bool emit_scores = false;                    // tell the gateway the scores of the endpoints picked
+};
+
+// What all streams share.
+struct ProcessorContext {
+  ProcessorContext(EndpointPicker& p, ProcessorOptions o)
+      : picker(p), options(o), bodies(std::make_shared<http::BodyBudget>(o.bodies_bytes_max)) {}
+
+  EndpointPicker& picker;
+  const ProcessorOptions options;
+  const std::shared_ptr<http::BodyBudget> bodies;
+  PickMetrics metrics = {};
+};
+
+class Processor {
+ public:
+  explicit Processor(ProcessorContext& context);
+  ~Processor();  // the request has ended, whatever has been heard of it
+  Processor(const Processor&) = delete;
+  Processor& operator=(const Processor&) = delete;
+
+  // Appends the answers to `message`, in the order in which the gateway wants them. An error ends the stream:
+  // the gateway does not speak the protocol as agreed.
+  Result<> process(const ext_proc::ProcessingRequest& message,
+                   std::vector<ext_proc::ProcessingResponse>& answers);
+
+  // The last answer refuses the request: nothing follows it.
+  bool over() const { return over_; }
+
+ private:
+  // What the gateway sends of a body, and how it takes the answer to it.
+  enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
+  using Answers = std::vector<ext_proc::ProcessingResponse>;
+
+  Result<> on_request_headers(const ext_proc::ProcessingRequest& message, Answers& answers);
+  Result<> on_request_body(const ext_proc::ProcessingRequest& message, Answers& answers);
+  void on_request_trailers(const ext_proc::ProcessingRequest& message, Answers& answers);
+  void on_response_headers(const ext_proc::HttpHeaders& headers, Answers& answers);
+  void on_response_body(const ext_proc::HttpBody& piece, Answers& answers);
+  void response_ended();
+
+  // Reads the request, picks, and answers headers and body with the choice, or refuses.
+  void pick(const ext_proc::ProcessingRequest& message, bool has_trailers, Answers& answers);
+  void pick_any(const ext_proc::ProcessingRequest& message, Answers& answers);
+  // The message that says where the request goes: to its headers, or to its buffered body.
+  void add_choice(const Pick& pick, Answers& answers);
+  void refuse(const Refusal& refusal, Answers& answers);
+  Subset subset_of(const ext_proc::ProcessingRequest& message) const;
+  double seconds() const;
+
+  ProcessorContext& context_;
+  const std::int64_t arrived_us_;
+  BodyMode request_mode_ = BodyMode::full_duplex;
+  BodyMode response_mode_ = BodyMode::full_duplex;
+  http::Request request_;  // method, path, headers, and the body as it is gathered
+  http::BodyShare body_share_;
+  Booking booking_;  // endpoint kNoEndpoint: nothing is booked
+  PickedRequest told_;
+  bool begun_ = false;
+  bool decided_ = false;
+  bool event_stream_ = false;
+  bool over_ = false;
+  std::string tail_;  // the end of the answer, where its usage stands
+};
+
+}  // namespace octavo::fleet

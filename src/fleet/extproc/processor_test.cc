@@ -1,0 +1,374 @@
+#include "fleet/extproc/processor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/check.h"
+#include "ext_proc.pb.h"
+
+namespace octavo::fleet {
+namespace {
+
+using ext_proc::ProcessingRequest;
+using ext_proc::ProcessingResponse;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr std::string_view kBody = R"({"model":"m","prompt":"Once upon a time"})";
+
+// A picker over endpoints that answer, and one request to it.
+class ProcessorTest : public testing::Test {
+ protected:
+  // Endpoints 10.0.0.1:8000, 10.0.0.2:8000, ...
+  void begin(int endpoints, ProcessorOptions options = {},
+             PipelineConfig pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}) {
+    processor_.reset();
+    auto made = EndpointPicker::make(std::move(pipeline));
+    CHECK(made);
+    picker_ = *std::move(made);
+    context_ = std::make_unique<ProcessorContext>(*picker_, options);
+    std::vector<Endpoint> all;
+    for (int i = 1; i <= endpoints; ++i) {
+      const std::string name = fmt::format("10.0.0.{}:8000", i);
+      all.push_back({.name = name, .url = "http://" + name});
+    }
+    picker_->set_endpoints(std::move(all));
+    std::vector<EndpointPicker::Scrape> scrapes;
+    for (const Member& member : picker_->view()->members)
+      scrapes.push_back({.endpoint = member.id, .answered = true});
+    picker_->scraped(std::move(scrapes));
+    next();
+  }
+  void next() { processor_ = std::make_unique<Processor>(*context_); }
+
+  Result<> send(const ProcessingRequest& message) {
+    answers_.clear();
+    return processor_->process(message, answers_);
+  }
+
+  static ProcessingRequest request_headers(std::map<std::string, std::string> headers = {},
+                                           bool end = false) {
+    ProcessingRequest message;
+    headers.try_emplace(":path", "/v1/completions?x=1");
+    headers.try_emplace(":method", "POST");
+    for (const auto& [key, value] : headers) {
+      auto& header = *message.mutable_request_headers()->mutable_headers()->add_headers();
+      header.set_key(key);
+      header.set_raw_value(value);
+    }
+    message.mutable_request_headers()->set_end_of_stream(end);
+    return message;
+  }
+  static ProcessingRequest request_body(std::string_view piece, bool end = true) {
+    ProcessingRequest message;
+    message.mutable_request_body()->set_body(std::string(piece));
+    message.mutable_request_body()->set_end_of_stream(end);
+    return message;
+  }
+  static ProcessingRequest response_body(std::string_view piece, bool end) {
+    ProcessingRequest message;
+    message.mutable_response_body()->set_body(std::string(piece));
+    message.mutable_response_body()->set_end_of_stream(end);
+    return message;
+  }
+  static ProcessingRequest with_subset(ProcessingRequest message, std::vector<std::string> addresses) {
+    auto& hint = (*message.mutable_metadata_context()->mutable_filter_metadata())["envoy.lb.subset_hint"];
+    auto& list = *(*hint.mutable_fields())["x-gateway-destination-endpoint-subset"].mutable_list_value();
+    for (std::string& address : addresses) list.add_values()->set_string_value(std::move(address));
+    return message;
+  }
+
+  static std::map<std::string, std::string> headers_of(const ext_proc::HeaderMutation& mutation) {
+    std::map<std::string, std::string> headers;
+    for (const auto& option : mutation.set_headers()) {
+      EXPECT_TRUE(option.header().value().empty()) << "raw_value is what counts";
+      EXPECT_EQ(option.append_action(), ext_proc::OVERWRITE_IF_EXISTS_OR_ADD);
+      headers[option.header().key()] = option.header().raw_value();
+    }
+    return headers;
+  }
+  std::map<std::string, std::string> choice_headers() const {
+    return headers_of(answers_.at(0).request_headers().response().header_mutation());
+  }
+  // Where a whole request with kBody goes; "" when it is refused.
+  std::string destination(const ProcessingRequest& last = request_body(kBody)) {
+    CHECK(send(request_headers()));
+    CHECK(send(last));
+    return answers_.at(0).has_request_headers() ? choice_headers().at("x-gateway-destination-endpoint") : "";
+  }
+  void expect_refused(int status, std::string_view text, std::string_view reason = "") {
+    ASSERT_EQ(answers_.size(), 1U);
+    const auto& refused = answers_[0].immediate_response();
+    EXPECT_EQ(refused.status().code(), status);
+    EXPECT_THAT(refused.body(), HasSubstr(std::string(text)));
+    const auto headers = headers_of(refused.headers());
+    EXPECT_EQ(headers.contains("x-llm-d-request-dropped-reason")
+                  ? headers.at("x-llm-d-request-dropped-reason")
+                  : "",
+              reason);
+    EXPECT_TRUE(processor_->over());
+  }
+  std::string metric(const std::string& name) const {
+    const std::string text = context_->metrics.text(*picker_->view());
+    const std::size_t at = text.find("\n" + name + " ");
+    CHECK(at != std::string::npos, "{}", name);
+    const std::size_t begin = at + name.size() + 2;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  }
+
+  std::unique_ptr<EndpointPicker> picker_;
+  std::unique_ptr<ProcessorContext> context_;
+  std::unique_ptr<Processor> processor_;
+  std::vector<ProcessingResponse> answers_;
+};
+
+TEST_F(ProcessorTest, AWholeRequestIsAnsweredHeadersFirstThenBody) {
+  begin(1);
+  ASSERT_TRUE(send(request_headers()));
+  EXPECT_TRUE(answers_.empty());
+  ASSERT_TRUE(send(request_body(kBody.substr(0, 5), false)));
+  EXPECT_TRUE(answers_.empty());
+  ASSERT_TRUE(send(request_body(kBody.substr(5))));
+  ASSERT_EQ(answers_.size(), 2U);
+  const auto headers = choice_headers();
+  EXPECT_EQ(headers.at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
+  EXPECT_EQ(headers.at("content-length"), std::to_string(kBody.size()));
+  EXPECT_EQ(headers.at("x-request-id").size(), 36U);
+  EXPECT_TRUE(answers_[0].request_headers().response().clear_route_cache());
+  const auto& load_balancer = answers_[0].dynamic_metadata().fields().at("envoy.lb").struct_value().fields();
+  EXPECT_EQ(load_balancer.at("x-gateway-destination-endpoint").string_value(), "10.0.0.1:8000");
+  EXPECT_FALSE(load_balancer.contains("x-gateway-destination-endpoint-scores"));
+  const auto& streamed = answers_[1].request_body().response().body_mutation().streamed_response();
+  EXPECT_EQ(streamed.body(), kBody);
+  EXPECT_TRUE(streamed.end_of_stream());
+}
+
+TEST_F(ProcessorTest, ARequestKeepsItsId) {
+  begin(1);
+  ASSERT_TRUE(send(request_headers({{"x-request-id", "mine"}})));
+  ASSERT_TRUE(send(request_body(kBody)));
+  EXPECT_FALSE(choice_headers().contains("x-request-id"));
+}
+
+TEST_F(ProcessorTest, ALargeBodyGoesBackInPieces) {
+  begin(1);
+  const std::string body = R"({"model":"m","prompt":")" + std::string(150'000, 'x') + "\"}";
+  ASSERT_TRUE(send(request_headers()));
+  ASSERT_TRUE(send(request_body(body)));
+  ASSERT_EQ(answers_.size(), 4U);
+  std::string together;
+  for (std::size_t i = 1; i < answers_.size(); ++i) {
+    const auto& streamed = answers_[i].request_body().response().body_mutation().streamed_response();
+    EXPECT_LE(streamed.body().size(), 62'000U);
+    EXPECT_EQ(streamed.end_of_stream(), i + 1 == answers_.size());
+    together += streamed.body();
+  }
+  EXPECT_EQ(together, body);
+}
+
+TEST_F(ProcessorTest, TrailersEndABody) {
+  begin(1);
+  ASSERT_TRUE(send(request_headers()));
+  ASSERT_TRUE(send(request_body(kBody, false)));
+  ProcessingRequest trailers;
+  trailers.mutable_request_trailers();
+  ASSERT_TRUE(send(trailers));
+  ASSERT_EQ(answers_.size(), 3U);
+  EXPECT_TRUE(answers_[0].has_request_headers());
+  EXPECT_FALSE(answers_[1].request_body().response().body_mutation().streamed_response().end_of_stream());
+  EXPECT_TRUE(answers_[2].has_request_trailers());
+}
+
+TEST_F(ProcessorTest, ABufferedBodyIsAnsweredWithTheChoice) {
+  begin(1);
+  auto headers = request_headers();
+  headers.mutable_protocol_config()->set_request_body_mode(ext_proc::BUFFERED);
+  headers.mutable_protocol_config()->set_response_body_mode(ext_proc::BUFFERED);
+  ASSERT_TRUE(send(headers));
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_TRUE(answers_[0].has_request_headers());
+  ASSERT_TRUE(send(request_body(kBody)));
+  ASSERT_EQ(answers_.size(), 1U);
+  const auto& common = answers_[0].request_body().response();
+  EXPECT_EQ(headers_of(common.header_mutation()).at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
+  EXPECT_FALSE(common.has_body_mutation());
+  EXPECT_TRUE(common.clear_route_cache());
+  ASSERT_TRUE(send(response_body("{}", true)));
+  EXPECT_FALSE(answers_[0].response_body().response().has_body_mutation());
+}
+
+TEST_F(ProcessorTest, ARequestWithoutABodyGoesAnywhere) {
+  begin(2);
+  ASSERT_TRUE(send(request_headers({{":path", "/v1/models"}, {":method", "GET"}}, true)));
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_THAT(choice_headers().at("x-gateway-destination-endpoint"), AnyOf("10.0.0.1:8000", "10.0.0.2:8000"));
+  begin(0);
+  ASSERT_TRUE(send(request_headers({}, true)));
+  expect_refused(500, "inference error: Internal - no pods available in datastore");
+}
+
+TEST_F(ProcessorTest, BodiesThatAreNoneAreRefused) {
+  begin(1);
+  for (const auto& [body, text] : std::map<std::string, std::string>{
+           {"{", "inference error: BadRequest - error unmarshaling request bodyMap: "},
+           {"[]", "inference error: BadRequest - error unmarshaling request bodyMap: not an object"},
+           {"", "error unmarshaling request bodyMap: "},
+           {"{}", "inference error: BadRequest - model not found in request body"}}) {
+    next();
+    ASSERT_TRUE(send(request_headers()));
+    ASSERT_TRUE(send(request_body(body)));
+    expect_refused(400, text);
+  }
+  next();
+  ASSERT_TRUE(send(request_headers({{":path", "/something/else"}})));
+  ASSERT_TRUE(send(request_body("{")));
+  EXPECT_FALSE(processor_->over());
+}
+
+TEST_F(ProcessorTest, BodiesHaveLimits) {
+  begin(1, {.body_bytes_max = 100, .bodies_bytes_max = 150});
+  ASSERT_TRUE(send(request_headers()));
+  ASSERT_TRUE(send(request_body(std::string(100, 'x'), false)));
+  const auto first = std::move(processor_);  // holds 100 bytes
+  next();
+  ASSERT_TRUE(send(request_headers()));
+  ASSERT_TRUE(send(request_body(std::string(60, 'x'), false)));
+  expect_refused(503, "too many bytes");
+  next();
+  ASSERT_TRUE(send(request_headers()));
+  ASSERT_TRUE(send(request_body(std::string(101, 'x'), false)));
+  expect_refused(413, "at most 100 bytes");
+}
+
+TEST_F(ProcessorTest, NobodyIs503) {
+  begin(0);
+  EXPECT_EQ(destination(), "");
+  expect_refused(
+      503, "inference error: ServiceUnavailable - failed to find endpoint candidates for serving the request",
+      "rejected-no-endpoints");
+}
+
+TEST_F(ProcessorTest, TheGatewaysSubsetCountsByIp) {
+  begin(3);
+  for (int i = 0; i < 8; ++i) {
+    next();
+    EXPECT_EQ(destination(with_subset(request_body(kBody), {"10.0.0.2:1"})), "10.0.0.2:8000");
+  }
+  for (const std::vector<std::string>& nobody : {std::vector<std::string>{}, {"10.0.0.9:8000"}}) {
+    next();
+    EXPECT_EQ(destination(with_subset(request_body(kBody), nobody)), "");
+    expect_refused(503, "failed to find endpoint candidates", "rejected-no-endpoints");
+  }
+  begin(3, {.subset_filter = false});
+  EXPECT_NE(destination(with_subset(request_body(kBody), {})), "");
+}
+
+TEST_F(ProcessorTest, FallbacksAndScoresAreTold) {
+  begin(3, {.emit_scores = true},
+        {{{"", "active-request-scorer"}, {"", "max-score-picker", {{"maxNumOfEndpoints", 2}}}},
+         {{"active-request-scorer", 5}, {"max-score-picker"}}});
+  const std::string both = destination();
+  EXPECT_EQ(both.size(), std::string("10.0.0.1:8000,10.0.0.1:8000").size());
+  const auto& scores = answers_[0]
+                           .dynamic_metadata()
+                           .fields()
+                           .at("envoy.lb")
+                           .struct_value()
+                           .fields()
+                           .at("x-gateway-destination-endpoint-scores")
+                           .struct_value()
+                           .fields();
+  EXPECT_EQ(scores.size(), 2U);
+  EXPECT_EQ(scores.at(both.substr(0, both.find(','))).number_value(), 5);
+}
+
+TEST_F(ProcessorTest, ARequestCountsAsInFlightUntilItsAnswerEnds) {
+  begin(2);
+  const std::string first = destination();
+  const auto open = std::move(processor_);
+  for (int i = 0; i < 8; ++i) {
+    next();
+    EXPECT_NE(destination(), first) << "each one before has ended with its stream, but the first is open";
+  }
+  std::vector<ProcessingResponse> ignored;
+  ASSERT_TRUE(open->process(response_body("{}", true), ignored));
+  std::map<std::string, int> picked;
+  for (int i = 0; i < 64; ++i) {
+    next();
+    ++picked[destination()];
+  }
+  EXPECT_EQ(picked.size(), 2U);
+}
+
+TEST_F(ProcessorTest, AnAnswerPassesThroughAndIsCounted) {
+  begin(1);
+  ASSERT_EQ(destination(), "10.0.0.1:8000");
+  ProcessingRequest headers;
+  for (const auto& [key, value] :
+       std::map<std::string, std::string>{{":status", "200"}, {"content-type", "text/event-stream"}}) {
+    auto& header = *headers.mutable_response_headers()->mutable_headers()->add_headers();
+    header.set_key(key);
+    header.set_value(value);  // gateways that are old send this one
+  }
+  ASSERT_TRUE(send(headers));
+  EXPECT_EQ(headers_of(answers_.at(0).response_headers().response().header_mutation())
+                .at("x-went-into-resp-headers"),
+            "true");
+  for (const std::string piece : {"data: {\"choices\":[]}\n\n",
+                                  "data: {\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":9}}\n\n"}) {
+    ASSERT_TRUE(send(response_body(piece, false)));
+    const auto& streamed = answers_.at(0).response_body().response().body_mutation().streamed_response();
+    EXPECT_EQ(streamed.body(), piece);
+    EXPECT_FALSE(streamed.end_of_stream());
+  }
+  EXPECT_EQ(metric("llm_d_epp_extproc_streams_inflight"), "1");
+  ASSERT_TRUE(send(response_body("", true)));
+  EXPECT_TRUE(answers_.at(0).response_body().response().body_mutation().streamed_response().end_of_stream());
+  EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\"}"), "1");
+  EXPECT_EQ(metric("llm_d_epp_request_input_tokens_sum"), "4");
+  EXPECT_EQ(metric("llm_d_epp_request_output_tokens_sum"), "9");
+  processor_.reset();
+  EXPECT_EQ(metric("llm_d_epp_extproc_streams_inflight"), "0");
+  EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\"}"), "1");
+}
+
+TEST_F(ProcessorTest, WhatIsNotTheProtocolEndsTheStream) {
+  begin(1);
+  EXPECT_EQ(send(request_body("x")).error().field, "request_body");
+  EXPECT_EQ(send({}).error().field, "request");
+  ASSERT_TRUE(send(request_headers()));
+  EXPECT_EQ(send(request_headers()).error().field, "request_headers");
+  ASSERT_TRUE(send(request_body(kBody)));
+  EXPECT_EQ(send(request_body(kBody)).error().field, "request_body");
+  next();
+  auto streamed = request_headers();
+  streamed.mutable_protocol_config()->set_request_body_mode(ext_proc::STREAMED);
+  EXPECT_EQ(send(streamed).error().field, "request_body_mode");
+}
+
+TEST_F(ProcessorTest, AnEndpointThatDoesNotAnswerIsNotPicked) {
+  begin(2);
+  const EndpointId gone = picker_->view()->find("10.0.0.1:8000")->id;
+  for (int i = 0; i < 3; ++i) picker_->scraped({{.endpoint = gone, .answered = false}});
+  for (int i = 0; i < 8; ++i) {
+    next();
+    EXPECT_EQ(destination(), "10.0.0.2:8000");
+  }
+  picker_->scraped({{.endpoint = gone, .answered = true}});
+  EXPECT_EQ(metric("llm_d_epp_ready_endpoints"), "2");
+}
+
+TEST_F(ProcessorTest, AnEndpointMayGoWhileItAnswers) {
+  begin(1);
+  ASSERT_EQ(destination(), "10.0.0.1:8000");
+  picker_->set_endpoints({});
+  EXPECT_TRUE(picker_->view()->members.empty());
+  picker_->set_endpoints({{.name = "10.0.0.2:8000", .url = "http://10.0.0.2:8000"}});
+  ASSERT_TRUE(send(response_body("{}", true)));
+  EXPECT_EQ(picker_->view()->members.size(), 1U);
+}
+
+}  // namespace
+}  // namespace octavo::fleet

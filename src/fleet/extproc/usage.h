@@ -1,0 +1,21 @@
+// How many tokens an answer says that it took.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace octavo::fleet {
+
+struct Usage {
+  std::int64_t input_tokens = -1;  // -1: it does not say
+  std::int64_t output_tokens = -1;
+};
+
+// So much of an answer's end holds its usage.
+inline constexpr std::size_t kUsageTailBytes = 4096;
+
+// From the last `"usage": {...}` in the end of an answer's body, whole or as events; OpenAI's names and
+// Anthropic's.
+Usage find_usage(std::string_view tail);
+
+}  // namespace octavo::fleet

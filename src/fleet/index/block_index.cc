@@ -1,0 +1,185 @@
+#include "fleet/index/block_index.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::size_t kSlotsMin = 1024;
+constexpr std::size_t kJump = 32;  // blocks
+
+std::uint32_t bit(Tier tier) { return 1U << static_cast<unsigned>(tier); }
+
+// Counts `blocks` more in the best of the tiers.
+void count(Hits& hits, std::uint32_t tiers, std::uint32_t blocks) {
+  if (tiers & bit(Tier::device)) {
+    hits.device += blocks;
+  } else if (tiers & bit(Tier::host)) {
+    hits.host += blocks;
+  } else {
+    hits.disk += blocks;
+  }
+}
+
+}  // namespace
+
+BlockIndex::BlockIndex(std::size_t entries_max) : entries_max_(entries_max), slots_(kSlotsMin), lists_(1) {
+  shift_ = 64 - std::countr_zero(kSlotsMin);
+}
+
+std::size_t BlockIndex::find(PrefixKey key) const {
+  std::size_t at = place(key);
+  while (slots_[at].first != 0 && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
+  return at;
+}
+
+std::span<const std::uint32_t> BlockIndex::holders(const Slot& slot) const {
+  if (slot.first == 0) return {};
+  if (slot.list == 0) return {&slot.first, 1};
+  return lists_[slot.list];
+}
+
+bool BlockIndex::same_holders(const Slot& a, const Slot& b) const {
+  if (a.list == 0 && b.list == 0) return a.first == b.first;
+  return std::ranges::equal(holders(a), holders(b));
+}
+
+std::uint32_t* BlockIndex::entry(Slot& slot, EndpointId endpoint) {
+  if (slot.list == 0) return unpacked(slot.first).endpoint == endpoint ? &slot.first : nullptr;
+  const auto found = std::ranges::lower_bound(lists_[slot.list], endpoint << 3);
+  return found != lists_[slot.list].end() && unpacked(*found).endpoint == endpoint ? &*found : nullptr;
+}
+
+bool BlockIndex::store(EndpointId endpoint, PrefixKey key, Tier tier) {
+  CHECK(endpoint < (1U << 28), "endpoint {}", endpoint);
+  std::size_t at = find(key);
+  if (slots_[at].first != 0) {
+    if (std::uint32_t* holder = entry(slots_[at], endpoint)) {
+      *holder |= bit(tier);
+      return true;
+    }
+  }
+  if (entries_ == entries_max_) return false;
+  ++entries_;
+  if (slots_[at].first != 0) {
+    add_holder(slots_[at], packed({endpoint, bit(tier)}));
+    return true;
+  }
+  if ((used_ + 1) * 4 > slots_.size() * 3) {
+    grow();
+    at = find(key);
+  }
+  slots_[at] = {key, packed({endpoint, bit(tier)}), 0};
+  ++used_;
+  return true;
+}
+
+void BlockIndex::add_holder(Slot& slot, std::uint32_t holder) {
+  if (slot.list == 0) {
+    if (free_lists_.empty()) {
+      free_lists_.push_back(static_cast<std::uint32_t>(lists_.size()));
+      lists_.emplace_back();
+    }
+    slot.list = free_lists_.back();
+    free_lists_.pop_back();
+    lists_[slot.list].assign(1, slot.first);
+  }
+  auto& list = lists_[slot.list];
+  list.insert(std::ranges::lower_bound(list, holder), holder);
+}
+
+bool BlockIndex::remove(EndpointId endpoint, PrefixKey key, Tier tier) {
+  const std::size_t at = find(key);
+  if (slots_[at].first == 0) return false;
+  std::uint32_t* holder = entry(slots_[at], endpoint);
+  if (!holder || (*holder & bit(tier)) == 0) return false;
+  *holder &= ~bit(tier);
+  if (unpacked(*holder).tiers == 0) drop(at, endpoint);
+  return true;
+}
+
+// Takes a holder out of a slot, and the slot out of the table when that was the last one.
+void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
+  Slot& slot = slots_[at];
+  --entries_;
+  if (slot.list == 0) return erase(at);
+  auto& list = lists_[slot.list];
+  std::erase_if(list, [&](std::uint32_t holder) { return unpacked(holder).endpoint == endpoint; });
+  if (list.size() > 1) return;
+  slot.first = list.front();
+  std::vector<std::uint32_t>().swap(list);
+  free_lists_.push_back(slot.list);
+  slot.list = 0;
+}
+
+// Backward shift: no tombstones, so that lookups stay short whatever comes and goes.
+void BlockIndex::erase(std::size_t hole) {
+  const std::size_t mask = slots_.size() - 1;
+  --used_;
+  for (std::size_t at = (hole + 1) & mask; slots_[at].first != 0; at = (at + 1) & mask) {
+    const std::size_t home = place(slots_[at].key);
+    if (((at - home) & mask) < ((at - hole) & mask)) continue;
+    slots_[hole] = slots_[at];
+    hole = at;
+  }
+  slots_[hole] = {};
+}
+
+void BlockIndex::clear(EndpointId endpoint) {
+  std::vector<PrefixKey> keys;
+  for (const Slot& slot : slots_)
+    for (const std::uint32_t holder : holders(slot))
+      if (unpacked(holder).endpoint == endpoint) keys.push_back(slot.key);
+  for (const PrefixKey key : keys) drop(find(key), endpoint);
+}
+
+bool BlockIndex::holds(EndpointId endpoint, PrefixKey key) const {
+  return std::ranges::any_of(holders(slots_[find(key)]),
+                             [&](std::uint32_t holder) { return unpacked(holder).endpoint == endpoint; });
+}
+
+void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const {
+  overlap.clear();
+  overlap.prompt_blocks = static_cast<std::uint32_t>(keys.size());
+  for (std::size_t at = kJump - 1; at < keys.size(); at += kJump)
+    __builtin_prefetch(&slots_[place(keys[at])]);
+  // Everyone who holds blocks up to `at`, one after the other.
+  std::size_t at = 0;
+  const auto step = [&](std::size_t next, const Slot& slot) {
+    for (const std::uint32_t packed_holder : holders(slot)) {
+      const Holder holder = unpacked(packed_holder);
+      Hits& hits = overlap.at(holder.endpoint);
+      if (hits.blocks() != at) continue;  // a gap before
+      if (at == 0) overlap.holders.push_back(holder.endpoint);
+      count(hits, holder.tiers, static_cast<std::uint32_t>(next - at));
+    }
+    at = next;
+  };
+  while (at < keys.size()) {
+    const Slot& here = slots_[find(keys[at])];
+    if (here.first == 0) return;
+    step(at + 1, here);
+    // The holders of the block just taken hold the next ones too where the last of those has the same ones.
+    while (at + kJump <= keys.size() && same_holders(here, slots_[find(keys[at + kJump - 1])]))
+      step(at + kJump, here);
+  }
+}
+
+void BlockIndex::grow() {
+  std::vector<Slot> old(slots_.size() * 2);
+  old.swap(slots_);
+  --shift_;
+  for (const Slot& slot : old)
+    if (slot.first != 0) slots_[find(slot.key)] = slot;
+}
+
+std::size_t BlockIndex::bytes() const {
+  std::size_t bytes = slots_.capacity() * sizeof(Slot) + lists_.capacity() * sizeof(lists_[0]);
+  for (const auto& list : lists_) bytes += list.capacity() * sizeof(std::uint32_t);
+  return bytes;
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,77 @@
+// Which endpoint holds which blocks, by prefix key: a hash table without pointers.
+//
+// A key stands for its block and all before it, so the length of the prefix that an endpoint holds is found
+// by looking at a few places only: every 32nd block, and closely only where the holders differ (the idea of
+// NVIDIA Dynamo's positional indexer). That takes for granted that who holds a block holds the ones before
+// it, as engines do, which evict a prefix from its end; where one does not, the overlap is taken for longer
+// than it is: a worse choice, never a wrong answer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fleet/index/overlap.h"
+#include "fleet/index/prefix_keys.h"
+
+namespace octavo::fleet {
+
+class BlockIndex {
+ public:
+  // entries_max: (block, endpoint) pairs; what comes beyond them is refused.
+  explicit BlockIndex(std::size_t entries_max);
+
+  // False: the index is full, and nothing was stored. Storing again, in the same or another tier, is fine.
+  bool store(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
+  // False: it was not there.
+  bool remove(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
+  // Forgets everything of an endpoint. Linear in the whole index.
+  void clear(EndpointId endpoint);
+
+  // Fills `overlap` (cleared first); block_size is left as it is.
+  void match(std::span<const PrefixKey> keys, Overlap& overlap) const;
+  bool holds(EndpointId endpoint, PrefixKey key) const;
+
+  std::size_t entries() const { return entries_; }
+  std::size_t keys() const { return used_; }
+  std::size_t bytes() const;
+
+ private:
+  // An endpoint and the tiers, one bit each, where it has the block.
+  struct Holder {
+    EndpointId endpoint = kNoEndpoint;
+    std::uint32_t tiers = 0;
+    bool operator==(const Holder&) const = default;
+  };
+  // Most blocks have one holder, which lies in the slot; several lie in a list, by endpoint.
+  struct Slot {
+    PrefixKey key = 0;
+    std::uint32_t first = 0;  // the only holder as one number, endpoint << 3 | tiers; 0: an empty slot
+    std::uint32_t list = 0;   // place in lists_ of several holders; 0: there is one
+  };
+
+  static Holder unpacked(std::uint32_t packed) { return {packed >> 3, packed & 7}; }
+  static std::uint32_t packed(Holder holder) { return holder.endpoint << 3 | holder.tiers; }
+
+  std::size_t place(PrefixKey key) const {
+    return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U) >> shift_;
+  }
+  std::size_t find(PrefixKey key) const;  // the key's slot, or the empty one where it would be
+  std::span<const std::uint32_t> holders(const Slot& slot) const;
+  std::uint32_t* entry(Slot& slot, EndpointId endpoint);  // null: not a holder
+  bool same_holders(const Slot& a, const Slot& b) const;
+  void add_holder(Slot& slot, std::uint32_t holder);
+  void erase(std::size_t place);
+  void drop(std::size_t place, EndpointId endpoint);
+  void grow();
+
+  std::size_t entries_max_;
+  std::size_t entries_ = 0;
+  std::size_t used_ = 0;
+  int shift_ = 0;
+  std::vector<Slot> slots_;                        // a power of two, at most 3/4 in use
+  std::vector<std::vector<std::uint32_t>> lists_;  // [0] is not used
+  std::vector<std::uint32_t> free_lists_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,31 @@
+// What an engine tells of its prefix cache: which blocks of tokens came, which went.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fleet/index/overlap.h"
+
+namespace octavo::fleet {
+
+struct CacheEvent {
+  enum class Kind : std::uint8_t {
+    stored,   // blocks, each after the one before it
+    removed,  // from one tier
+    cleared,  // everything is gone
+  };
+  Kind kind = Kind::cleared;
+  Tier tier = Tier::device;
+  std::int64_t group = 0;                    // of layers that share block tables
+  bool window = false;                       // stored: the group's layers see the last tokens only
+  std::vector<std::uint64_t> blocks = {};    // the engine's names for them
+  std::optional<std::uint64_t> parent = {};  // stored: the name of the block before the first
+  std::vector<std::uint32_t> tokens = {};  // stored: [blocks, block_size]; empty: known blocks, another tier
+  std::int64_t block_size = 0;             // stored: tokens
+  std::string adapter = {};                // stored: LoRA; "": the model alone
+  std::string salt = {};                   // stored: what else the first block depends on
+};
+
+}  // namespace octavo::fleet

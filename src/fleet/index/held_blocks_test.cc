@@ -1,0 +1,161 @@
+#include "fleet/index/held_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/random.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr int kBlock = 4;  // tokens
+
+// Block i of prompt p: its tokens, and the name that an engine gives it.
+std::vector<std::uint32_t> block_tokens(std::uint32_t p, std::uint32_t i) { return {p, i, p + i, 7}; }
+std::uint64_t name(std::uint32_t p, std::uint32_t i, std::uint64_t seed = 0) {
+  return seed + 1000 * p + i + 1;
+}
+
+CacheEvent stored(std::uint32_t p, std::uint32_t first, std::uint32_t count, std::uint64_t seed = 0) {
+  CacheEvent event{.kind = CacheEvent::Kind::stored, .block_size = kBlock};
+  if (first > 0) event.parent = name(p, first - 1, seed);
+  for (std::uint32_t i = first; i < first + count; ++i) {
+    event.blocks.push_back(name(p, i, seed));
+    std::ranges::copy(block_tokens(p, i), std::back_inserter(event.tokens));
+  }
+  return event;
+}
+
+CacheEvent removed(std::uint32_t p, std::uint32_t i, std::uint64_t seed = 0) {
+  return {.kind = CacheEvent::Kind::removed, .blocks = {name(p, i, seed)}};
+}
+
+std::vector<PrefixKey> keys_of(std::uint32_t p, std::uint32_t blocks) {
+  std::vector<std::uint32_t> tokens;
+  for (std::uint32_t i = 0; i < blocks; ++i)
+    std::ranges::copy(block_tokens(p, i), std::back_inserter(tokens));
+  std::vector<PrefixKey> keys;
+  prefix_keys(first_key("", ""), tokens, kBlock, false, keys);
+  return keys;
+}
+
+Hits hits(const HeldBlocks& held, EndpointId endpoint, std::uint32_t p, std::uint32_t blocks) {
+  Overlap overlap;
+  held.match(keys_of(p, blocks), overlap);
+  return overlap.of(endpoint);
+}
+
+TEST(HeldBlocks, FollowsWhatEnginesTell) {
+  HeldBlocks held(100);
+  held.apply(1, stored(5, 0, 3));
+  held.apply(2, stored(5, 0, 2, 777));  // an engine with names of its own
+  held.apply(1, stored(5, 3, 1));
+  EXPECT_EQ(hits(held, 1, 5, 10).device, 4U);
+  EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
+  held.apply(1, removed(5, 3));
+  held.apply(2, removed(5, 1));  // the name of endpoint 1's block
+  EXPECT_EQ(hits(held, 1, 5, 10).device, 3U);
+  EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
+  held.apply(1, {.kind = CacheEvent::Kind::cleared});
+  EXPECT_EQ(hits(held, 1, 5, 10), Hits{});
+  EXPECT_EQ(held.blocks(1), 0U);
+  EXPECT_EQ(held.blocks(2), 2U);
+}
+
+TEST(HeldBlocks, PassesOverWhatItCannotPlace) {
+  HeldBlocks held(100);
+  CacheEvent no_size = stored(6, 0, 1);
+  no_size.block_size = 0;
+  held.apply(0, no_size);
+  held.apply(0, stored(5, 2, 1));  // nobody knows its parent
+  EXPECT_EQ(held.blocks(0), 0U);
+  held.apply(0, stored(5, 0, 1));
+  CacheEvent other_size = stored(6, 0, 1);
+  other_size.block_size = 2;
+  held.apply(0, other_size);
+  CacheEvent short_of_tokens = stored(6, 0, 2);
+  short_of_tokens.tokens.pop_back();
+  held.apply(0, short_of_tokens);
+  held.apply(0, no_size);
+  held.apply(3, no_size);
+  EXPECT_EQ(held.blocks(0), 1U);
+}
+
+TEST(HeldBlocks, OneGroupOfLayersThatSeesAllTokensSpeaksForThePrefix) {
+  HeldBlocks held(100);
+  CacheEvent window = stored(5, 0, 2);
+  window.window = true;
+  held.apply(0, window);
+  EXPECT_EQ(held.blocks(0), 0U);
+  CacheEvent full = stored(5, 0, 2);
+  full.group = 1;
+  held.apply(0, full);
+  held.apply(0, removed(5, 1));  // of group 0
+  EXPECT_EQ(hits(held, 0, 5, 2).device, 2U);
+}
+
+TEST(HeldBlocks, ABlockIsHeldUntilItsLastTierLosesIt) {
+  HeldBlocks held(100);
+  held.apply(0, stored(5, 0, 2));
+  held.apply(0, {.kind = CacheEvent::Kind::stored, .tier = Tier::host, .blocks = {name(5, 1)}});
+  held.apply(0, removed(5, 1));
+  EXPECT_EQ(hits(held, 0, 5, 2), (Hits{.device = 1, .host = 1}));
+  CacheEvent from_host = removed(5, 1);
+  from_host.tier = Tier::host;
+  held.apply(0, from_host);
+  EXPECT_EQ(hits(held, 0, 5, 2), (Hits{.device = 1}));
+}
+
+TEST(HeldBlocks, KeepsToItsLimit) {
+  HeldBlocks held(3);
+  held.apply(0, stored(5, 0, 5));
+  EXPECT_EQ(held.blocks(0), 3U);
+  EXPECT_EQ(hits(held, 0, 5, 5).device, 3U);
+  held.apply(1, stored(5, 0, 2));
+  EXPECT_EQ(held.blocks(1), 2U);
+}
+
+TEST(HeldBlocks, AdaptersAndSaltsShareNothing) {
+  HeldBlocks held(100);
+  CacheEvent adapted = stored(5, 0, 2), salted = stored(6, 0, 2);
+  adapted.adapter = "a";
+  salted.salt = "s";
+  held.apply(0, adapted);
+  held.apply(0, salted);
+  EXPECT_EQ(hits(held, 0, 5, 2), Hits{});
+  EXPECT_EQ(hits(held, 0, 6, 2), Hits{});
+}
+
+// Against the sets of blocks that engines hold: prompts come and lose their ends in any order.
+TEST(HeldBlocks, AgreesWithANaiveModel) {
+  constexpr std::uint32_t kPrompts = 6, kLength = 40;
+  HeldBlocks held(10'000);
+  std::map<EndpointId, std::map<std::uint32_t, std::uint32_t>> truth;  // endpoint, prompt -> blocks
+  std::uint64_t draw = 0;
+  const auto below = [&](std::uint64_t limit) {
+    return static_cast<std::uint32_t>(random_bits(7, draw++) % limit);
+  };
+  for (int round = 0; round < 3000; ++round) {
+    const EndpointId endpoint = below(3);
+    const std::uint32_t p = below(kPrompts), length = below(kLength + 1);
+    std::uint32_t& has = truth[endpoint][p];
+    if (below(60) == 0) {
+      held.apply(endpoint, {.kind = CacheEvent::Kind::cleared});
+      truth[endpoint].clear();
+    } else if (length > has) {
+      held.apply(endpoint, stored(p, has, length - has, endpoint * 1'000'000));
+      has = length;
+    } else {
+      for (; has > length; --has) held.apply(endpoint, removed(p, has - 1, endpoint * 1'000'000));
+    }
+    const std::uint32_t asked = below(kPrompts);
+    for (EndpointId e = 0; e < 3; ++e)
+      ASSERT_EQ(hits(held, e, asked, kLength).device, truth[e][asked]) << round;
+  }
+}
+
+}  // namespace
+}  // namespace octavo::fleet

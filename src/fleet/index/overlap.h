@@ -1,0 +1,49 @@
+// How much of a prompt each endpoint already holds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fleet/view/endpoint.h"
+
+namespace octavo::fleet {
+
+// Where a block lies at an endpoint.
+enum class Tier : std::uint8_t { device, host, disk };
+
+// Blocks from the prompt's first on, without a gap; each is counted once, in its best tier.
+struct Hits {
+  std::uint32_t device = 0;
+  std::uint32_t host = 0;
+  std::uint32_t disk = 0;
+
+  std::uint32_t blocks() const { return device + host + disk; }
+  bool operator==(const Hits&) const = default;
+};
+
+// Filled anew for each request; reuse one object, so that nothing is allocated.
+struct Overlap {
+  int block_size = 1;                    // tokens
+  std::uint32_t prompt_blocks = 0;       // of the request
+  std::vector<Hits> hits = {};           // [EndpointId], as far as anyone has any
+  std::vector<EndpointId> holders = {};  // those with any, in no order
+
+  Hits of(EndpointId id) const { return id < hits.size() ? hits[id] : Hits{}; }
+  Hits& at(EndpointId id);  // grows the table; the caller adds the id to holders
+
+  // As if nothing had been found, memory kept.
+  void clear();
+};
+
+inline Hits& Overlap::at(EndpointId id) {
+  if (id >= hits.size()) hits.resize(id + std::size_t{1});
+  return hits[id];
+}
+
+inline void Overlap::clear() {
+  for (const EndpointId id : holders) hits[id] = {};
+  holders.clear();
+  prompt_blocks = 0;
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,55 @@
+// Which endpoint was lately sent which prefixes: an estimate of what their caches hold, learned from the
+// router's own decisions where engines publish no events.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "fleet/index/block_index.h"
+
+namespace octavo::fleet {
+
+class RecentPrefixes {
+ public:
+  // blocks_max: remembered of one endpoint, the least recently sent are forgotten first.
+  // ttl_us: forgotten when not sent again for so long; 0: kept.
+  RecentPrefixes(std::size_t blocks_max, std::int64_t ttl_us);
+
+  void sent(EndpointId endpoint, std::span<const PrefixKey> keys, std::int64_t now_us);
+  // Another limit for one endpoint, as its number of KV blocks gets known.
+  void limit(EndpointId endpoint, std::size_t blocks_max);
+  void expire(std::int64_t now_us);
+  void clear(EndpointId endpoint);
+  void clear();  // of all
+
+  void match(std::span<const PrefixKey> keys, Overlap& overlap) const { index_.match(keys, overlap); }
+  std::size_t blocks(EndpointId endpoint) const;
+
+ private:
+  using Place = std::uint32_t;
+  struct Block {
+    PrefixKey key = 0;
+    std::int64_t sent_us = 0;
+    Place older = 0;  // neighbours in the ring, whose seam is place 0
+    Place newer = 0;
+  };
+  struct History {
+    std::size_t blocks_max = 0;
+    std::vector<Block> blocks = std::vector<Block>(1);  // [0]: the seam, newer of it is the oldest
+    std::vector<Place> free = {};
+    std::unordered_map<PrefixKey, Place> places = {};
+  };
+
+  void touch(EndpointId endpoint, History& history, PrefixKey key, std::int64_t now_us);
+  void forget_oldest(EndpointId endpoint, History& history);
+  History& history(EndpointId endpoint);
+
+  std::size_t blocks_max_;
+  std::int64_t ttl_us_;
+  BlockIndex index_;
+  std::vector<History> histories_;  // [EndpointId]
+};
+
+}  // namespace octavo::fleet

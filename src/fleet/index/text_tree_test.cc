@@ -1,0 +1,111 @@
+#include "fleet/index/text_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/random.h"
+
+namespace octavo::fleet {
+namespace {
+
+std::size_t matched(const TextTree& tree, std::string_view text, EndpointId endpoint) {
+  TextMatch found;
+  tree.match(text, found);
+  return found.of(endpoint);
+}
+
+TEST(TextTree, FindsThePrefixOfEach) {
+  TextTree tree(1000);
+  tree.insert("hello world", 0);
+  tree.insert("hello there", 1);
+  EXPECT_EQ(matched(tree, "hello world!", 0), 11U);
+  EXPECT_EQ(matched(tree, "hello world!", 1), 6U);
+  EXPECT_EQ(matched(tree, "help", 0), 3U);
+  EXPECT_EQ(matched(tree, "x", 0), 0U);
+  EXPECT_EQ(matched(tree, "", 0), 0U);
+}
+
+TEST(TextTree, ForgetsTheOldestTextFromItsEnd) {
+  TextTree tree(20);
+  tree.insert("aaaaaaaa", 0);
+  tree.insert("aaaabbbb", 0);
+  tree.insert("cccccccccc", 0);  // 22 bytes: 4 of the first one's end must go, then no more
+  EXPECT_EQ(matched(tree, "aaaaaaaa", 0), 4U);
+  EXPECT_EQ(matched(tree, "aaaabbbb", 0), 8U);
+  EXPECT_EQ(tree.bytes(0), 18U);
+}
+
+TEST(TextTree, ClearTakesOneEndpointOnly) {
+  TextTree tree(100);
+  tree.insert("abcdef", 0);
+  tree.insert("abcxyz", 1);
+  tree.clear(0);
+  EXPECT_EQ(matched(tree, "abcdef", 0), 0U);
+  EXPECT_EQ(matched(tree, "abcdef", 1), 3U);
+  tree.clear(1);
+  EXPECT_EQ(tree.nodes(), 1U) << "the root";
+}
+
+// A prompt that is one byte longer each time makes a tree as deep as it is long.
+TEST(TextTree, DeepTreesAreFine) {
+  TextTree tree(1 << 20);
+  const std::string text(5000, 'a');
+  for (std::size_t i = 1; i <= text.size(); ++i) tree.insert(std::string_view(text).substr(0, i), 0);
+  EXPECT_EQ(matched(tree, text, 0), text.size());
+  tree.clear(0);
+  EXPECT_EQ(tree.nodes(), 1U);
+}
+
+// Against a list of all texts; nothing is evicted.
+TEST(TextTree, AgreesWithANaiveModel) {
+  std::uint64_t draw = 0;
+  const auto below = [&](std::uint64_t limit) { return random_bits(5, draw++) % limit; };
+  const auto text = [&] {
+    std::string s(below(12), 'a');
+    for (char& c : s) c = static_cast<char>('a' + below(2));
+    return s;
+  };
+  TextTree tree(1 << 20);
+  std::vector<std::set<std::string>> truth(3);
+  for (int round = 0; round < 3000; ++round) {
+    const auto endpoint = static_cast<EndpointId>(below(3));
+    if (below(100) == 0) {
+      tree.clear(endpoint);
+      truth[endpoint].clear();
+    } else {
+      const std::string sent = text();
+      tree.insert(sent, endpoint);
+      truth[endpoint].insert(sent);
+    }
+    const std::string asked = text();
+    for (EndpointId e = 0; e < 3; ++e) {
+      std::size_t longest = 0;
+      std::set<std::string> prefixes;  // of all texts: each costs its last byte once
+      for (const std::string& s : truth[e]) {
+        for (std::size_t i = 1; i <= s.size(); ++i) prefixes.insert(s.substr(0, i));
+        const auto end = std::mismatch(s.begin(), s.end(), asked.begin(), asked.end()).first;
+        longest = std::max(longest, static_cast<std::size_t>(end - s.begin()));
+      }
+      ASSERT_EQ(matched(tree, asked, e), longest) << asked;
+      ASSERT_EQ(tree.bytes(e), prefixes.size());
+    }
+  }
+}
+
+TEST(TextTree, StaysWithinItsLimit) {
+  TextTree tree(1000);
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    std::string text(random_bits(1, i) % 300, 'x');
+    for (std::size_t j = 0; j < text.size(); ++j)
+      text[j] = static_cast<char>('a' + random_bits(2, i, j / 40) % 3);
+    tree.insert(text, static_cast<EndpointId>(i % 2));
+    ASSERT_LE(tree.bytes(0), 1000U);
+    ASSERT_LE(tree.bytes(1), 1000U);
+  }
+  EXPECT_LE(tree.nodes(), 2001U);
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,24 @@
+// KV cache events as vLLM and SGLang publish them: msgpack of KVEventBatch
+// (vllm/distributed/kv_events.py), older versions as arrays, newer ones as maps.
+//
+//   [seconds, [event, ...], rank] or {"ts", "events", "data_parallel_rank"}
+//   ["BlockStored", block_hashes, parent_block_hash, token_ids, block_size, lora_id, medium, lora_name,
+//    extra_keys, group_idx, kv_cache_spec_kind, kv_cache_spec_sliding_window]
+//   ["BlockRemoved", block_hashes, medium, group_idx]
+//   ["AllBlocksCleared"]
+//
+// or each event a map with the same names and "type". Trailing fields may be missing.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/index/cache_event.h"
+
+namespace octavo::fleet {
+
+// Events of other types are passed over, as are fields that nothing here needs. Errors: corrupt.
+Result<std::vector<CacheEvent>> read_cache_events(std::string_view batch);
+
+}  // namespace octavo::fleet

@@ -1,0 +1,59 @@
+#include "fleet/observe/cache_stream.h"
+
+#include <utility>
+
+namespace octavo::fleet {
+
+void CacheStream::start_over() {
+  began_ = false;
+  next_ = 0;
+  newest_.reset();
+  replaying_ = false;
+  replay_helps_ = can_replay_;
+  if (can_replay_) want_replay();
+}
+
+void CacheStream::want_replay() {
+  replaying_ = true;
+  asked_ = false;
+  replay_from_ = next_;
+}
+
+std::optional<std::uint64_t> CacheStream::ask_from() {
+  if (!replaying_ || std::exchange(asked_, true)) return std::nullopt;
+  return next_;
+}
+
+CacheStream::Step CacheStream::live(std::uint64_t number) {
+  const bool again = newest_ && number <= *newest_;
+  if (again) start_over();
+  newest_ = number;
+  if (again && can_replay_) return Step::clear;
+  if (replaying_ || number < next_) return Step::pass;
+  if (number > next_ && replay_helps_) {
+    want_replay();
+    return Step::pass;
+  }
+  const bool lost = again || (began_ && number > next_);
+  began_ = true;
+  next_ = number + 1;
+  return lost ? Step::clear_and_apply : Step::apply;
+}
+
+CacheStream::Step CacheStream::replayed(std::uint64_t number) {
+  if (!replaying_ || number < next_) return Step::pass;
+  const bool lost = began_ && number > next_;
+  began_ = true;
+  next_ = number + 1;
+  return lost ? Step::clear_and_apply : Step::apply;
+}
+
+void CacheStream::replay_ended() {
+  replaying_ = false;
+  if (!newest_ || *newest_ < next_) return;
+  // Live messages were passed over meanwhile: the endpoint has them, unless it brought nothing at all.
+  if (next_ > replay_from_) return want_replay();
+  replay_helps_ = false;
+}
+
+}  // namespace octavo::fleet

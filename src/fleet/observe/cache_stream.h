@@ -1,0 +1,47 @@
+// One endpoint's numbered messages in order, whatever the two ways they come bring first: live messages, and
+// the answers to replays. No socket, no clock.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace octavo::fleet {
+
+class CacheStream {
+ public:
+  enum class Step : std::uint8_t {
+    apply,            // the message is the next one
+    clear_and_apply,  // messages before it are lost for good
+    clear,            // the endpoint has begun anew; the message comes again by a replay
+    pass,             // known already, or to come by a replay
+  };
+
+  // can_replay: ask_from() is asked of the endpoint when it is set.
+  explicit CacheStream(bool can_replay) : can_replay_(can_replay) { start_over(); }
+
+  // The connection is lost: the endpoint's next messages are numbered from 0 on.
+  void start_over();
+
+  Step live(std::uint64_t number);
+  Step replayed(std::uint64_t number);
+  // The replay is at its end, or nobody answered it: what it did not bring will not come.
+  void replay_ended();
+
+  // The first message of the replay to ask for; nothing: none is needed now. Each is given once.
+  std::optional<std::uint64_t> ask_from();
+  bool replaying() const { return replaying_; }
+
+ private:
+  void want_replay();
+
+  const bool can_replay_;
+  bool replay_helps_ = false;                 // it can replay, and has not failed to
+  bool began_ = false;                        // something was applied
+  std::uint64_t next_ = 0;                    // the message to apply next
+  std::optional<std::uint64_t> newest_ = {};  // of the live ones
+  bool replaying_ = false;
+  bool asked_ = false;
+  std::uint64_t replay_from_ = 0;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,89 @@
+#include "fleet/observe/cache_stream.h"
+
+#include <gtest/gtest.h>
+
+namespace octavo::fleet {
+namespace {
+
+using Step = CacheStream::Step;
+
+TEST(CacheStream, BeginsWithAReplayAndPassesOverWhatBothWaysBring) {
+  CacheStream stream(true);
+  EXPECT_EQ(stream.ask_from(), 0U);
+  EXPECT_EQ(stream.ask_from(), std::nullopt) << "once";
+  EXPECT_EQ(stream.live(1), Step::pass);
+  EXPECT_EQ(stream.replayed(0), Step::apply);
+  EXPECT_EQ(stream.replayed(1), Step::apply);
+  stream.replay_ended();
+  EXPECT_FALSE(stream.replaying());
+  EXPECT_EQ(stream.live(2), Step::apply);
+}
+
+TEST(CacheStream, AsksForWhatCameDuringAReplay) {
+  CacheStream stream(true);
+  stream.ask_from();
+  EXPECT_EQ(stream.replayed(0), Step::apply);
+  EXPECT_EQ(stream.live(1), Step::pass);
+  stream.replay_ended();
+  EXPECT_EQ(stream.ask_from(), 1U);
+  EXPECT_EQ(stream.replayed(1), Step::apply);
+  stream.replay_ended();
+  EXPECT_EQ(stream.ask_from(), std::nullopt);
+}
+
+TEST(CacheStream, FillsAGap) {
+  CacheStream stream(true);
+  stream.ask_from();
+  stream.replay_ended();
+  EXPECT_EQ(stream.live(0), Step::apply);
+  EXPECT_EQ(stream.live(3), Step::pass);
+  EXPECT_EQ(stream.ask_from(), 1U);
+  EXPECT_EQ(stream.replayed(1), Step::apply);
+  EXPECT_EQ(stream.replayed(2), Step::apply);
+  EXPECT_EQ(stream.replayed(3), Step::apply);
+  stream.replay_ended();
+  EXPECT_EQ(stream.live(4), Step::apply);
+}
+
+TEST(CacheStream, AGapThatNobodyCanFillVoidsWhatWasKnown) {
+  CacheStream forgetful(true);
+  forgetful.ask_from();
+  EXPECT_EQ(forgetful.replayed(5), Step::apply) << "nothing was known before";
+  forgetful.replay_ended();
+  EXPECT_EQ(forgetful.live(9), Step::pass);
+  EXPECT_EQ(forgetful.ask_from(), 6U);
+  EXPECT_EQ(forgetful.replayed(8), Step::clear_and_apply);
+
+  CacheStream mute(true);  // its replays never bring anything
+  mute.ask_from();
+  mute.replay_ended();
+  EXPECT_EQ(mute.live(0), Step::apply);
+  EXPECT_EQ(mute.live(2), Step::pass);
+  mute.ask_from();
+  mute.replay_ended();
+  EXPECT_EQ(mute.live(3), Step::clear_and_apply);
+  EXPECT_EQ(mute.live(4), Step::apply);
+
+  CacheStream none(false);
+  EXPECT_EQ(none.ask_from(), std::nullopt);
+  EXPECT_EQ(none.live(7), Step::apply);
+  EXPECT_EQ(none.live(9), Step::clear_and_apply);
+}
+
+TEST(CacheStream, NumbersThatGoBackAreANewBeginning) {
+  CacheStream with(true);
+  with.ask_from();
+  with.replay_ended();
+  EXPECT_EQ(with.live(0), Step::apply);
+  EXPECT_EQ(with.live(1), Step::apply);
+  EXPECT_EQ(with.live(0), Step::clear);
+  EXPECT_EQ(with.ask_from(), 0U);
+
+  CacheStream without(false);
+  without.live(8);
+  EXPECT_EQ(without.live(3), Step::clear_and_apply);
+  EXPECT_EQ(without.live(4), Step::apply);
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,236 @@
+#include "fleet/observe/cache_subscriber.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+#include <zmq.hpp>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fleet/observe/cache_events.h"
+#include "fleet/observe/cache_stream.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{100};
+constexpr std::int64_t kReplayUs = 10'000'000;       // without a word of it: it has failed
+constexpr std::int64_t kMessageBytesMax = 64 << 20;  // a longer one ends the connection
+constexpr int kMessagesAtOnce = 64;                  // of one endpoint before the next one's turn
+constexpr std::int64_t kPauseUs = 5'000'000;         // when the system has no more sockets to give
+constexpr std::uint64_t kEnd = ~std::uint64_t{0};    // -1: the end of a replay
+
+// What ends a message of either kind: its number and its batch.
+struct Numbered {
+  std::uint64_t number;
+  std::string batch;
+};
+
+// Nothing: no message is there, or it is none of these.
+std::optional<Numbered> receive(zmq::socket_t& socket, bool& any) {
+  std::vector<zmq::message_t> parts(1);
+  any = socket.recv(parts.back(), zmq::recv_flags::dontwait).has_value();
+  if (!any) return std::nullopt;
+  while (parts.back().more() && parts.size() < 8) {
+    parts.emplace_back();
+    (void)socket.recv(parts.back());
+  }
+  for (zmq::message_t rest; parts.back().more() && socket.recv(rest) && rest.more();) continue;
+  if (parts.size() != 3 || parts[1].size() != sizeof(std::uint64_t)) return std::nullopt;
+  std::uint64_t number;
+  std::memcpy(&number, parts[1].data(), sizeof number);
+  return Numbered{__builtin_bswap64(number), parts[2].to_string()};
+}
+
+zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const std::string& endpoint) {
+  zmq::socket_t socket(context, type);
+  socket.set(zmq::sockopt::linger, 0);
+  socket.set(zmq::sockopt::maxmsgsize, kMessageBytesMax);
+  socket.connect(endpoint);
+  return socket;
+}
+
+// The sockets of one endpoint.
+class Source {
+ public:
+  // number: of no other source.
+  Source(zmq::context_t& context, Member member, std::uint64_t number,
+         const CacheSubscriber::Deliver& deliver)
+      : context_(context),
+        member_(std::move(member)),
+        deliver_(deliver),
+        stream_(!member_.endpoint->kv_replay_endpoint.empty()),
+        live_(context, zmq::socket_type::sub),
+        changes_(context, zmq::socket_type::pair) {
+    live_.set(zmq::sockopt::linger, 0);
+    live_.set(zmq::sockopt::maxmsgsize, kMessageBytesMax);
+    live_.set(zmq::sockopt::subscribe, "");
+    const std::string address = "inproc://" + std::to_string(number);
+    zmq_socket_monitor(live_.handle(), address.c_str(), ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED);
+    changes_.connect(address);
+    live_.connect(member_.endpoint->kv_events_endpoint);
+    clear();
+  }
+
+  const Member& member() const { return member_; }
+  std::vector<zmq::pollitem_t> polled() {
+    std::vector<zmq::pollitem_t> items{{live_.handle(), 0, ZMQ_POLLIN, 0},
+                                       {changes_.handle(), 0, ZMQ_POLLIN, 0}};
+    if (replay_) items.push_back({replay_->handle(), 0, ZMQ_POLLIN, 0});
+    return items;
+  }
+
+  void work() {
+    read_changes();
+    read_replay();
+    read_live();
+    if (stream_.replaying() && replay_ && now_us() > replay_until_us_) {
+      log_warning("{} does not answer on {}", member_.endpoint->url, member_.endpoint->kv_replay_endpoint);
+      end_replay();
+    }
+    if (is_connected_) ask();
+  }
+
+ private:
+  // Whether the connection came or went.
+  void read_changes() {
+    zmq::message_t event, address;
+    while (changes_.recv(event, zmq::recv_flags::dontwait)) {
+      (void)changes_.recv(address);
+      std::uint16_t kind = 0;
+      if (event.size() < sizeof kind) continue;
+      std::memcpy(&kind, event.data(), sizeof kind);
+      is_connected_ = kind == ZMQ_EVENT_CONNECTED;
+      if (is_connected_) continue;
+      stream_.start_over();
+      replay_.reset();
+      clear();
+    }
+  }
+
+  void read_live() {
+    bool any = true;
+    for (int i = 0; i < kMessagesAtOnce && any; ++i)
+      if (const auto message = receive(live_, any)) take(stream_.live(message->number), message->batch);
+  }
+
+  void read_replay() {
+    bool any = true;
+    for (int i = 0; i < kMessagesAtOnce && any && replay_; ++i) {
+      const auto message = receive(*replay_, any);
+      if (!message) continue;
+      replay_until_us_ = now_us() + kReplayUs;
+      if (message->number == kEnd) {
+        end_replay();
+      } else {
+        take(stream_.replayed(message->number), message->batch);
+      }
+    }
+  }
+
+  void take(CacheStream::Step step, std::string_view batch) {
+    if (step == CacheStream::Step::pass) return;
+    if (step != CacheStream::Step::apply) {
+      log_warning("KV cache events of {} are lost: what it holds is learnt anew", member_.endpoint->url);
+      clear();
+    }
+    if (step == CacheStream::Step::clear) return replay_.reset();
+    const auto events = read_cache_events(batch);
+    if (events) return deliver_(member_, *events);
+    log_warning("{}: {}", member_.endpoint->url, events.error().message);
+  }
+
+  void end_replay() {
+    replay_.reset();
+    stream_.replay_ended();
+  }
+
+  // A socket for each replay, so that no answer to an earlier one is taken for it.
+  void ask() {
+    const auto from = stream_.ask_from();
+    if (!from) return;
+    replay_ = connected(context_, zmq::socket_type::dealer, member_.endpoint->kv_replay_endpoint);
+    const std::uint64_t number = __builtin_bswap64(*from);
+    replay_->send(zmq::str_buffer(""), zmq::send_flags::sndmore);
+    replay_->send(zmq::buffer(&number, sizeof number));
+    replay_until_us_ = now_us() + kReplayUs;
+  }
+
+  void clear() {
+    const CacheEvent cleared{.kind = CacheEvent::Kind::cleared};
+    deliver_(member_, {&cleared, 1});
+  }
+
+  zmq::context_t& context_;
+  const Member member_;
+  const CacheSubscriber::Deliver& deliver_;
+  CacheStream stream_;
+  zmq::socket_t live_;
+  zmq::socket_t changes_;  // of live_'s connection
+  bool is_connected_ = false;
+  std::optional<zmq::socket_t> replay_;
+  std::int64_t replay_until_us_ = 0;
+};
+
+bool listened_to(const Member& member) {
+  return !member.endpoint->kv_events_endpoint.empty() &&
+         member.state.availability != Availability::starting &&
+         member.state.availability != Availability::unhealthy;
+}
+
+}  // namespace
+
+Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field) {
+  try {
+    zmq::context_t context(1);
+    connected(context, zmq::socket_type::sub, endpoint);
+  } catch (const zmq::error_t& error) {
+    return invalid(field, "{:?} is no address like \"tcp://host:5557\": {}", endpoint, error.what());
+  }
+  return {};
+}
+
+CacheSubscriber::CacheSubscriber(const Fleet& fleet, Deliver deliver)
+    : fleet_(fleet), deliver_(std::move(deliver)), thread_([this] { run(); }) {}
+
+CacheSubscriber::~CacheSubscriber() {
+  stopping_.store(true);
+  thread_.join();
+}
+
+void CacheSubscriber::run() {
+  zmq::context_t context(1);
+  context.set(zmq::ctxopt::max_sockets, static_cast<int>(4 * kEndpointsMax));
+  std::map<std::string, Source> sources;  // by the endpoint's name
+  std::vector<zmq::pollitem_t> items;
+  std::uint64_t made = 0;
+  std::int64_t paused_until_us = 0;
+  while (!stopping_.load()) {
+    const auto view = fleet_.view();
+    std::erase_if(sources, [&](const auto& source) {
+      const Member* now = view->find(source.second.member().id);
+      return !now || now->endpoint->name != source.first || !listened_to(*now);
+    });
+    try {
+      for (const Member& member : view->members)
+        if (now_us() > paused_until_us && listened_to(member) && !sources.contains(member.endpoint->name))
+          sources.try_emplace(member.endpoint->name, context, member, ++made, deliver_);
+      items.clear();
+      for (auto& [name, source] : sources) std::ranges::copy(source.polled(), std::back_inserter(items));
+      zmq::poll(items, kTick);
+      for (auto& [name, source] : sources) source.work();
+    } catch (const zmq::error_t& error) {
+      log_warning("KV cache events: {}; trying again in 5 s", error.what());
+      sources.clear();
+      paused_until_us = now_us() + kPauseUs;
+    }
+  }
+}
+
+}  // namespace octavo::fleet

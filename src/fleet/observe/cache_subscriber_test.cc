@@ -1,0 +1,135 @@
+#include "fleet/observe/cache_subscriber.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <mutex>
+
+#include "base/scratch_directory.h"
+#include "events/kv_event_publisher.h"
+#include "fleet/index/held_blocks.h"
+
+namespace octavo::fleet {
+namespace {
+
+// An engine's publisher, and the index that a subscriber feeds.
+class Subscribing : public testing::Test {
+ protected:
+  void publish(int buffer_steps = 1000) {
+    options.buffer_steps = buffer_steps;
+    publisher = KvEventPublisher::start(options, cache, 0).value();
+  }
+  void subscribe(bool with_replay) {
+    Endpoint endpoint{.name = "e", .url = "http://e", .kv_events_endpoint = options.endpoint};
+    if (with_replay) endpoint.kv_replay_endpoint = options.replay_endpoint;
+    const EndpointId id = *fleet.add(std::move(endpoint));
+    available(id, true);
+    subscriber.emplace(fleet, [this](const Member& member, std::span<const CacheEvent> events) {
+      const std::lock_guard lock(mutex);
+      for (const CacheEvent& event : events) held.apply(member.id, event);
+    });
+  }
+  void available(EndpointId id, bool is) {
+    fleet.update(id, [&](EndpointState& s) {
+      s.availability = is ? Availability::available : Availability::unhealthy;
+    });
+  }
+  // Block `key` after block key - 1, of two tokens.
+  void write(std::uint64_t key) {
+    const auto token = static_cast<std::int32_t>(key);
+    KvEventLog& log = publisher->log();
+    log.write({KvEvent::Kind::stored, 0, {key, 9}, {key - 1, key == 1 ? 0u : 9u}, {}},
+              std::vector<std::int32_t>{token, token});
+    log.flush();
+  }
+  std::size_t blocks() {
+    const std::lock_guard lock(mutex);
+    return held.blocks(0);
+  }
+  bool comes_to_hold(std::size_t count) {
+    for (int i = 0; i < 1000 && blocks() != count; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return blocks() == count;
+  }
+
+  ScratchDirectory scratch;
+  KvEventOptions options{.enabled = true,
+                         .endpoint = "ipc://" + (scratch.path() / "events").string(),
+                         .replay_endpoint = "ipc://" + (scratch.path() / "replay").string()};
+  KvCache cache{64, 2, {CacheGroup{}}};
+  std::unique_ptr<KvEventPublisher> publisher;
+  Fleet fleet;
+  std::mutex mutex;
+  HeldBlocks held{1000};
+  std::optional<CacheSubscriber> subscriber;
+};
+
+TEST_F(Subscribing, LearnsWhatWasToldBeforeItCameAndWhatIsToldAfter) {
+  publish();
+  write(1);
+  write(2);
+  subscribe(true);
+  EXPECT_TRUE(comes_to_hold(2));
+  for (std::uint64_t key = 3; key <= 20; ++key) write(key);
+  EXPECT_TRUE(comes_to_hold(20));
+}
+
+TEST_F(Subscribing, AnEngineThatStartsAgainHoldsNothing) {
+  publish();
+  write(1);
+  write(2);
+  subscribe(true);
+  EXPECT_TRUE(comes_to_hold(2));
+  publisher.reset();
+  EXPECT_TRUE(comes_to_hold(0)) << "its connection is lost";
+  publish();
+  write(1);
+  EXPECT_TRUE(comes_to_hold(1));
+}
+
+TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
+  publish();
+  subscribe(false);
+  std::uint64_t key = 0;  // a subscription takes its time to arrive: each begins a prompt
+  const auto one_more = [&] {
+    ++key;
+    publisher->log().write({KvEvent::Kind::stored, 0, {key, 9}, {}, {}},
+                           std::vector<std::int32_t>{1, 1 + static_cast<std::int32_t>(key)});
+    publisher->log().flush();
+  };
+  for (int i = 0; i < 500 && blocks() == 0; ++i) {
+    one_more();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const std::size_t before = blocks();
+  EXPECT_GT(before, 0U);
+  one_more();
+  EXPECT_TRUE(comes_to_hold(before + 1) || blocks() > before);
+}
+
+TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
+  publish();
+  write(1);
+  subscribe(true);
+  EXPECT_TRUE(comes_to_hold(1));
+  available(0, false);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  {
+    const std::lock_guard lock(mutex);
+    held.clear(0);  // as the router does
+  }
+  available(0, true);
+  EXPECT_TRUE(comes_to_hold(1));
+}
+
+TEST(CacheSubscriber, AWrongAddressIsAnErrorThatNamesTheField) {
+  EXPECT_TRUE(check_zmq_endpoint("tcp://127.0.0.1:5557", "kv-events"));
+  for (const std::string wrong : {"", "5557", "http://h:1", "tcp://h"}) {
+    const auto checked = check_zmq_endpoint(wrong, "kv-events");
+    ASSERT_FALSE(checked) << wrong;
+    EXPECT_EQ(checked.error().field, "kv-events");
+  }
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,40 @@
+// How much load fleets of each size serve within an SLO, measured by simulation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fleet/plan/sizing.h"
+
+namespace octavo::fleet {
+
+// Tokens a second, prompts and answers, of the requests that come in each window from the first arrival on.
+// Error: too many windows (field "window").
+Result<std::vector<double>> window_loads(const Trace& trace, std::int64_t window_us);
+
+struct Capacity {
+  int replicas = 0;
+  double load = 0;  // tokens a second
+};
+
+// By replicas, loads ascending.
+class CapacityTable {
+ public:
+  explicit CapacityTable(std::vector<Capacity> rows);
+
+  // The fewest replicas that serve the load: between the rows on a line, beyond them in proportion to the
+  // last.
+  int replicas_for(double load) const;
+  const std::vector<Capacity>& rows() const { return rows_; }
+
+ private:
+  std::vector<Capacity> rows_;
+};
+
+// Simulates the traffic over fleets smaller than the one that is known to serve all of it, with the windows
+// set apart so that the queue of one does not reach the next. The capacity of a fleet is the greatest load L
+// such that the SLO holds over all requests of the windows whose load lies between L/2 and L.
+Result<CapacityTable> measure_capacity(SimulationOptions options, const Trace& trace, const Slo& slo,
+                                       std::int64_t window_us, int enough, const TrialProgress& progress);
+
+}  // namespace octavo::fleet

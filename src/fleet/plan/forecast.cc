@@ -1,0 +1,45 @@
+#include "fleet/plan/forecast.h"
+
+#include <algorithm>
+
+namespace octavo::fleet {
+namespace {
+
+std::vector<double> predict_last(std::span<const double> loads) {
+  std::vector<double> predicted(loads.begin(), loads.end());
+  std::ranges::rotate(predicted, predicted.end() - 1);
+  return predicted;
+}
+
+// Double exponential smoothing (Holt, 1957).
+std::vector<double> predict_trend(std::span<const double> loads) {
+  constexpr double kLevelShare = 0.5, kTrendShare = 0.2;
+  std::vector<double> predicted{loads[0]};
+  double level = loads[0], trend = 0;
+  for (std::size_t i = 1; i < loads.size(); ++i) {
+    predicted.push_back(std::max(0.0, level + trend));
+    const double before = level;
+    level = kLevelShare * loads[i] + (1 - kLevelShare) * (level + trend);
+    trend = kTrendShare * (level - before) + (1 - kTrendShare) * trend;
+  }
+  return predicted;
+}
+
+std::vector<double> predict_truly(std::span<const double> loads) { return {loads.begin(), loads.end()}; }
+
+constexpr Predictor kPredictors[] = {
+    {"constant", "the load of the window before", predict_last},
+    {"trend", "smoothed level and trend (Holt)", predict_trend},
+    {"oracle", "the load that comes: the best that a predictor could do", predict_truly},
+};
+
+}  // namespace
+
+std::span<const Predictor> predictors() { return kPredictors; }
+
+const Predictor* find_predictor(std::string_view name) {
+  const auto found = std::ranges::find(kPredictors, name, &Predictor::name);
+  return found != std::end(kPredictors) ? found : nullptr;
+}
+
+}  // namespace octavo::fleet

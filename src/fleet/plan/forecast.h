@@ -1,0 +1,20 @@
+// What the load of the next window will be, from those that were.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace octavo::fleet {
+
+struct Predictor {
+  std::string_view name;
+  std::string_view summary;
+  // For each window, from the windows before it; of the first one nothing is known, and its place means
+  // nothing.
+  std::vector<double> (*predict)(std::span<const double> loads);
+};
+std::span<const Predictor> predictors();
+const Predictor* find_predictor(std::string_view name);  // null: nobody knows it
+
+}  // namespace octavo::fleet

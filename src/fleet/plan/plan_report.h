@@ -1,0 +1,34 @@
+// A plan for people and for programs.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fleet/plan/scaling.h"
+#include "fleet/plan/sizing.h"
+
+namespace octavo::fleet {
+
+// The same traffic over a fleet that grows and shrinks.
+struct ScalingPlan {
+  std::string predictor;
+  ScalingRules rules;
+  std::vector<Capacity> capacity;
+  std::vector<WindowPlan> windows;
+  Trial trial;
+};
+
+struct Plan {
+  Slo slo;
+  Sizing sizing;
+  std::optional<ScalingPlan> scaling = {};
+};
+
+boost::json::object plan_json(const Plan& plan);
+
+// A row for each simulation; the capacity of fleets and the windows in which the number of replicas changes.
+std::string plan_text(const Plan& plan);
+
+}  // namespace octavo::fleet

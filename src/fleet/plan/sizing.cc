@@ -1,0 +1,74 @@
+#include "fleet/plan/sizing.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "fleet/simulate/report.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr double kPercentiles[] = {50, 90, 99};
+
+}  // namespace
+
+bool met_by(const Slo& slo, const traffic::Answer& answer) {
+  return answer.completed && slo.limits.met_by(traffic::times_of(answer));
+}
+
+Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, const Slo& slo,
+                        const TrialProgress& progress) {
+  TRY(const SimulationResult result, simulate(options, trace, [&](std::size_t done, std::size_t all) {
+        progress(options.replicas, done, all);
+      }));
+  const auto met = std::ranges::count_if(result.answers, [&](const auto& a) { return met_by(slo, a); });
+  Trial trial{.replicas = options.replicas,
+              .attained = static_cast<double>(met) / static_cast<double>(result.answers.size()),
+              .figures = report(options, result, slo.limits, kPercentiles)};
+  trial.meets_slo = trial.attained >= slo.share;
+  const auto number = [&](const char* name) { return trial.figures.at(name).to_number<double>(); };
+  const double tokens = number("total_input_tokens") + number("total_output_tokens");
+  const double seconds = number("replica_hours") * 3600;
+  trial.figures["slo_attainment"] = trial.attained;
+  trial.figures["tokens_per_replica_second"] = seconds > 0 ? tokens / seconds : 0;
+  return trial;
+}
+
+const Trial& Sizing::answer() const {
+  const auto found = std::ranges::find(trials, replicas, &Trial::replicas);
+  CHECK(found != trials.end());
+  return *found;
+}
+
+Result<Sizing> size_fleet(SimulationOptions options, const Trace& trace, const Slo& slo, int least, int most,
+                          const TrialProgress& progress) {
+  CHECK(1 <= least && least <= most);
+  Sizing sizing;
+  const auto meets = [&](int replicas) -> Result<bool> {
+    options.replicas = replicas;
+    TRY(Trial trial, try_fleet(options, trace, slo, progress));
+    return sizing.trials.emplace_back(std::move(trial)).meets_slo;
+  };
+  int too_few = least - 1;
+  for (int next = least; sizing.replicas == 0; next = std::min(2 * next, most)) {
+    TRY(const bool enough, meets(next));
+    (enough ? sizing.replicas : too_few) = next;
+    if (too_few == most) {
+      const Trial& best = *std::ranges::max_element(sizing.trials, {}, &Trial::attained);
+      return invalid(
+          "slo",
+          "cannot be met with replicas up to {}: of the requests {:g} % must be within it, at best "
+          "{:.2f} % are, with {}",
+          most, slo.share * 100, best.attained * 100, best.replicas);
+    }
+  }
+  while (sizing.replicas - too_few > 1) {
+    const int middle = too_few + (sizing.replicas - too_few) / 2;
+    TRY(const bool enough, meets(middle));
+    (enough ? sizing.replicas : too_few) = middle;
+  }
+  std::ranges::sort(sizing.trials, {}, &Trial::replicas);
+  return sizing;
+}
+
+}  // namespace octavo::fleet

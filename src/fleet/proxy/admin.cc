@@ -1,0 +1,161 @@
+#include "fleet/proxy/admin.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
+#include <charconv>
+
+#include "fleet/observe/cache_subscriber.h"
+#include "fleet/observe/metrics_text.h"
+#include "serve/openai/errors.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+using http::Request;
+using http::Response;
+
+bool available(const Member& member) { return member.state.availability == Availability::available; }
+
+Response json_response(const json::value& body, int status = 200) {
+  return {.status = status, .body = json::serialize(body)};
+}
+
+json::object describe(const Dispatcher& dispatcher, const Member& member) {
+  const Endpoint& endpoint = *member.endpoint;
+  return {{"id", std::to_string(member.id)},
+          {"url", endpoint.url},
+          {"model_id", endpoint.models.empty() ? "unknown" : endpoint.models.front()},
+          {"models", json::value_from(endpoint.models)},
+          {"adapters", json::value_from(endpoint.adapters)},
+          {"worker_type", "regular"},
+          {"connection_mode", "http"},
+          {"is_healthy", available(member)},
+          {"load", dispatcher.load(member.id).requests},
+          {"waiting", member.state.waiting},
+          {"running", member.state.running},
+          {"kv_usage", member.state.kv_usage},
+          {"kv_events", endpoint.kv_events_endpoint}};
+}
+
+Response list_workers(Dispatcher& dispatcher) {
+  const auto view = dispatcher.fleet().view();
+  json::array workers;
+  for (const Member& member : view->members) workers.push_back(describe(dispatcher, member));
+  const auto total = view->members.size();
+  return json_response({{"workers", std::move(workers)},
+                        {"total", total},
+                        {"stats", {{"prefill_count", 0}, {"decode_count", 0}, {"regular_count", total}}}});
+}
+
+Response add_worker(Dispatcher& dispatcher, const Request& request) {
+  boost::system::error_code error;
+  const json::value body = json::parse(request.body, error);
+  const auto* url = !error && body.is_object() ? body.get_object().if_contains("url") : nullptr;
+  if (!url || !url->is_string())
+    return openai::error_response(400, "must be text like \"http://host:port\"", "url");
+  auto endpoint = endpoint_of_url(url->get_string());
+  if (!endpoint) return openai::error_response(endpoint.error());
+  if (const auto* events = body.get_object().if_contains("kv_events")) {
+    if (!events->is_string())
+      return openai::error_response(400, "must be text like \"tcp://host:5557\"", "kv_events");
+    if (const auto read = read_kv_events(events->get_string(), "kv_events", *endpoint); !read)
+      return openai::error_response(read.error());
+  }
+  const auto id = dispatcher.add(*std::move(endpoint));
+  if (!id) return openai::error_response(id.error());
+  return json_response(
+      {{"worker_id", std::to_string(*id)}, {"url", url->get_string()}, {"status", "accepted"}}, 202);
+}
+
+Response one_worker(Dispatcher& dispatcher, const Request& request, std::string_view name) {
+  const auto view = dispatcher.fleet().view();
+  EndpointId id = kNoEndpoint;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  const Member* member = error == std::errc() && end == name.data() + name.size() ? view->find(id) : nullptr;
+  if (!member) return openai::error_response(404, fmt::format("there is no worker {:?}", name));
+  if (request.method == "GET") return json_response(describe(dispatcher, *member));
+  if (request.method != "DELETE") return openai::error_response(405, "use GET or DELETE");
+  dispatcher.remove(id);
+  return json_response({{"worker_id", name}, {"status", "removed"}}, 202);
+}
+
+Response metrics(Dispatcher& dispatcher) {
+  std::string out = dispatcher.metrics().text();
+  const auto view = dispatcher.fleet().view();
+  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+    fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} gauge\n", name, help);
+    for (const Member& m : view->members)
+      fmt::format_to(std::back_inserter(out), "{}{{worker=\"{}\"}} {}\n", name,
+                     escaped_label(m.endpoint->url), value(m));
+  };
+  gauge("smg_worker_requests_active", "Requests in flight.",
+        [&](const Member& m) { return dispatcher.load(m.id).requests; });
+  gauge("smg_worker_health", "1: requests are sent there.",
+        [](const Member& m) { return available(m) ? 1 : 0; });
+  gauge("smg_worker_cb_state", "Circuit breaker: 0 closed, 1 open, 2 half open.",
+        [&](const Member& m) { return static_cast<int>(dispatcher.breaker(m.id)); });
+  gauge("octavo_route_worker_waiting", "Requests waiting there, as its metrics say.",
+        [](const Member& m) { return m.state.waiting; });
+  gauge("octavo_route_worker_kv_usage", "Share of its KV cache in use.",
+        [](const Member& m) { return m.state.kv_usage; });
+  fmt::format_to(
+      std::back_inserter(out),
+      "# HELP smg_worker_pool_size Workers.\n# TYPE smg_worker_pool_size gauge\nsmg_worker_pool_size {}\n",
+      view->members.size());
+  return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
+}
+
+Response readiness(Dispatcher& dispatcher) {
+  const auto view = dispatcher.fleet().view();
+  const auto ready = std::ranges::count_if(view->members, available);
+  return json_response({{"status", ready > 0 ? "ready" : "not ready"},
+                        {"healthy_workers", ready},
+                        {"total_workers", view->members.size()}},
+                       ready > 0 ? 200 : 503);
+}
+
+Response loads(Dispatcher& dispatcher) {
+  json::array workers;
+  for (const Member& member : dispatcher.fleet().view()->members)
+    workers.push_back({{"worker", member.endpoint->url}, {"load", dispatcher.load(member.id).requests}});
+  return json_response({{"workers", std::move(workers)}});
+}
+
+}  // namespace
+
+Result<Endpoint> endpoint_of_url(std::string_view url) {
+  TRY(const http::Address address, http::parse_base_url(url));
+  return Endpoint{.name = address.text(), .url = "http://" + address.text()};
+}
+
+Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint) {
+  if (text == "none") return {};
+  const std::size_t comma = std::min(text.find(','), text.size());
+  endpoint.kv_events_endpoint = text.substr(0, comma);
+  TRY_VOID(check_zmq_endpoint(endpoint.kv_events_endpoint, field));
+  if (comma == text.size()) return {};
+  endpoint.kv_replay_endpoint = text.substr(comma + 1);
+  return check_zmq_endpoint(endpoint.kv_replay_endpoint, field);
+}
+
+std::optional<Response> admin_answer(Dispatcher& dispatcher, const Monitor& monitor, const Request& request) {
+  constexpr std::string_view kWorkers = "/workers";
+  const std::string& path = request.path;
+  if (path == kWorkers && request.method == "POST") return add_worker(dispatcher, request);
+  if (path.starts_with("/workers/"))
+    return one_worker(dispatcher, request, std::string_view(path).substr(kWorkers.size() + 1));
+  if (request.method != "GET" && request.method != "HEAD") return std::nullopt;
+  if (path == kWorkers) return list_workers(dispatcher);
+  if (path == "/liveness") return Response{.body = "{}"};
+  if (path == "/health" || path == "/readiness") return readiness(dispatcher);
+  if (path == "/metrics") return metrics(dispatcher);
+  if (path == "/get_loads") return loads(dispatcher);
+  if (path == "/v1/models") return Response{.body = monitor.models_json()};
+  return std::nullopt;
+}
+
+}  // namespace octavo::fleet

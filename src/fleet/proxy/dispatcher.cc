@@ -1,0 +1,195 @@
+#include "fleet/proxy/dispatcher.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "fleet/decide/eligible.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::int64_t kExpireUs = 1'000'000;
+constexpr std::size_t kCacheEventsAtOnce = 64;  // between two decisions
+
+std::string_view name(Availability availability) {
+  switch (availability) {
+    case Availability::available:
+      return "available";
+    case Availability::starting:
+      return "starting";
+    case Availability::unhealthy:
+      return "unhealthy";
+    case Availability::broken:
+      return "circuit breaker open";
+    case Availability::draining:
+      return "draining";
+  }
+  return "";
+}
+
+std::string explain(const Cycle& cycle, std::string_view policy, const Decision& decision) {
+  namespace json = boost::json;
+  const FleetView& view = cycle.view;
+  const auto named = [&](const std::vector<Score>& scores) {
+    json::object out;
+    for (const Score& score : scores)
+      if (const Member* member = view.find(score.endpoint)) out[member->endpoint->url] = score.total;
+    return out;
+  };
+  json::array steps;
+  for (const Decision::Step& step : decision.steps)
+    steps.push_back({{"plugin", step.plugin}, {"weight", step.weight}, {"scores", named(step.scores)}});
+  json::object cached;
+  for (const Member& member : view.members)
+    if (const std::int64_t tokens = cycle.cached_tokens(member.id)) cached[member.endpoint->url] = tokens;
+  const Member* chosen = view.find(decision.chosen());
+  return json::serialize(json::object{{"policy", policy},
+                                      {"chosen", chosen ? json::value(chosen->endpoint->url) : json::value()},
+                                      {"total", named(decision.ranking)},
+                                      {"cached_tokens", std::move(cached)},
+                                      {"steps", std::move(steps)}});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dispatcher>> Dispatcher::make(const RouterOptions& options) {
+  const Policy* policy = find_policy(options.policy);
+  if (!policy) return invalid("policy", "there is no policy {:?}", options.policy);
+  TRY(Pipeline pipeline, Pipeline::make(policy->pipeline(options.policy_options)));
+  return std::unique_ptr<Dispatcher>(new Dispatcher(options, std::move(pipeline)));
+}
+
+Dispatcher::Dispatcher(const RouterOptions& options, Pipeline pipeline)
+    : options_(options), seed_(secret_seed()), pipeline_(std::move(pipeline)) {}
+
+bool Dispatcher::admit() {
+  const int limit = options_.max_concurrent_requests;
+  if (++under_way_ <= limit || limit < 0) return true;
+  --under_way_;
+  metrics_.rate_limited();
+  return false;
+}
+
+Choice Dispatcher::choose(const RouteRequest& request, std::span<const EndpointId> excluded, bool explained) {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
+  decision_.explain = explained;
+  pipeline_.choose(cycle, Role::both, excluded, decision_);
+  Choice choice;
+  if (explained) choice.explanation = explain(cycle, options_.policy, decision_);
+  const Member* chosen = view->find(decision_.chosen());
+  if (!chosen) return choice;
+  pipeline_.sent(cycle, chosen->id);
+  const auto tokens = static_cast<std::int64_t>(request.tokens.size());
+  choice.endpoint = chosen->endpoint;
+  choice.booking = inflight_.book(chosen->id, tokens, tokens - cycle.cached_tokens(chosen->id));
+  metrics_.selected(chosen->endpoint->url);
+  return choice;
+}
+
+void Dispatcher::first_token(Booking& booking) {
+  const std::lock_guard lock(mutex_);
+  inflight_.first_token(booking);
+}
+
+void Dispatcher::grow(Booking& booking, std::int64_t tokens) {
+  const std::lock_guard lock(mutex_);
+  inflight_.grow(booking, tokens);
+}
+
+void Dispatcher::ended(Booking& booking, Outcome outcome) {
+  const std::lock_guard lock(mutex_);
+  const EndpointId id = booking.endpoint;
+  inflight_.free(booking);
+  if (slots_[id].removed) return release_if_idle(id);
+  if (outcome == Outcome::neither) return;
+  const std::int64_t now = now_us();
+  slots_[id].health->answered(outcome == Outcome::success, now);
+  publish_availability(id, now);
+}
+
+bool Dispatcher::knows(std::string_view model) const {
+  const auto view = fleet_.view();
+  return view->members.empty() ||
+         std::ranges::any_of(view->members, [&](const Member& m) { return serves(*m.endpoint, model); });
+}
+
+Result<EndpointId> Dispatcher::add(Endpoint endpoint) {
+  const std::lock_guard lock(mutex_);
+  TRY(const EndpointId id, fleet_.add(std::move(endpoint)));
+  if (id >= slots_.size()) slots_.resize(id + std::size_t{1});
+  slots_[id] = {std::make_unique<EndpointHealth>(options_.probes, options_.breaker), false};
+  return id;
+}
+
+bool Dispatcher::remove(EndpointId id) {
+  const std::lock_guard lock(mutex_);
+  if (!fleet_.remove(id)) return false;
+  pipeline_.forget(id);
+  slots_[id].removed = true;
+  release_if_idle(id);
+  return true;
+}
+
+void Dispatcher::release_if_idle(EndpointId id) {
+  if (inflight_.load(id).requests > 0) return;
+  slots_[id] = {};
+  fleet_.release(id);
+}
+
+void Dispatcher::probed(EndpointId id, bool success) {
+  const std::lock_guard lock(mutex_);
+  if (id >= slots_.size() || !slots_[id].health || slots_[id].removed) return;
+  slots_[id].health->probed(success);
+  publish_availability(id, now_us());
+}
+
+void Dispatcher::cache_changed(const Member& member, std::span<const CacheEvent> events) {
+  metrics_.cache_changed(member.endpoint->url, events.size());
+  while (!events.empty()) {
+    const auto some = events.first(std::min(events.size(), kCacheEventsAtOnce));
+    events = events.subspan(some.size());
+    const std::lock_guard lock(mutex_);
+    const Member* now = fleet_.view()->find(member.id);
+    if (!now || now->endpoint->name != member.endpoint->name) return;
+    pipeline_.cache_changed(member.id, some);
+  }
+}
+
+void Dispatcher::publish_availability(EndpointId id, std::int64_t now) {
+  const Availability availability = slots_[id].health->availability(now);
+  const Member* member = fleet_.view()->find(id);
+  if (!member || member->state.availability == availability) return;
+  log_info("{} is {}", member->endpoint->url, name(availability));
+  // What a replica held before it was away may be gone: what is learned begins anew.
+  if (availability == Availability::unhealthy) pipeline_.forget(id);
+  fleet_.update(id, [&](EndpointState& state) { state.availability = availability; });
+}
+
+void Dispatcher::tick() {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t now = now_us();
+  for (EndpointId id = 0; id < slots_.size(); ++id)
+    if (slots_[id].health && !slots_[id].removed) publish_availability(id, now);
+  if (now - expired_us_ < kExpireUs) return;
+  expired_us_ = now;
+  pipeline_.expire(now);
+}
+
+Load Dispatcher::load(EndpointId id) const {
+  const std::lock_guard lock(mutex_);
+  return inflight_.load(id);
+}
+
+CircuitBreaker::State Dispatcher::breaker(EndpointId id) const {
+  const std::lock_guard lock(mutex_);
+  if (id >= slots_.size() || !slots_[id].health) return CircuitBreaker::State::closed;
+  return slots_[id].health->breaker().state(now_us());
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,90 @@
+// Who gets a request, and what came of it: the fleet, its health, the policy and what is in flight, together.
+// Safe from any thread; decisions are taken one after the other, so that each sees the ones before it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fleet/decide/pipeline.h"
+#include "fleet/health/endpoint_health.h"
+#include "fleet/proxy/route_metrics.h"
+#include "fleet/proxy/router_options.h"
+#include "fleet/view/fleet_view.h"
+
+namespace octavo::fleet {
+
+struct Choice {
+  std::shared_ptr<const Endpoint> endpoint;  // null: there is none
+  Booking booking;
+  std::string explanation;  // JSON, where asked for
+};
+
+enum class Outcome : std::uint8_t {
+  success,
+  failure,  // the endpoint's fault: counts for its circuit breaker
+  neither,  // the client went away, or asked for something wrong
+};
+
+class Dispatcher {
+ public:
+  static Result<std::unique_ptr<Dispatcher>> make(const RouterOptions& options);
+
+  // False: as many requests as allowed are under way. Who was admitted must leave().
+  bool admit();
+  void leave() { --under_way_; }
+
+  // Chooses, books, and lets the policy learn. Who was chosen must be ended().
+  Choice choose(const RouteRequest& request, std::span<const EndpointId> excluded, bool explain);
+  void first_token(Booking& booking);
+  void grow(Booking& booking, std::int64_t tokens);
+  void ended(Booking& booking, Outcome outcome);
+
+  // Does any endpoint, available or not, serve this model? Nobody knows where there is none.
+  bool knows(std::string_view model) const;
+
+  Result<EndpointId> add(Endpoint endpoint);
+  // No new requests from now on; those in flight end.
+  bool remove(EndpointId id);
+  void probed(EndpointId id, bool success);
+  // The endpoint tells what came into its prefix cache and what went. One that is gone by now is not heard.
+  void cache_changed(const Member& member, std::span<const CacheEvent> events);
+  void tick();  // often: breakers half-open, old prefixes expire
+
+  std::uint64_t draw() { return random_bits(seed_, 0, ++draws_); }  // bits that nobody can guess
+
+  Fleet& fleet() { return fleet_; }
+  RouteMetrics& metrics() { return metrics_; }
+  const RouterOptions& options() const { return options_; }
+  Load load(EndpointId id) const;
+  CircuitBreaker::State breaker(EndpointId id) const;
+
+ private:
+  Dispatcher(const RouterOptions& options, Pipeline pipeline);
+  void publish_availability(EndpointId id, std::int64_t now_us);
+  void release_if_idle(EndpointId id);
+
+  struct Slot {
+    std::unique_ptr<EndpointHealth> health;  // null: no endpoint
+    bool removed = false;                    // gone from the fleet, its last requests under way
+  };
+
+  const RouterOptions options_;
+  Fleet fleet_;
+  RouteMetrics metrics_;
+  const std::uint64_t seed_;
+  std::atomic<std::uint64_t> draws_ = 0;
+  std::atomic<int> under_way_ = 0;
+  mutable std::mutex mutex_;  // of all below
+  Pipeline pipeline_;
+  Inflight inflight_;
+  std::vector<Slot> slots_;  // [EndpointId]
+  Decision decision_;
+  std::int64_t expired_us_ = 0;
+};
+
+}  // namespace octavo::fleet

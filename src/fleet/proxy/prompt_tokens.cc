@@ -1,0 +1,55 @@
+#include "fleet/proxy/prompt_tokens.h"
+
+#include "serve/openai/chat_request.h"
+#include "serve/openai/request_fields.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::size_t kBytesMax = 1 << 20;  // of a body: tokenising happens between other requests' bytes
+
+}  // namespace
+
+Result<PromptTokens> PromptTokens::make(std::shared_ptr<const Tokenizer> tokenizer) {
+  PromptTokens tokens(std::move(tokenizer));
+  const TokenizerConfig& config = tokens.tokenizer_->config();
+  for (const bool tools : {false, true}) {
+    const auto& source = config.chat_template(tools);
+    if (source.empty()) continue;
+    TRY(auto compiled, ChatTemplate::compile(source, config.special_tokens));
+    (tools ? tokens.with_tools_ : tokens.plain_) = std::move(compiled);
+  }
+  return tokens;
+}
+
+void PromptTokens::write(const http::Request& request, RouteRequest& route) const {
+  if (route.tokens_are_exact || !request.path.ends_with("/completions") || request.body.size() > kBytesMax)
+    return;
+  const auto found = ids(request, route);
+  if (!found) return;
+  route.tokens.assign(found->begin(), found->end());
+  route.tokens_are_exact = true;
+}
+
+Result<std::vector<std::int32_t>> PromptTokens::ids(const http::Request& request,
+                                                    const RouteRequest& route) const {
+  TRY(const boost::json::object body, openai::parse_body(request.body));
+  openai::Fields fields(body);
+  const bool chat = request.path.ends_with("/chat/completions");
+  bool add_special_tokens = !chat;  // a template writes them
+  TRY_VOID(fields.boolean("add_special_tokens", add_special_tokens));
+  if (!chat) return tokenizer_->encode(route.text, add_special_tokens);
+  TRY(const openai::ChatPrompt prompt, openai::read_chat_prompt(fields, {}));
+  const auto& chat_template = prompt.tools.empty() ? plain_ : with_tools_;
+  if (!chat_template) return invalid("messages", "the model has no chat template");
+  TRY(const std::string text,
+      chat_template->render({.messages = prompt.messages,
+                             .tools = prompt.tools,
+                             .documents = prompt.documents,
+                             .kwargs = prompt.kwargs,
+                             .add_generation_prompt = prompt.add_generation_prompt,
+                             .continue_final_message = prompt.continue_final_message}));
+  return tokenizer_->encode(text, add_special_tokens);
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,41 @@
+// What the router counts: SGLang's smg_* names where they exist. Safe from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "request/histogram.h"
+
+namespace octavo::fleet {
+
+class RouteMetrics {
+ public:
+  RouteMetrics();
+
+  void selected(const std::string& worker);
+  void worker_failed(const std::string& worker);
+  void cache_changed(const std::string& worker, std::size_t events);
+  void retried();
+  void retries_exhausted();
+  void rate_limited();
+  void answered(int status, double seconds);
+  void first_byte(double seconds);
+  void decided(double seconds);
+
+  // In Prometheus' text format; what is known of workers is added by who knows it.
+  std::string text() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::int64_t> selections_;
+  std::map<std::string, std::int64_t> failures_;
+  std::map<std::string, std::int64_t> cache_events_;
+  std::map<int, std::int64_t> responses_;
+  std::int64_t retries_ = 0, retries_exhausted_ = 0, rate_limited_ = 0;
+  Histogram duration_, first_byte_, decision_;
+};
+
+}  // namespace octavo::fleet

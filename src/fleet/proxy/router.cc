@@ -1,0 +1,93 @@
+#include "fleet/proxy/router.h"
+
+#include <optional>
+#include <utility>
+
+#include "fleet/observe/cache_subscriber.h"
+#include "fleet/proxy/admin.h"
+#include "fleet/proxy/dispatcher.h"
+#include "fleet/proxy/forwarding.h"
+#include "fleet/proxy/monitor.h"
+#include "fleet/proxy/prompt_tokens.h"
+#include "http/async_client.h"
+#include "serve/api_key.h"
+#include "serve/openai/errors.h"
+#include "serve/routes/routes.h"
+
+namespace octavo::fleet {
+
+struct Router::State {
+  State(std::unique_ptr<Dispatcher> d, std::optional<PromptTokens> t, const RouterOptions& options)
+      : dispatcher(std::move(d)),
+        tokens(std::move(t)),
+        keys(options.api_keys),
+        client(
+            std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = options.client_threads})),
+        monitor(*dispatcher, client->next_loop()),
+        subscriber(dispatcher->fleet(), [this](const Member& member, std::span<const CacheEvent> events) {
+          dispatcher->cache_changed(member, events);
+        }) {}
+  ~State() {
+    server.reset();  // no new requests,
+    client.reset();  // then nothing under way, and only then what those refer to
+  }
+
+  void handle(std::shared_ptr<http::Exchange> exchange);
+
+  std::unique_ptr<Dispatcher> dispatcher;
+  const std::optional<PromptTokens> tokens;
+  ApiKeys keys;
+  std::unique_ptr<http::AsyncClient> client;
+  Monitor monitor;
+  CacheSubscriber subscriber;
+  std::unique_ptr<http::Server> server;
+};
+
+void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
+  const http::Request& request = exchange->request();
+  if (auto refusal = unauthorized(keys, request)) return exchange->respond(*std::move(refusal));
+  if (auto answer = admin_answer(*dispatcher, monitor, request)) return exchange->respond(*std::move(answer));
+  if (!dispatcher->admit())
+    return exchange->respond(openai::error_response(
+        429, fmt::format("at most {} requests at a time", dispatcher->options().max_concurrent_requests)));
+  Forwarding::start(*dispatcher, tokens ? &*tokens : nullptr, client->next_loop(), std::move(exchange));
+}
+
+Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
+  TRY(auto dispatcher, Dispatcher::make(options));
+  const std::size_t workers = options.worker_urls.size();
+  if (!options.kv_events.empty() && options.kv_events.size() != workers)
+    return invalid("kv-events", "must be one for each of the {} worker-urls, got {}", workers,
+                   options.kv_events.size());
+  for (std::size_t i = 0; i < workers; ++i) {
+    auto endpoint = endpoint_of_url(options.worker_urls[i]);
+    if (!endpoint) return invalid("worker-urls", "{}", endpoint.error().message);
+    if (!options.kv_events.empty()) TRY_VOID(read_kv_events(options.kv_events[i], "kv-events", *endpoint));
+    TRY_VOID(dispatcher->add(*std::move(endpoint)));
+  }
+  std::optional<PromptTokens> tokens;
+  if (options.tokenizer) {
+    TRY(tokens, PromptTokens::make(options.tokenizer));
+  }
+  auto state = std::make_unique<State>(std::move(dispatcher), std::move(tokens), options);
+  options.http.refusal = [](int status, const std::string& message) {
+    return openai::error_response(status, message);
+  };
+  options.http.admit = [state = state.get()](const http::Request& request) {
+    return unauthorized(state->keys, request);
+  };
+  state->monitor.start();
+  TRY(state->server, http::Server::start(std::move(options.http),
+                                         [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+                                           state->handle(std::move(exchange));
+                                         }));
+  return std::unique_ptr<Router>(new Router(std::move(state)));
+}
+
+Router::Router(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Router::~Router() = default;
+
+std::uint16_t Router::port() const { return state_->server->port(); }
+void Router::stop(int grace_ms) { state_->server->stop(grace_ms); }
+
+}  // namespace octavo::fleet

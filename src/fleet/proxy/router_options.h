@@ -1,0 +1,49 @@
+// Everything that `octavo route` can be told. Names and defaults of SGLang's launch_router where it has them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fleet/decide/policies.h"
+#include "fleet/health/endpoint_health.h"
+#include "http/server.h"
+
+namespace octavo {
+class Tokenizer;
+}
+
+namespace octavo::fleet {
+
+struct RetryOptions {
+  int attempts_max = 5;  // the first one included
+  int initial_backoff_ms = 50;
+  int max_backoff_ms = 30'000;
+  double backoff_multiplier = 1.5;
+  double jitter = 0.2;  // share of a backoff that is drawn at random
+};
+
+struct RouterOptions {
+  std::vector<std::string> worker_urls = {};
+  // Where each worker tells its KV cache events, see read_kv_events(); none at all: no worker does.
+  std::vector<std::string> kv_events = {};
+  std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text
+  std::string policy = "cache_aware";
+  PolicyOptions policy_options = {};
+  RetryOptions retry = {};
+  BreakerOptions breaker = {};
+  ProbeOptions probes = {};
+  std::string health_check_endpoint = "/health";
+  int health_check_interval_ms = 10'000;
+  int health_check_timeout_ms = 5'000;
+  int startup_check_interval_ms = 500;  // while an endpoint has not answered a probe yet, or is unhealthy
+  int metrics_interval_ms = 1'000;
+  int request_timeout_ms = 1'800'000;
+  int max_concurrent_requests = -1;  // -1: any number
+  int client_threads = 1;
+  std::vector<std::string> api_keys = {};
+  http::ServerOptions http = {};
+};
+
+}  // namespace octavo::fleet

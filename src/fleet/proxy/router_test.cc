@@ -1,0 +1,252 @@
+#include "fleet/proxy/router.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <set>
+#include <thread>
+
+#include "http/client.h"
+
+namespace octavo::fleet {
+namespace {
+
+// A replica that answers with its name, or as a test tells it to.
+class Replica {
+ public:
+  using Behaviour = std::function<void(std::shared_ptr<http::Exchange>)>;
+
+  explicit Replica(std::string name, Behaviour behaviour = {})
+      : name_(std::move(name)), behaviour_(std::move(behaviour)) {
+    start(0);
+  }
+  void start(std::uint16_t port) {
+    server_ = *http::Server::start({.port = port},
+                                   [this](std::shared_ptr<http::Exchange> e) { handle(std::move(e)); });
+    port_ = server_->port();
+  }
+  void stop() { server_.reset(); }
+
+  std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
+  std::atomic<int> requests = 0;
+
+ private:
+  void handle(std::shared_ptr<http::Exchange> e) {
+    const std::string& path = e->request().path;
+    if (path == "/health") return e->respond({});
+    if (path == "/metrics")
+      return e->respond({.content_type = "text/plain", .body = "vllm:num_requests_waiting 3\n"});
+    if (path == "/v1/models")
+      return e->respond({.body = R"({"data": [{"id": "m"}, {"id": ")" + name_ + R"(", "parent": "m"}]})"});
+    ++requests;
+    if (behaviour_) return behaviour_(std::move(e));
+    e->respond(
+        {.content_type = "text/plain",
+         .body = name_ + e->request().method + e->request().path + e->request().query + e->request().body});
+  }
+
+  std::string name_;
+  Behaviour behaviour_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<http::Server> server_;
+};
+
+class RouterTest : public testing::Test {
+ protected:
+  void route(std::vector<std::string> urls, RouterOptions options = {}) {
+    const std::size_t replicas = urls.size();
+    options.worker_urls = std::move(urls);
+    if (options.policy == "cache_aware") options.policy = "round_robin";
+    options.startup_check_interval_ms = 20;
+    options.metrics_interval_ms = 50;
+    options.retry.initial_backoff_ms = 1;
+    auto started = Router::start(std::move(options));
+    ASSERT_TRUE(started) << started.error().message;
+    router_ = *std::move(started);
+    wait(
+        [&] { return get("/workers").body.find("\"unknown\"") == std::string::npos && ready() >= replicas; });
+  }
+  std::size_t ready() {
+    const std::string body = get("/readiness").body;
+    return static_cast<std::size_t>(std::atoi(body.substr(body.find("healthy_workers") + 17).c_str()));
+  }
+  template <class Condition>
+  void wait(Condition condition) {
+    for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(condition()) << "not within 10 seconds";
+  }
+  http::Client connect() { return *http::Client::connect({.port = router_->port()}); }
+  http::Response get(std::string_view target) { return *connect().get(target); }
+  http::Response post(std::string body, http::Headers headers = {}) {
+    return *connect().request("POST", "/v1/completions", std::move(body), std::move(headers));
+  }
+
+  std::unique_ptr<Router> router_;
+};
+
+TEST_F(RouterTest, PassesRequestsOnAsTheyAre) {
+  Replica a("a");
+  route({a.url()});
+  EXPECT_EQ(post("{ \"x\":  1 }").body, "aPOST/v1/completions{ \"x\":  1 }");
+  EXPECT_EQ(get("/v1/some%20thing?q=%41").body, "aGET/v1/some thingq=%41");
+}
+
+TEST_F(RouterTest, TakesTurns) {
+  Replica a("a"), b("b");
+  route({a.url(), b.url()});
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(post("{}").status, 200);
+  EXPECT_EQ(a.requests, 5);
+  EXPECT_EQ(b.requests, 5);
+}
+
+TEST_F(RouterTest, TriesAnotherReplicaWhenOneFails) {
+  Replica broken("broken", [](auto e) { e->respond({.status = 500}); });
+  Replica mute("mute", [](auto e) {
+    e->start_stream({.content_type = "application/json"});
+    e->write("{\"half\":");  // and dropped
+  });
+  Replica well("well");
+  route({broken.url(), mute.url(), well.url()});
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(post("{}").body.starts_with("well")) << i;
+}
+
+TEST_F(RouterTest, ADeadReplicaCostsNoRequest) {
+  Replica a("a"), b("b");
+  route({a.url(), b.url()});
+  a.stop();
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(post("{}").body.starts_with("b"));
+  EXPECT_EQ(b.requests, 30);
+  EXPECT_NE(get("/metrics").body.find("smg_worker_cb_state{worker=\"" + a.url() + "\"} 1"), std::string::npos)
+      << "its circuit breaker is open";
+  EXPECT_EQ(ready(), 1U);
+}
+
+TEST_F(RouterTest, SaysWhenNobodyCanAnswer) {
+  Replica a("a", [](auto e) { e->respond({.status = 503, .body = "busy"}); });
+  route({a.url()}, {.retry = {.attempts_max = 3}});
+  const http::Response last = post("{}");
+  EXPECT_EQ(last.status, 503);
+  EXPECT_EQ(last.body, "busy") << "the last answer goes to the client";
+  EXPECT_EQ(a.requests, 3);
+  a.stop();
+  EXPECT_EQ(post("{}").status, 502);
+}
+
+TEST_F(RouterTest, WhatTheClientDidWrongIsNotRetried) {
+  Replica a("a", [](auto e) { e->respond({.status = 400, .body = "no"}); });
+  route({a.url()});
+  EXPECT_EQ(post("{").status, 400);
+  EXPECT_EQ(a.requests, 1);
+}
+
+TEST_F(RouterTest, StreamsPieceByPiece) {
+  std::promise<std::shared_ptr<http::Exchange>> begun;
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");
+    begun.set_value(e);
+  });
+  route({a.url()});
+  http::Client client = connect();
+  EXPECT_EQ(client.open("POST", "/v1/completions", "{}")->content_type, "text/event-stream");
+  EXPECT_EQ(**client.read(), "data: 1\n\n") << "before the second one is there";
+  const auto stream = begun.get_future().get();
+  stream->write("data: 2\n\n");
+  stream->finish();
+  EXPECT_EQ(**client.read(), "data: 2\n\n");
+  EXPECT_FALSE(client.read()->has_value());
+}
+
+TEST_F(RouterTest, AStreamThatBreaksIsNotTakenForComplete) {
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");  // and dropped
+  });
+  route({a.url()});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/v1/completions", "{}"));
+  std::string seen;
+  Result<std::optional<std::string>> piece;
+  while ((piece = client.read()) && *piece) seen += **piece;
+  EXPECT_FALSE(piece) << "no proper end";
+  EXPECT_NE(seen.find("\"error\""), std::string::npos) << seen;
+  EXPECT_EQ(a.requests, 1) << "not sent again: the client has seen bytes";
+}
+
+TEST_F(RouterTest, AClientThatGoesAwayEndsTheRequestAtTheReplica) {
+  std::atomic<bool> ended = false;
+  Replica a("a", [&](auto e) { e->on_close([&, e](http::CloseReason) { ended = true; }); });
+  route({a.url()});
+  {
+    http::Client client = connect();
+    ASSERT_TRUE(client.send_raw("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"));
+    wait([&] { return a.requests == 1; });
+  }
+  wait([&] { return ended.load(); });
+}
+
+TEST_F(RouterTest, KnowsTheModels) {
+  Replica a("lora-a"), b("lora-b");
+  route({a.url(), b.url()});
+  const std::string models = get("/v1/models").body;
+  for (const char* id : {"\"m\"", "\"lora-a\"", "\"lora-b\""})
+    EXPECT_NE(models.find(id), std::string::npos) << models;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(post(R"({"model": "lora-b"})").body.starts_with("lora-b"));
+  const http::Response unknown = post(R"({"model": "nobody's"})");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_NE(unknown.body.find("The model `nobody's` does not exist."), std::string::npos);
+}
+
+TEST_F(RouterTest, WorkersComeAndGo) {
+  Replica a("a"), b("b");
+  route({a.url()});
+  EXPECT_EQ(connect().post_json("/workers", R"({"url": ")" + b.url() + R"("})")->status, 202);
+  EXPECT_EQ(connect().post_json("/workers", R"({"url": ")" + b.url() + R"("})")->status, 400)
+      << "there already";
+  EXPECT_EQ(connect().post_json("/workers", R"({"url": "ftp://x"})")->status, 400);
+  wait([&] { return ready() == 2; });
+  EXPECT_EQ(connect().request("DELETE", "/workers/0")->status, 202);
+  EXPECT_EQ(connect().request("DELETE", "/workers/0")->status, 404);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(post("{}").body.starts_with("b"));
+  wait([&] { return get("/workers/1").body.find("\"waiting\":3") != std::string::npos; });
+}
+
+TEST_F(RouterTest, ExplainsItself) {
+  Replica a("a");
+  route({a.url()}, {.policy = "least_loaded"});
+  EXPECT_FALSE(post("{}").headers.find("X-Octavo-Explain"));
+  const auto response = post("{}", {{"X-Octavo-Explain", "1"}});
+  const auto told = response.headers.find("X-Octavo-Explain");
+  ASSERT_TRUE(told);
+  EXPECT_NE(told->find("active-request-scorer"), std::string::npos) << *told;
+  EXPECT_NE(told->find(a.url()), std::string::npos);
+}
+
+TEST_F(RouterTest, RefusesMoreThanItMayTake) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  Replica a("a", [&](auto e) { kept.push_back(e); });
+  route({a.url()}, {.max_concurrent_requests = 1});
+  http::Client first = connect();
+  ASSERT_TRUE(first.send_raw("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"));
+  wait([&] { return a.requests == 1; });
+  EXPECT_EQ(post("{}").status, 429);
+}
+
+TEST_F(RouterTest, AsksForTheKey) {
+  Replica a("a");
+  RouterOptions options{.worker_urls = {a.url()}, .policy = "random", .api_keys = {"secret"}};
+  router_ = *Router::start(options);
+  EXPECT_EQ(post("{}").status, 401);
+  EXPECT_EQ(get("/workers").status, 401);
+  EXPECT_EQ(post("{}", {{"Authorization", "Bearer wrong"}}).status, 401);
+  wait([&] { return post("{}", {{"Authorization", "Bearer secret"}}).status == 200; });
+}
+
+TEST(Router, MistakesNameTheField) {
+  EXPECT_EQ(Router::start({.worker_urls = {"nonsense"}}).error().field, "worker-urls");
+  EXPECT_EQ(Router::start({.policy = "nonsense"}).error().field, "policy");
+}
+
+}  // namespace
+}  // namespace octavo::fleet

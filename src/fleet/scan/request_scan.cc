@@ -1,0 +1,152 @@
+#include "fleet/scan/request_scan.h"
+
+#include <array>
+#include <boost/json/memory_resource.hpp>
+#include <boost/json/parser.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <new>
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+// Those that policies read.
+constexpr std::array<std::string_view, 6> kHeaders{
+    "x-smg-target-worker", "x-smg-routing-key", "authorization", "x-forwarded-for", "cookie", "x-session-id"};
+
+// Memory for one parsed body: so many times its size, since a body of a few bytes for each value would take
+// much more.
+constexpr std::size_t kBytesForEach = 12;
+constexpr std::size_t kBytesAtLeast = 1 << 20;
+
+class BodyMemory : public json::memory_resource {
+ public:
+  explicit BodyMemory(std::size_t body_bytes) : left_(kBytesAtLeast + kBytesForEach * body_bytes) {}
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t) override {
+    if (bytes > left_) throw std::bad_alloc();
+    left_ -= bytes;
+    return ::operator new(bytes);
+  }
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t) override {
+    left_ += bytes;
+    ::operator delete(memory);
+  }
+  bool do_is_equal(const json::memory_resource& other) const noexcept override { return this == &other; }
+
+  std::size_t left_;
+};
+
+std::string_view text_of(const json::value& value) {
+  return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
+}
+
+std::string_view field_text(const json::object& object, std::string_view name) {
+  const auto* found = object.if_contains(name);
+  return found ? text_of(*found) : std::string_view();
+}
+
+// A message's content: text, or parts of which the texts count.
+void append_content(const json::value& content, std::string& out) {
+  if (content.is_string()) out += text_of(content);
+  if (!content.is_array()) return;
+  for (const json::value& part : content.get_array()) {
+    if (part.is_string()) out += text_of(part);
+    if (part.is_object()) out += field_text(part.get_object(), "text");
+  }
+}
+
+void append_messages(const json::value& messages, std::string& out) {
+  if (!messages.is_array()) return append_content(messages, out);
+  for (const json::value& message : messages.get_array()) {
+    if (!message.is_object()) continue;
+    out += field_text(message.get_object(), "role");
+    if (const auto* content = message.get_object().if_contains("content")) append_content(*content, out);
+  }
+}
+
+bool append_tokens(const json::array& values, std::vector<std::uint32_t>& tokens) {
+  for (const json::value& value : values) {
+    boost::system::error_code error;
+    const auto token = value.to_number<std::uint32_t>(error);
+    if (error) return false;
+    tokens.push_back(token);
+  }
+  return !values.empty();
+}
+
+// One prompt: text, or token ids.
+void read_prompt(const json::value& prompt, RouteRequest& route) {
+  if (prompt.is_string()) {
+    route.text = text_of(prompt);
+  } else if (prompt.is_array() && !prompt.get_array().empty()) {
+    const json::array& items = prompt.get_array();
+    if (!items[0].is_number()) return read_prompt(items[0], route);  // of several the first
+    route.tokens_are_exact = append_tokens(items, route.tokens);
+    if (!route.tokens_are_exact) route.tokens.clear();
+  }
+}
+
+void read_body(const json::object& body, RouteRequest& route) {
+  route.model = field_text(body, "model");
+  route.cache_salt = field_text(body, "cache_salt");
+  if (const auto* stream = body.if_contains("stream"); stream && stream->is_bool())
+    route.stream = stream->get_bool();
+  const auto integer = [&](std::string_view name, int& value) {
+    const auto* found = body.if_contains(name);
+    boost::system::error_code error;
+    if (const auto number = found ? found->to_number<std::int32_t>(error) : 0; found && !error)
+      value = number;
+  };
+  integer("priority", route.priority);
+  for (const char* name : {"max_tokens", "max_completion_tokens", "max_output_tokens"})
+    integer(name, route.output_tokens_max);
+
+  if (const auto* tools = body.if_contains("tools"); tools && tools->is_array())
+    route.text += json::serialize(*tools);
+  for (const char* name : {"system", "instructions"})
+    if (const auto* found = body.if_contains(name)) append_content(*found, route.text);
+  if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route.text);
+  for (const char* name : {"prompt", "text", "input_ids", "query"})
+    if (const auto* found = body.if_contains(name)) return read_prompt(*found, route);
+  const auto* input = body.if_contains("input");  // of responses a list of messages, of embeddings prompts
+  if (!input) return;
+  if (input->is_array() && !input->get_array().empty() && input->get_array()[0].is_object())
+    return append_messages(*input, route.text);
+  read_prompt(*input, route);
+}
+
+void read_json(const std::string& text, RouteRequest& route) {
+  BodyMemory memory(text.size());
+  boost::system::error_code error;
+  json::parse_options options;
+  options.max_depth = 64;
+  try {
+    json::parser parser(&memory, options);
+    parser.reset(&memory);
+    parser.write(text, error);
+    if (error) return void(route.body_error = error.message());
+    const json::value body = parser.release();
+    if (!body.is_object()) return void(route.body_error = "not an object");
+    read_body(body.get_object(), route);
+  } catch (const std::bad_alloc&) {  // the endpoint has its own limits
+    route.body_error = "too many values for its size";
+  }
+}
+
+}  // namespace
+
+RouteRequest scan_request(const http::Request& request) {
+  RouteRequest route;
+  for (const std::string_view name : kHeaders)
+    if (const auto value = request.headers.find(name)) route.headers.emplace_back(name, *value);
+  route.session = route.header("x-session-id").value_or("");
+  read_json(request.body, route);
+  if (!route.tokens_are_exact) route.tokens = estimated_tokens(route.text);
+  return route;
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,90 @@
+#include "fleet/scan/request_scan.h"
+
+#include <gtest/gtest.h>
+
+namespace octavo::fleet {
+namespace {
+
+RouteRequest scan(std::string body) {
+  http::Request request;
+  request.body = std::move(body);
+  return scan_request(request);
+}
+
+TEST(RequestScan, ReadsCompletions) {
+  const RouteRequest r =
+      scan(R"({"model": "m", "prompt": "hello", "max_tokens": 5, "stream": true, "priority": -1})");
+  EXPECT_EQ(r.model, "m");
+  EXPECT_EQ(r.text, "hello");
+  EXPECT_EQ(r.tokens, estimated_tokens("hello"));
+  EXPECT_EQ(r.output_tokens_max, 5);
+  EXPECT_EQ(r.priority, -1);
+  EXPECT_TRUE(r.stream);
+  EXPECT_EQ(scan(R"({"prompt": ["a", "b"]})").text, "a");
+}
+
+TEST(RequestScan, TakesTokenIdsAsTheyAre) {
+  const RouteRequest r = scan(R"({"prompt": [1, 2, 3]})");
+  EXPECT_TRUE(r.tokens_are_exact);
+  EXPECT_EQ(r.tokens, (std::vector<std::uint32_t>{1, 2, 3}));
+  EXPECT_EQ(scan(R"({"prompt": [[7, 8], [9]]})").tokens, (std::vector<std::uint32_t>{7, 8}));
+  EXPECT_FALSE(scan(R"({"prompt": [1, -2]})").tokens_are_exact);
+}
+
+TEST(RequestScan, ReadsConversationsOfAllProtocols) {
+  EXPECT_EQ(
+      scan(R"({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": null}]})")
+          .text,
+      "userhiassistant");
+  EXPECT_EQ(
+      scan(
+          R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url"}]}]})")
+          .text,
+      "usera");
+  EXPECT_EQ(scan(R"({"system": "s", "messages": [{"role": "user", "content": "hi"}]})").text, "suserhi");
+  EXPECT_EQ(scan(R"({"instructions": "i", "input": [{"role": "user", "content": "hi"}]})").text, "iuserhi");
+  EXPECT_EQ(scan(R"({"input": "embed me"})").text, "embed me");
+  EXPECT_EQ(scan(R"({"tools": [{"a": 1}], "messages": []})").text, R"([{"a":1}])");
+  EXPECT_EQ(scan(R"({"text": "sglang"})").text, "sglang");
+}
+
+TEST(RequestScan, WhatItDoesNotUnderstandIsTheEndpointsAffair) {
+  for (const char* body :
+       {"", "{", "[]", "null", "\xff\xfe", "{\"model\": 5, \"messages\": {\"a\": 1}, \"prompt\": {}}",
+        "{\"messages\": [1, null, {\"content\": 5}], \"max_tokens\": \"x\", \"stream\": 1}"}) {
+    const RouteRequest r = scan(body);
+    EXPECT_EQ(r.model, "") << body;
+    EXPECT_EQ(r.text, "") << body;
+  }
+  EXPECT_EQ(scan(std::string(100'000, '[')).text, "");
+}
+
+TEST(RequestScan, SaysWhyABodyIsNoObject) {
+  EXPECT_EQ(scan("{}").body_error, "");
+  EXPECT_EQ(scan("7").body_error, "not an object");
+  for (const char* body : {"", "{", "{\"a\": 1", "{} {}", "\xff"}) EXPECT_NE(scan(body).body_error, "") << body;
+}
+
+TEST(RequestScan, TakesNoMoreMemoryThanABodyIsWorth) {
+  const auto body = [](std::string_view item, int count) {
+    std::string text = R"({"model": "m", "prompt": [1)";
+    for (int i = 0; i < count; ++i) text += item;
+    return text + "]}";
+  };
+  EXPECT_EQ(scan(body(",100000", 1'000'000)).tokens.size(), 1'000'001U);
+  EXPECT_EQ(scan(body(",0", 1'000'000)).model, "");
+}
+
+TEST(RequestScan, KeepsTheHeadersThatPoliciesRead) {
+  http::Request request;
+  request.headers.add("X-SMG-Routing-Key", "k");
+  request.headers.add("X-Session-Id", "s");
+  request.headers.add("Other", "o");
+  const RouteRequest r = scan_request(request);
+  EXPECT_EQ(r.header("x-smg-routing-key"), "k");
+  EXPECT_EQ(r.session, "s");
+  EXPECT_EQ(r.header("other"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,73 @@
+// A fleet in virtual time: the scheduler and the KV cache of each replica and the policy of the router are
+// those that run in production, only the device is a formula. Events are handled in the order of their times,
+// equal ones in a fixed order, so that the same options and traffic always come to the same result.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/decide/policies.h"
+#include "fleet/simulate/trace.h"
+#include "schedule/options.h"
+#include "timing/step_timing.h"
+#include "traffic/figures.h"
+
+namespace octavo::fleet {
+
+// From this moment on so many replicas take requests.
+struct FleetSize {
+  std::int64_t time_us = 0;  // of the trace
+  int replicas = 0;          // 1 or more
+};
+
+struct SimulationOptions {
+  int replicas = 8;  // at the beginning
+  // Later, by time. Replicas that are added have empty caches; the newest ones go first: no request is sent
+  // to them any more, and those that they have end there.
+  std::vector<FleetSize> sizes = {};
+  std::int64_t startup_us = 0;      // that an added replica has been there when it takes its first requests
+  SchedulerOptions scheduler = {};  // of each
+  StepTiming timing = {};
+  std::string policy = "cache_aware";
+  PolicyOptions policy_options = {};
+  std::int64_t metrics_interval_us = 1'000'000;  // how often the router reads the replicas' gauges
+  std::uint64_t seed = 0;                        // of what policies draw
+};
+
+// The fleet at one moment.
+struct FleetSample {
+  std::int64_t time_us = 0;
+  int replicas = 0;  // that take requests
+  int running = 0;
+  int waiting = 0;
+  std::int64_t prompt_tokens = 0;  // of requests begun so far
+  std::int64_t cached_tokens = 0;  // of those, found in caches
+};
+
+struct ReplicaUse {
+  std::int64_t there_us = 0;  // from its start until it has gone
+  std::int64_t busy_us = 0;   // steps ran
+  std::int64_t steps = 0;
+  std::int64_t preemptions = 0;
+  int requests = 0;  // completed
+};
+
+struct SimulationResult {
+  std::int64_t duration_us = 0;  // from the first arrival to the last token
+  // In the trace's order. One that did not complete was refused: it never fits, or too many wait.
+  std::vector<traffic::Answer> answers = {};
+  traffic::GapCounts gaps = {};           // between tokens
+  std::vector<FleetSample> samples = {};  // one at each reading of the gauges, and one at the end
+  std::vector<ReplicaUse> replicas = {};  // all that were ever there, in the order in which they went
+};
+
+// Errors: options that the scheduler refuses, a policy that nobody knows. progress: requests ended, of how
+// many; called now and then.
+Result<SimulationResult> simulate(
+    const SimulationOptions& options, const Trace& trace,
+    const std::function<void(std::size_t, std::size_t)>& progress = [](std::size_t, std::size_t) {});
+
+}  // namespace octavo::fleet

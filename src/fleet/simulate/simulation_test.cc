@@ -1,0 +1,182 @@
+#include "fleet/simulate/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fleet/simulate/test_traffic.h"
+
+namespace octavo::fleet {
+namespace {
+
+Trace one_request(int input, int output, std::int64_t arrival_us = 5'000) {
+  Trace trace{.blocks = {0}, .block_limit = 1};
+  trace.requests.push_back({.arrival_us = arrival_us, .input_tokens = input, .output_tokens = output});
+  return trace;
+}
+
+TEST(Simulation, OneRequestTakesWhatTheTimingSays) {
+  SimulationOptions options = small_fleet(1, "round_robin");
+  options.timing = {.fixed_us = 1000, .token_us = 10};
+  const auto result = simulate(options, one_request(100, 3));
+  ASSERT_TRUE(result) << result.error().message;
+  const traffic::Answer& r = result->answers[0];
+  EXPECT_TRUE(r.completed);
+  EXPECT_EQ(r.sent_us, 5'000);
+  EXPECT_EQ(r.first_us, 5'000 + 1000 + 100 * 10);
+  EXPECT_EQ(r.last_us, r.first_us + 2 * (1000 + 10));
+  EXPECT_EQ(result->duration_us, r.last_us - r.sent_us);
+  EXPECT_EQ(result->replicas[0].steps, 3);
+  EXPECT_EQ(result->replicas[0].busy_us, result->duration_us);
+  std::vector<std::pair<std::int64_t, std::uint64_t>> gaps;
+  result->gaps.each([&](std::int64_t gap, std::uint64_t count) { gaps.emplace_back(gap, count); });
+  EXPECT_EQ(gaps, (std::vector<std::pair<std::int64_t, std::uint64_t>>{{1010, 2}}));
+}
+
+TEST(Simulation, LongPromptsTakeSeveralStepsAndLongGapsAreCounted) {
+  SimulationOptions options = small_fleet(1, "round_robin");
+  options.scheduler.max_num_batched_tokens = 300;
+  options.timing = {.fixed_us = 2'000'000};
+  const auto result = *simulate(options, one_request(500, 2));
+  EXPECT_EQ(result.replicas[0].steps, 3);
+  std::int64_t longest = 0;
+  result.gaps.each([&](std::int64_t gap, std::uint64_t) { longest = gap; });
+  EXPECT_EQ(longest, 2'000'000);
+}
+
+TEST(Simulation, EveryRequestEndsOnceUnderEveryPolicy) {
+  const Trace trace = conversations(7, 6, 400'000);
+  for (const Policy& policy : policies()) {
+    std::size_t told = 0;
+    const auto result =
+        *simulate(small_fleet(3, std::string(policy.name)), trace, [&](std::size_t done, std::size_t all) {
+          EXPECT_LE(done, all);
+          told = done;
+        });
+    int ended = 0;
+    for (const ReplicaUse& use : result.replicas) ended += use.requests;
+    EXPECT_EQ(ended, 42) << policy.name;
+    for (std::size_t i = 0; i < trace.requests.size(); ++i) {
+      const traffic::Answer& r = result.answers[i];
+      EXPECT_TRUE(r.completed);
+      EXPECT_EQ(r.output_tokens, 20);
+      EXPECT_EQ(r.sent_us, trace.requests[i].arrival_us);
+      EXPECT_LT(r.sent_us, r.first_us);
+      EXPECT_LT(r.first_us, r.last_us);
+    }
+    EXPECT_EQ(told, 0U) << "told every 256 requests";
+    EXPECT_GT(result.samples.size(), 1U);
+    EXPECT_EQ(result.samples.back().running + result.samples.back().waiting, 0);
+  }
+}
+
+TEST(Simulation, IsTheSameEachTimeAndAnotherWithAnotherSeed) {
+  const Trace trace = conversations(8, 6, 300'000);
+  const auto times = [&](std::uint64_t seed) {
+    SimulationOptions options = small_fleet(4, "random");
+    options.seed = seed;
+    const auto result = *simulate(options, trace);
+    std::vector<std::int64_t> all;
+    for (const traffic::Answer& r : result.answers) all.push_back(r.last_us);
+    return all;
+  };
+  EXPECT_EQ(times(1), times(1));
+  EXPECT_NE(times(1), times(2));
+}
+
+TEST(Simulation, CacheAwareFindsMorePromptsInCachesThanRoundRobin) {
+  // With 7 users and 4 replicas, turns of one user come to another replica each time.
+  const Trace trace = conversations(7, 10, 2'000'000);
+  const auto blind = *simulate(small_fleet(4, "round_robin"), trace);
+  const auto aware = *simulate(small_fleet(4, "cache_aware"), trace);
+  std::int64_t all = 0, best = 0;
+  for (const TraceRequest& r : trace.requests) {
+    all += r.input_tokens;
+    best += r.input_tokens > 1024 ? r.input_tokens - 512 : 0;
+  }
+  EXPECT_EQ(aware.samples.back().cached_tokens, best) << "of each turn all but the new block";
+  EXPECT_LT(blind.samples.back().cached_tokens, best * 3 / 4);
+  EXPECT_EQ(aware.samples.back().prompt_tokens, all);
+}
+
+TEST(Simulation, SmallCachesForgetAndPreemptButEveryoneIsServed) {
+  SimulationOptions options = small_fleet(2, "cache_aware");
+  options.scheduler.num_blocks = 400;  // 6,400 tokens
+  Trace trace = conversations(16, 4, 10'000);
+  for (TraceRequest& r : trace.requests) r.output_tokens = 800;
+  const auto result = *simulate(options, trace);
+  std::int64_t preemptions = 0;
+  for (const ReplicaUse& use : result.replicas) preemptions += use.preemptions;
+  EXPECT_GT(preemptions, 0);
+  EXPECT_TRUE(std::ranges::all_of(result.answers, &traffic::Answer::completed));
+}
+
+TEST(Simulation, WhatNeverFitsOrComesInAFullQueueIsRefused) {
+  SimulationOptions options = small_fleet(1, "round_robin");
+  Trace trace = one_request(512, 20'000);
+  EXPECT_FALSE(simulate(options, trace)->answers[0].completed) << "longer than max_model_len";
+  trace = one_request(512, 5, 0);
+  trace.requests.resize(5, trace.requests[0]);
+  options.scheduler.max_num_seqs = 1;
+  options.scheduler.max_sequences = 3;
+  const auto result = *simulate(options, trace);
+  EXPECT_EQ(std::ranges::count_if(result.answers, &traffic::Answer::completed), 3);
+}
+
+TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
+  const Trace trace = conversations(12, 10, 2'000'000);  // 20 s
+  for (const Policy& policy : policies()) {
+    SimulationOptions options = small_fleet(1, std::string(policy.name));
+    options.timing.fixed_us = 50'000;  // a second for an answer: who drains has something to end
+    options.startup_us = 1'000'000;
+    options.sizes = {{4'000'000, 4}, {9'000'000, 1}, {15'000'000, 3}, {60'000'000, 1}};
+    const auto result = *simulate(options, trace);
+    EXPECT_TRUE(std::ranges::all_of(result.answers, &traffic::Answer::completed)) << policy.name;
+    ASSERT_EQ(result.replicas.size(), 6U) << "one, three and two";
+    for (int i = 0; i < 3; ++i) {
+      const ReplicaUse& went = result.replicas[static_cast<std::size_t>(i)];
+      EXPECT_GE(went.there_us, 6'000'000);  // five seconds, and one to start
+      EXPECT_LT(went.there_us, 9'000'000);
+      EXPECT_LE(went.busy_us, went.there_us);
+      EXPECT_TRUE(went.requests > 0 || policy.name == "cache_aware") << policy.name;
+    }
+    std::int64_t longest = 0;
+    for (const ReplicaUse& use : result.replicas) longest = std::max(longest, use.there_us);
+    EXPECT_EQ(longest, result.duration_us) << "the first one stays";
+    const auto size_at = [&](std::int64_t time_us) {
+      return std::ranges::find(result.samples, time_us, &FleetSample::time_us)->replicas;
+    };
+    EXPECT_EQ(size_at(3'000'000), 1);
+    EXPECT_EQ(size_at(4'000'000), 4);
+    EXPECT_EQ(size_at(9'000'000), 1);
+    EXPECT_EQ(size_at(15'000'000), 3);
+  }
+}
+
+TEST(Simulation, AReplicaThatIsAddedHasAnEmptyCache) {
+  Trace trace = conversations(1, 4, 1'000'000);
+  SimulationOptions options = small_fleet(1, "cache_aware");
+  const auto stays = *simulate(options, trace);
+  options.sizes = {{1'900'000, 2}, {1'950'000, 1}};  // the newest goes: the cache stays
+  EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, stays.samples.back().cached_tokens);
+  trace = one_request(1024, 2, 0);
+  trace.blocks = {0, 1};
+  trace.block_limit = 2;
+  trace.requests.resize(4, trace.requests[0]);
+  for (int i = 0; i < 4; ++i) trace.requests[static_cast<std::size_t>(i)].arrival_us = i * 1'000'000;
+  options = small_fleet(2, "round_robin");
+  EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, 2 * 1008) << "each once";
+  options.sizes = {{1'500'000, 1}, {1'600'000, 2}};
+  EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, 1008) << "one of them was new";
+}
+
+TEST(Simulation, SaysWhatIsWrong) {
+  const Trace trace = one_request(10, 1);
+  EXPECT_EQ(simulate(small_fleet(1, "nobody's"), trace).error().field, "policy");
+  SimulationOptions options = small_fleet(1, "random");
+  options.scheduler.num_blocks = 0;
+  EXPECT_EQ(simulate(options, trace).error().field, "num_blocks");
+}
+
+}  // namespace
+}  // namespace octavo::fleet

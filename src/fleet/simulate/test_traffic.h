@@ -1,0 +1,35 @@
+// For tests: a small fleet, and conversations whose every turn brings the whole past, as a trace.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "fleet/simulate/simulation.h"
+
+namespace octavo::fleet {
+
+inline SimulationOptions small_fleet(int replicas, std::string policy) {
+  SimulationOptions options{.replicas = replicas, .policy = std::move(policy)};
+  options.scheduler.num_blocks = 4096;
+  options.scheduler.max_model_len = 16'384;
+  options.scheduler.max_steps_in_flight = 1;
+  options.timing = {.fixed_us = 1000, .token_us = 10, .kv_token_us = 0.01};
+  return options;
+}
+
+// `users` of them at a time, each with a turn every `pause_us`; a prompt grows by a block a turn.
+inline Trace conversations(std::uint32_t users, std::uint32_t turns, std::int64_t pause_us) {
+  Trace trace{.block_limit = users * (turns + 1)};
+  for (std::uint32_t turn = 0; turn < turns; ++turn)
+    for (std::uint32_t user = 0; user < users; ++user) {
+      trace.requests.push_back({.arrival_us = turn * pause_us + user * pause_us / users,
+                                .input_tokens = static_cast<int>(turn + 2) * trace.block_tokens,
+                                .output_tokens = 20,
+                                .first_block = static_cast<std::uint32_t>(trace.blocks.size())});
+      for (std::uint32_t block = 0; block < turn + 2; ++block)
+        trace.blocks.push_back(user * (turns + 1) + block);
+    }
+  return trace;
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,57 @@
+// Recorded traffic: when requests came, how long they were, and what of their prompts they had in common.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "request/sampling_params.h"
+
+namespace octavo::fleet {
+
+struct TraceRequest {
+  std::int64_t arrival_us = 0;
+  int input_tokens = 0;
+  int output_tokens = 0;
+  std::uint32_t first_block = 0;  // of its prompt, in Trace::blocks
+  std::uint32_t copy = 0;         // see copy_trace
+};
+
+// The prompt of a request is a run of blocks of `block_tokens` tokens, the last one cut off where the prompt
+// ends. Two blocks of one number in one copy hold the same tokens.
+struct Trace {
+  int block_tokens = 512;
+  std::vector<std::uint32_t> blocks = {};
+  std::uint32_t block_limit = 0;            // all numbers are below
+  std::vector<TraceRequest> requests = {};  // by arrival
+};
+
+// Mooncake's format: a JSON object a line, {"timestamp": ms, "input_length": tokens, "output_length": tokens,
+// "hash_ids": [a number for each block of 512 tokens]}. Other fields are ignored; an output of 0 tokens
+// counts as one of 1. Errors name line and field.
+Result<Trace> parse_mooncake_trace(std::string_view text, int block_tokens);
+Result<Trace> read_mooncake_trace(const std::string& path, int block_tokens);
+
+struct TraceChanges {
+  std::size_t requests_max = 0;  // the first so many; 0: all
+  double speedup = 1;            // they come so many times as fast
+  // So many times the traffic: each copy has prompts of its own, and comes up to a minute later, drawn from
+  // the seed.
+  int copies = 1;
+  std::uint64_t seed = 0;
+};
+// Errors name the field.
+Result<> change_trace(Trace& trace, const TraceChanges& changes);
+
+// The prompt as tokens, made up: the same for the same blocks.
+void write_tokens(const Trace& trace, const TraceRequest& request, std::vector<TokenId>& tokens);
+
+// The prompt as text for policies that look at text, a byte for kTokensPerByte tokens: what they compare is
+// shares of lengths.
+inline constexpr int kTokensPerByte = 8;
+inline constexpr int kTextScale = 4 * kTokensPerByte;  // a token has four bytes of real text
+void write_text(const Trace& trace, const TraceRequest& request, std::string& text);
+
+}  // namespace octavo::fleet

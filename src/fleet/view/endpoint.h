@@ -1,0 +1,69 @@
+// One replica of a model as the fleet sees it: who it is, and what is known of it now. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace octavo::fleet {
+
+// A small number, so that tables by endpoint are arrays. Given out by Fleet, used again only when nothing
+// refers to it any more.
+using EndpointId = std::uint32_t;
+inline constexpr EndpointId kNoEndpoint = ~EndpointId{0};
+
+enum class Role : std::uint8_t { both, prefill, decode };
+
+// Who it is. Does not change while it is in the fleet.
+struct Endpoint {
+  std::string name = {};                   // "host:port", unique in the fleet
+  std::string url = {};                    // "http://host:port"
+  std::vector<std::string> models = {};    // base models that it serves; empty: not known, taken for any
+  std::vector<std::string> adapters = {};  // LoRA adapters, called by name like a model
+  Role role = Role::both;
+  std::map<std::string, std::string> labels = {};
+  std::string kv_events_endpoint = {};  // "tcp://host:5557", where its KV cache events are; "": nowhere
+  std::string kv_replay_endpoint = {};  // where they can be asked for again
+  int bootstrap_port = 0;               // of a prefill endpoint that speaks SGLang's transfer; 0: none
+};
+
+// May a request be sent there?
+enum class Availability : std::uint8_t {
+  available,
+  starting,   // no probe has succeeded yet
+  unhealthy,  // probes fail
+  broken,     // its circuit breaker is open
+  draining,   // its streams end, nothing new begins
+};
+
+struct AdapterState {
+  std::vector<std::string> active = {};
+  std::vector<std::string> waiting = {};
+  int active_max = 0;
+};
+
+inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>::min();
+
+// What it last said of itself.
+struct EndpointState {
+  Availability availability = Availability::starting;
+  std::int64_t observed_us = kNeverObserved;  // when the fields below were read
+  int waiting = 0;                            // requests
+  int running = 0;
+  double kv_usage = 0;  // of its KV cache, 0 to 1
+  int block_size = 0;   // tokens; 0: not known
+  std::int64_t num_blocks = 0;
+  std::shared_ptr<const AdapterState> adapters = {};  // null: not known
+};
+
+// An endpoint in the fleet.
+struct Member {
+  EndpointId id = kNoEndpoint;
+  std::shared_ptr<const Endpoint> endpoint = {};
+  EndpointState state = {};
+};
+
+}  // namespace octavo::fleet

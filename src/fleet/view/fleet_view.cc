@@ -1,0 +1,87 @@
+#include "fleet/view/fleet_view.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace octavo::fleet {
+namespace {
+
+auto place_of(auto& members, EndpointId id) { return std::ranges::lower_bound(members, id, {}, &Member::id); }
+
+}  // namespace
+
+const Member* FleetView::find(EndpointId id) const {
+  const auto place = place_of(members, id);
+  return place != members.end() && place->id == id ? &*place : nullptr;
+}
+
+const Member* FleetView::find(std::string_view name) const {
+  const auto place = std::ranges::find_if(members, [&](const Member& m) { return m.endpoint->name == name; });
+  return place != members.end() ? &*place : nullptr;
+}
+
+Fleet::Fleet() : view_(std::make_shared<const FleetView>()) {}
+
+void Fleet::publish(FleetView next) {
+  ++next.epoch;
+  next.id_limit = taken_.size();
+  view_.store(std::make_shared<const FleetView>(std::move(next)));
+}
+
+Result<EndpointId> Fleet::add(Endpoint endpoint) {
+  const std::lock_guard lock(writers_);
+  FleetView next = *view();
+  if (next.find(endpoint.name)) return invalid("url", "{} is in the fleet already", endpoint.name);
+  const auto free = std::ranges::find(taken_, false);
+  const auto id = static_cast<EndpointId>(free - taken_.begin());
+  if (id == kEndpointsMax)
+    return failure(ErrorCode::resource_exhausted, "a fleet has at most {} endpoints", kEndpointsMax);
+  if (free == taken_.end()) taken_.push_back(false);
+  taken_[id] = true;
+  next.members.insert(place_of(next.members, id),
+                      Member{id, std::make_shared<const Endpoint>(std::move(endpoint)), {}});
+  publish(std::move(next));
+  return id;
+}
+
+void Fleet::describe(EndpointId id, Endpoint endpoint) {
+  update([&](Member& member) {
+    if (member.id != id) return false;
+    member.endpoint = std::make_shared<const Endpoint>(std::move(endpoint));
+    return true;
+  });
+}
+
+void Fleet::update(const std::function<bool(Member&)>& change) {
+  const std::lock_guard lock(writers_);
+  FleetView next = *view();
+  bool changed = false;
+  for (Member& member : next.members) changed = change(member) || changed;
+  if (changed) publish(std::move(next));
+}
+
+void Fleet::update(EndpointId id, const std::function<void(EndpointState&)>& change) {
+  update([&](Member& member) {
+    if (member.id != id) return false;
+    change(member.state);
+    return true;
+  });
+}
+
+bool Fleet::remove(EndpointId id) {
+  const std::lock_guard lock(writers_);
+  FleetView next = *view();
+  if (!next.find(id)) return false;
+  next.members.erase(place_of(next.members, id));
+  publish(std::move(next));
+  return true;
+}
+
+void Fleet::release(EndpointId id) {
+  const std::lock_guard lock(writers_);
+  CHECK(id < taken_.size() && taken_[id] && !view()->find(id), "endpoint {} is not a removed one", id);
+  taken_[id] = false;
+}
+
+}  // namespace octavo::fleet

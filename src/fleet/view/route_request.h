@@ -1,0 +1,48 @@
+// A request as far as routing looks at it. Made once by one scan of the body; the body is not changed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace octavo::fleet {
+
+struct RouteRequest {
+  std::string model = {};  // "": the body names none, any endpoint will do
+  std::string cache_salt = {};
+
+  std::string body_error = {};  // why the body is no JSON object; "": it is one
+
+  // The prompt, of a chat its tools, roles and contents one after the other. Of several prompts the first.
+  std::string text = {};
+  // The prompt's token ids where the router knows them, else its text with four bytes to each number: what
+  // prefix keys are made of.
+  std::vector<std::uint32_t> tokens = {};
+  bool tokens_are_exact = false;
+
+  int output_tokens_max = 0;  // 0: not said
+  bool stream = false;
+  int priority = 0;
+  std::string tenant = {};   // who is charged; "" when nobody is
+  std::string session = {};  // "": none
+  std::optional<std::int64_t> deadline_us = {};
+
+  // The header fields that policies may read, names in lower case.
+  std::vector<std::pair<std::string, std::string>> headers = {};
+
+  std::optional<std::string_view> header(std::string_view name) const {
+    for (const auto& [key, value] : headers)
+      if (key == name) return value;
+    return std::nullopt;
+  }
+};
+
+// Text as numbers, four bytes to each, the last one filled up with zeros: an estimate of tokens that is equal
+// for equal prefixes (llm-d's estimate tokenizer).
+std::vector<std::uint32_t> estimated_tokens(std::string_view text);
+
+}  // namespace octavo::fleet

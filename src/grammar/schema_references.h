@@ -1,0 +1,39 @@
+// Where the references of a schema document lead: JSON pointers, anchors, and the `$id` of its parts.
+#pragma once
+
+#include <expected>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "grammar/json_value.h"
+#include "grammar/schema_keywords.h"
+
+namespace octavo::grammar {
+
+class References {
+ public:
+  // The document must outlive this.
+  References(const Json& document, Dialect dialect);
+
+  // The schema that `keyword` ($ref, $dynamicRef or $recursiveRef) of this schema stands for; what is wrong
+  // with it otherwise. A dynamic reference is followed where only one schema of the document can be meant.
+  std::expected<const Json*, std::string> target(const Json& schema, std::string_view keyword) const;
+
+ private:
+  void index(const Json& schema, const std::string& base);
+
+  const Json& document_;
+  const Dialect dialect_;
+  std::map<std::string, const Json*, std::less<>> resources_;  // by their URI, "" the document without one
+  std::map<std::string, const Json*, std::less<>> anchors_;    // by URI#name
+  std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // by name
+  int recursive_anchors_ = 0;
+  std::unordered_map<const Json*, const std::string*> base_of_;  // of schemas with a reference
+};
+
+// A reference against the base that it stands under (RFC 3986, 5.2), as far as schemas use it.
+std::string resolved_uri(std::string_view base, std::string_view reference);
+
+}  // namespace octavo::grammar

@@ -1,0 +1,367 @@
+#include "http/async_client.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/optional.hpp>
+#include <chrono>
+#include <deque>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "http/growing_body.h"
+#include "http/url.h"
+
+namespace octavo::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast_http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr int kPauseMs = 2;
+constexpr int kSweepMs = 1000;
+
+class Loop;
+
+class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
+ public:
+  OneCall(Loop& loop, CallRequest request, CallEvents events);
+
+  void start();
+  void cancel() override { close(); }
+
+ private:
+  using Parser = beast_http::response_parser<GrowingBody>;
+
+  void arm(int ms, std::string_view what);
+  void connect();
+  void send();
+  void new_parser();
+  void read();
+  void on_read(const error_code& error, std::size_t count);
+  bool deliver();
+  void fail(std::string message);
+  void complete();
+  void close();
+
+  Loop& loop_;
+  CallRequest request_;
+  CallEvents events_;
+  std::string head_;
+  tcp::socket socket_;
+  tcp::resolver resolver_;
+  asio::steady_timer deadline_;
+  asio::steady_timer pause_;
+  std::int64_t deadline_us_ = 0;
+  std::unique_ptr<Parser> parser_;
+  std::string unread_;
+  bool reused_ = false;  // the connection served another call before
+  bool heard_ = false;   // a byte of the response has arrived
+  bool head_delivered_ = false;
+  bool over_ = false;
+};
+
+class Loop : public ClientLoop {
+ public:
+  explicit Loop(const AsyncClientOptions& options) : options_(options) {}
+  ~Loop() override { CHECK(!thread_.joinable()); }
+
+  void start() {
+    sweep();
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  void stop() {
+    io_.stop();
+    thread_.join();
+  }
+
+  void post(std::function<void()> work) override { asio::post(io_, std::move(work)); }
+  void after(int ms, std::function<void()> work) override {
+    auto timer = std::make_shared<asio::steady_timer>(io_, std::chrono::milliseconds(ms));
+    timer->async_wait([timer, work = std::move(work)](const error_code& error) {
+      if (!error) work();
+    });
+  }
+  std::shared_ptr<Call> call(CallRequest request, CallEvents events) override {
+    auto call = std::make_shared<OneCall>(*this, std::move(request), std::move(events));
+    call->start();
+    return call;
+  }
+
+  asio::io_context& io() { return io_; }
+  std::array<char, 65536>& scratch() { return scratch_; }
+  const AsyncClientOptions& options() const { return options_; }
+
+  void keep(const Address& address, tcp::socket socket) {
+    auto& kept = idle_[address.text()];
+    if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(socket), now_us()});
+  }
+  // A kept connection that its peer has not closed yet, as far as one can know.
+  std::optional<tcp::socket> take(const Address& address) {
+    auto& kept = idle_[address.text()];
+    while (!kept.empty()) {
+      tcp::socket socket = std::move(kept.back().socket);
+      kept.pop_back();
+      char byte = 0;
+      error_code error;
+      socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
+      if (error == asio::error::would_block) return socket;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Idle {
+    tcp::socket socket;
+    std::int64_t since_us;
+  };
+
+  void sweep() {
+    const std::int64_t oldest = now_us() - std::int64_t{options_.idle_keep_ms} * 1000;
+    for (auto& [address, kept] : idle_)
+      while (!kept.empty() && kept.front().since_us < oldest) kept.pop_front();
+    std::erase_if(idle_, [](const auto& entry) { return entry.second.empty(); });
+    sweep_timer_.expires_after(std::chrono::milliseconds(kSweepMs));
+    sweep_timer_.async_wait([this](const error_code& error) {
+      if (!error) sweep();
+    });
+  }
+
+  AsyncClientOptions options_;
+  asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
+  asio::steady_timer sweep_timer_{io_};
+  std::unordered_map<std::string, std::deque<Idle>> idle_;
+  std::array<char, 65536> scratch_{};
+  std::thread thread_;
+};
+
+OneCall::OneCall(Loop& loop, CallRequest request, CallEvents events)
+    : loop_(loop),
+      request_(std::move(request)),
+      events_(std::move(events)),
+      socket_(loop.io()),
+      resolver_(loop.io()),
+      deadline_(loop.io()),
+      pause_(loop.io()) {}
+
+void OneCall::start() {
+  head_ = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request_.method, request_.target,
+                      request_.address.text());
+  for (const auto& [name, value] : request_.headers)
+    fmt::format_to(std::back_inserter(head_), "{}: {}\r\n", name, value);
+  if (request_.body)
+    fmt::format_to(std::back_inserter(head_), "Content-Length: {}\r\n", request_.body->size());
+  head_ += "\r\n";
+  deadline_us_ = now_us() + std::int64_t{request_.timeout_ms} * 1000;
+  if (auto kept = loop_.take(request_.address)) {
+    socket_ = *std::move(kept);
+    reused_ = true;
+    return send();
+  }
+  connect();
+}
+
+void OneCall::arm(int ms, std::string_view what) {
+  deadline_.expires_after(std::chrono::milliseconds(ms));
+  deadline_.async_wait([self = shared_from_this(), what](const error_code& error) {
+    if (!error) self->fail(fmt::format("{}: timed out", what));
+  });
+}
+
+void OneCall::connect() {
+  reused_ = false;
+  arm(std::min(request_.connect_ms, request_.timeout_ms), "cannot connect");
+  const auto connected = [self = shared_from_this()](const error_code& error, const tcp::endpoint&) {
+    if (self->over_) return;
+    if (error) return self->fail(fmt::format("cannot connect: {}", error.message()));
+    error_code ignored;
+    self->socket_.set_option(tcp::no_delay(true), ignored);
+    self->socket_.non_blocking(true, ignored);
+    self->send();
+  };
+  error_code not_numeric;
+  const auto ip = asio::ip::make_address(request_.address.host, not_numeric);
+  if (!not_numeric) {
+    const std::array<tcp::endpoint, 1> one{tcp::endpoint(ip, request_.address.port)};
+    return asio::async_connect(socket_, one, connected);
+  }
+  resolver_.async_resolve(request_.address.host, std::to_string(request_.address.port),
+                          [self = shared_from_this(), connected](const error_code& error,
+                                                                 const tcp::resolver::results_type& found) {
+                            if (self->over_) return;
+                            if (error)
+                              return self->fail(fmt::format("cannot resolve {}: {}",
+                                                            self->request_.address.host, error.message()));
+                            asio::async_connect(self->socket_, found, connected);
+                          });
+}
+
+void OneCall::send() {
+  arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer");
+  new_parser();
+  std::vector<asio::const_buffer> parts{asio::buffer(head_)};
+  if (request_.body) parts.push_back(asio::buffer(*request_.body));
+  asio::async_write(socket_, parts, [self = shared_from_this()](const error_code&, std::size_t) {
+    // A peer that refuses a request may answer, and close, before it has read all of it.
+    if (!self->over_) self->read();
+  });
+}
+
+void OneCall::new_parser() {
+  parser_ = std::make_unique<Parser>();
+  parser_->eager(true);
+  parser_->header_limit(loop_.options().header_bytes_max);
+  parser_->body_limit(boost::none);
+  if (request_.method == "HEAD") parser_->skip(true);
+}
+
+void OneCall::read() {
+  if (head_delivered_ && events_.ready && !events_.ready()) {
+    pause_.expires_after(std::chrono::milliseconds(kPauseMs));
+    return pause_.async_wait([self = shared_from_this()](const error_code&) {
+      if (!self->over_) self->read();
+    });
+  }
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& waiting) {
+    if (self->over_) return;
+    error_code error = waiting;
+    std::size_t count = 0;
+    if (!error) count = self->socket_.read_some(asio::buffer(self->loop_.scratch()), error);
+    if (error == asio::error::would_block) return self->read();
+    self->on_read(error, count);
+  });
+}
+
+void OneCall::on_read(const error_code& error, std::size_t count) {
+  if (error) {
+    // A kept connection that its peer closed in the same moment: the request was not looked at.
+    if (reused_ && !heard_) {
+      error_code ignored;
+      socket_.close(ignored);
+      return connect();
+    }
+    if (error == asio::error::eof && parser_->is_header_done()) {  // the end of an answer without a length
+      error_code cut_short;
+      parser_->put_eof(cut_short);
+      if (!cut_short) {
+        if (deliver()) complete();
+        return;
+      }
+    }
+    return fail(fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", error.message()));
+  }
+  heard_ = true;
+  unread_.append(loop_.scratch().data(), count);
+  while (!unread_.empty()) {
+    error_code parsing;
+    unread_.erase(0, parser_->put(asio::buffer(unread_), parsing));
+    if (parsing && parsing != beast_http::error::need_more)
+      return fail(fmt::format("malformed answer: {}", parsing.message()));
+    if (parser_->is_done() && parser_->get().result_int() / 100 == 1) {  // 100 Continue and its like
+      new_parser();
+      continue;
+    }
+    if (!deliver()) return;
+    if (parser_->is_done()) return complete();
+    if (parsing) break;
+  }
+  read();
+}
+
+// False: the call was cancelled on the way.
+bool OneCall::deliver() {
+  if (!parser_->is_header_done()) return true;
+  if (!head_delivered_) {
+    if (parser_->get().result_int() / 100 == 1) return true;
+    head_delivered_ = true;
+    Response head{.status = static_cast<int>(parser_->get().result_int()), .content_type = ""};
+    for (const auto& field : parser_->get().base()) {
+      if (field.name() == beast_http::field::content_type) {
+        head.content_type = std::string(field.value());
+      } else {
+        head.headers.add(std::string(field.name_string()), std::string(field.value()));
+      }
+    }
+    events_.head(std::move(head));
+    if (over_) return false;
+  }
+  if (!parser_->get().body().empty()) {
+    events_.body(parser_->get().body());
+    parser_->get().body().clear();
+  }
+  return !over_;
+}
+
+void OneCall::complete() {
+  if (parser_->keep_alive() && unread_.empty()) loop_.keep(request_.address, std::move(socket_));
+  const auto end = events_.end;
+  close();
+  end({});
+}
+
+void OneCall::fail(std::string message) {
+  if (over_) return;
+  const auto end = events_.end;
+  const std::string where = request_.address.text();
+  close();
+  end(failure(ErrorCode::io, "{}: {}", where, message));
+}
+
+void OneCall::close() {
+  if (std::exchange(over_, true)) return;
+  error_code ignored;
+  socket_.close(ignored);
+  resolver_.cancel();
+  deadline_.cancel();
+  pause_.cancel();
+  asio::post(loop_.io(), [events = std::move(events_)] {});  // they may own who is calling
+}
+
+}  // namespace
+
+std::string Address::text() const {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
+                                             : fmt::format("[{}]:{}", host, port);
+}
+
+Result<Address> parse_base_url(std::string_view text) {
+  TRY(const Url url, parse_url(text));
+  if (!text.starts_with("http://") || url.target != "/")
+    return invalid("url", "must be http://host:port, got {:?}", text);
+  return Address{url.host, url.port};
+}
+
+struct AsyncClient::State {
+  std::vector<std::unique_ptr<Loop>> loops;
+  std::atomic<std::size_t> next = 0;
+};
+
+AsyncClient::AsyncClient(AsyncClientOptions options) : state_(std::make_unique<State>()) {
+  CHECK(options.threads >= 1, "a client needs a thread, got {}", options.threads);
+  for (int i = 0; i < options.threads; ++i) state_->loops.push_back(std::make_unique<Loop>(options));
+  for (const auto& loop : state_->loops) loop->start();
+}
+
+AsyncClient::~AsyncClient() {
+  for (const auto& loop : state_->loops) loop->stop();
+}
+
+ClientLoop& AsyncClient::next_loop() { return *state_->loops[state_->next++ % state_->loops.size()]; }
+
+}  // namespace octavo::http

@@ -1,0 +1,86 @@
+// An HTTP/1.1 client on event loops, for proxies and pollers: many calls at a time on few threads, answers
+// piece by piece as they arrive, connections kept alive and used again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "http/message.h"
+
+namespace octavo::http {
+
+struct Address {
+  std::string host;
+  std::uint16_t port = 80;
+
+  std::string text() const;  // "host:port", an IPv6 host in brackets
+};
+
+// "http://host[:port]", without a path. Errors: invalid_argument (field "url"); https is not supported.
+Result<Address> parse_base_url(std::string_view url);
+
+struct CallRequest {
+  Address address;
+  std::string method = "GET";
+  std::string target = "/";
+  Headers headers = {};  // without Host, Content-Length, Connection: the client writes those
+  std::shared_ptr<const std::string> body = {};
+  int connect_ms = 5'000;
+  int timeout_ms = 60'000;  // for the whole call, connecting included
+};
+
+// Called on the loop's thread. end comes last and exactly once, unless the call is cancelled: then nothing
+// comes.
+struct CallEvents {
+  std::function<void(Response head)> head;           // its body is empty
+  std::function<void(std::string_view piece)> body;  // decoded bytes as they arrive
+  std::function<void(Result<> result)> end;
+  // Asked before more is read; false: asked again a few milliseconds later, while the peer's bytes wait in
+  // the kernel. Optional.
+  std::function<bool()> ready = {};
+};
+
+class ClientLoop;
+
+// A call on its way. Dropping it changes nothing.
+class Call {
+ public:
+  virtual ~Call() = default;
+  // On the loop's thread: closes the connection, which is how the peer learns of it. After the end: nothing.
+  virtual void cancel() = 0;
+};
+
+struct AsyncClientOptions {
+  int threads = 1;
+  std::size_t idle_connections_max = 256;  // kept for one address on one loop
+  int idle_keep_ms = 4'000;                // below the 5 s after which common servers close them
+  std::uint32_t header_bytes_max = 64 << 10;
+};
+
+class AsyncClient {
+ public:
+  explicit AsyncClient(AsyncClientOptions options);
+  ~AsyncClient();  // ends the threads; what is under way ends without events
+
+  // The next loop in turn. Loops live as long as the client.
+  ClientLoop& next_loop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// One thread. post() may be called from anywhere, the rest on the loop's thread only.
+class ClientLoop {
+ public:
+  virtual ~ClientLoop() = default;
+  virtual void post(std::function<void()> work) = 0;
+  virtual void after(int ms, std::function<void()> work) = 0;
+  virtual std::shared_ptr<Call> call(CallRequest request, CallEvents events) = 0;
+};
+
+}  // namespace octavo::http

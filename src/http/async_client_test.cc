@@ -1,0 +1,171 @@
+#include "http/async_client.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "http/server.h"
+
+namespace octavo::http {
+namespace {
+
+struct Answer {
+  Response head;
+  std::string body;
+  int pieces = 0;
+  Result<> result;
+};
+
+class AsyncClientTest : public testing::Test {
+ protected:
+  void serve(Handler handler) {
+    auto started = Server::start({}, std::move(handler));
+    ASSERT_TRUE(started);
+    server_ = *std::move(started);
+  }
+  Answer call(std::string target, std::string body = {}, int timeout_ms = 10'000) {
+    auto answer = std::make_shared<Answer>();
+    std::promise<void> ended;
+    ClientLoop& loop = client_.next_loop();
+    loop.post([&] {
+      CallRequest request{.address = {"127.0.0.1", server_ ? server_->port() : std::uint16_t{1}},
+                          .method = body.empty() ? "GET" : "POST",
+                          .target = target,
+                          .timeout_ms = timeout_ms};
+      if (!body.empty()) request.body = std::make_shared<const std::string>(body);
+      loop.call(std::move(request), {.head = [=](Response head) { answer->head = std::move(head); },
+                                     .body =
+                                         [=](std::string_view piece) {
+                                           answer->body += piece;
+                                           ++answer->pieces;
+                                         },
+                                     .end =
+                                         [=, &ended](Result<> result) {
+                                           answer->result = std::move(result);
+                                           ended.set_value();
+                                         }});
+    });
+    ended.get_future().wait();
+    return *answer;
+  }
+
+  std::unique_ptr<Server> server_;
+  AsyncClient client_{{}};
+};
+
+TEST_F(AsyncClientTest, ReadsAnAnswerAndUsesItsConnectionAgain) {
+  serve([](std::shared_ptr<Exchange> e) {
+    Response response{
+        .status = 201, .content_type = "text/plain", .body = e->request().method + e->request().body};
+    response.headers.add("X-Field", "value");
+    e->respond(response);
+  });
+  for (int i = 0; i < 3; ++i) {
+    const Answer answer = call("/", std::string(100'000, 'x'));
+    ASSERT_TRUE(answer.result) << answer.result.error().message;
+    EXPECT_EQ(answer.head.status, 201);
+    EXPECT_EQ(answer.head.content_type, "text/plain");
+    EXPECT_EQ(answer.head.headers.find("x-field"), "value");
+    EXPECT_EQ(answer.body, "POST" + std::string(100'000, 'x'));
+  }
+  EXPECT_EQ(server_->connections(), 1U);
+}
+
+TEST_F(AsyncClientTest, StreamsArePassedOnAsTheyCome) {
+  std::promise<void> first_seen;
+  serve([&](std::shared_ptr<Exchange> e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");
+    std::thread([e] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      e->write("data: 2\n\n");
+      e->finish();
+    }).detach();
+  });
+  const Answer answer = call("/");
+  ASSERT_TRUE(answer.result);
+  EXPECT_EQ(answer.body, "data: 1\n\ndata: 2\n\n");
+  EXPECT_EQ(answer.pieces, 2);
+}
+
+TEST_F(AsyncClientTest, AnAnswerCutShortIsAFailure) {
+  serve([](std::shared_ptr<Exchange> e) {
+    e->start_stream({});
+    e->write("half");  // and dropped
+  });
+  const Answer answer = call("/");
+  EXPECT_EQ(answer.body, "half");
+  EXPECT_FALSE(answer.result);
+}
+
+TEST_F(AsyncClientTest, AConnectionThatEndsBeforeAnyByteIsAFailure) {
+  std::promise<std::shared_ptr<Exchange>> asked;
+  serve([&](std::shared_ptr<Exchange> e) { asked.set_value(std::move(e)); });
+  std::thread stopping([&] {
+    const auto kept = asked.get_future().get();
+    server_->stop(0);
+  });
+  EXPECT_FALSE(call("/").result);
+  stopping.join();
+}
+
+TEST_F(AsyncClientTest, NobodyThereAndNoAnswerAreFailures) {
+  EXPECT_FALSE(call("/").result) << "nothing listens on port 1";
+  std::vector<std::shared_ptr<Exchange>> kept;
+  serve([&](std::shared_ptr<Exchange> e) { kept.push_back(std::move(e)); });
+  const Answer answer = call("/", "", 50);
+  ASSERT_FALSE(answer.result);
+  EXPECT_NE(answer.result.error().message.find("timed out"), std::string::npos);
+}
+
+TEST_F(AsyncClientTest, CancellingTellsTheServer) {
+  std::promise<CloseReason> closed;
+  serve([&](std::shared_ptr<Exchange> e) {
+    e->on_close([&](CloseReason reason) { closed.set_value(reason); });
+    e->start_stream({});
+    e->write("x");
+    std::thread([e] { std::this_thread::sleep_for(std::chrono::seconds(1)); }).detach();
+  });
+  ClientLoop& loop = client_.next_loop();
+  std::shared_ptr<Call> running;
+  loop.post([&] {
+    running = loop.call({.address = {"127.0.0.1", server_->port()}},
+                        {.head = [](Response) {},
+                         .body = [&](std::string_view) { running->cancel(); },
+                         .end = [](Result<>) { ADD_FAILURE() << "a cancelled call has no end"; }});
+  });
+  EXPECT_EQ(closed.get_future().get(), CloseReason::client_gone);
+}
+
+TEST_F(AsyncClientTest, WaitsUntilTheReaderIsReady) {
+  const std::string large(8 << 20, 'x');
+  serve([&](std::shared_ptr<Exchange> e) { e->respond({.body = large}); });
+  ClientLoop& loop = client_.next_loop();
+  std::promise<std::size_t> ended;
+  std::atomic<std::size_t> seen = 0;
+  std::atomic<bool> ready = false;
+  loop.post([&] {
+    loop.call({.address = {"127.0.0.1", server_->port()}},
+              {.head = [](Response) {},
+               .body = [&](std::string_view piece) { seen += piece.size(); },
+               .end = [&](Result<>) { ended.set_value(seen); },
+               .ready = [&] { return ready.load(); }});
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_LT(seen, large.size());
+  ready = true;
+  EXPECT_EQ(ended.get_future().get(), large.size());
+}
+
+TEST(ParseBaseUrl, TakesHostAndPort) {
+  EXPECT_EQ(parse_base_url("http://a.b:8000")->text(), "a.b:8000");
+  EXPECT_EQ(parse_base_url("http://a/")->port, 80);
+  EXPECT_EQ(parse_base_url("http://[::1]:9")->text(), "[::1]:9");
+  for (const char* wrong : {"", "a:80", "https://a", "http://", "http://a:0", "http://a:99999", "http://a:8x",
+                            "http://a/v1", "http://a b", "http://a\r\nX: y", "http://[::1"})
+    EXPECT_EQ(parse_base_url(wrong).error().field, "url") << wrong;
+}
+
+}  // namespace
+}  // namespace octavo::http

@@ -1,0 +1,112 @@
+#include "http/tls.h"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+
+namespace octavo::http {
+namespace {
+
+constexpr std::size_t kMostAtOnce = std::numeric_limits<int>::max();
+
+bool is_address(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> ignored;
+  return ::inet_pton(AF_INET, host.c_str(), ignored.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), ignored.data()) == 1;
+}
+
+// Of all connections: reading the system's certificates takes a while.
+SSL_CTX* shared_context() {
+  static SSL_CTX* const context = [] {
+    SSL_CTX* made = SSL_CTX_new(TLS_client_method());
+    CHECK(made != nullptr);
+    SSL_CTX_set_min_proto_version(made, TLS1_2_VERSION);
+    SSL_CTX_set_verify(made, SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_default_verify_paths(made);
+    return made;
+  }();
+  return context;
+}
+
+}  // namespace
+
+struct Tls::State {
+  SSL* ssl = SSL_new(shared_context());
+  ~State() { SSL_free(ssl); }
+
+  std::unexpected<Error> broken(std::string_view what, int result) const {
+    const int system = errno;
+    const int kind = SSL_get_error(ssl, result);
+    if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE)
+      return failure(ErrorCode::io, "{}: timed out", what);
+    const char* reason = ERR_reason_error_string(ERR_get_error());
+    if (reason == nullptr) reason = system != 0 ? std::strerror(system) : "the connection was closed";
+    return failure(ErrorCode::io, "{}: {}", what, reason);
+  }
+};
+
+Tls::Tls(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Tls::Tls(Tls&&) noexcept = default;
+Tls& Tls::operator=(Tls&&) noexcept = default;
+Tls::~Tls() = default;
+
+Result<Tls> Tls::start(int socket, const std::string& host) {
+  auto state = std::make_unique<State>();
+  SSL* ssl = state->ssl;
+  CHECK(ssl != nullptr);
+  if (is_address(host)) {
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str());
+  } else {
+    SSL_set1_host(ssl, host.c_str());
+    SSL_set_tlsext_host_name(ssl, host.c_str());
+  }
+  SSL_set_fd(ssl, socket);
+  ERR_clear_error();
+  errno = 0;
+  if (const int result = SSL_connect(ssl); result != 1) {
+    if (const long wrong = SSL_get_verify_result(ssl); wrong != X509_V_OK)
+      return field_failure(
+          "host", ErrorCode::invalid_argument,
+          "the certificate of {} is not to be trusted: {} (SSL_CERT_FILE names certificates that are)", host,
+          X509_verify_cert_error_string(wrong));
+    return state->broken(fmt::format("no TLS connection to {}", host), result);
+  }
+  return Tls(std::move(state));
+}
+
+Result<std::size_t> Tls::receive(std::span<char> into) {
+  const int most = static_cast<int>(std::min(into.size(), kMostAtOnce));
+  for (;;) {
+    ERR_clear_error();
+    errno = 0;
+    const int count = SSL_read(state_->ssl, into.data(), most);
+    if (count > 0) return static_cast<std::size_t>(count);
+    if (SSL_get_error(state_->ssl, count) == SSL_ERROR_ZERO_RETURN) return std::size_t{0};
+    if (errno != EINTR) return state_->broken("cannot receive", count);
+  }
+}
+
+Result<> Tls::send(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const int most = static_cast<int>(std::min(bytes.size(), kMostAtOnce));
+    ERR_clear_error();
+    errno = 0;
+    const int count = SSL_write(state_->ssl, bytes.data(), most);
+    if (count > 0)
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    else if (errno != EINTR)
+      return state_->broken("cannot send", count);
+  }
+  return {};
+}
+
+}  // namespace octavo::http

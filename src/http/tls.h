@@ -1,0 +1,33 @@
+// TLS for a client's connected socket, with the system's certificates (SSL_CERT_FILE and SSL_CERT_DIR name
+// others, as for every program that uses OpenSSL).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace octavo::http {
+
+class Tls {
+ public:
+  // Shakes hands over a blocking socket, whose timeouts hold here too and which stays the caller's. Errors:
+  // io; invalid_argument when the server does not prove that it is `host`.
+  static Result<Tls> start(int socket, const std::string& host);
+  Tls(Tls&&) noexcept;
+  Tls& operator=(Tls&&) noexcept;
+  ~Tls();
+
+  Result<std::size_t> receive(std::span<char> into);  // 0 at the end
+  Result<> send(std::string_view bytes);
+
+ private:
+  struct State;
+  explicit Tls(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octavo::http

@@ -1,0 +1,47 @@
+// The cache of models on the disk, in the layout of Python's huggingface_hub, which it is shared with:
+//
+//   models--org--name/refs/main                    the commit that the branch was at
+//   models--org--name/snapshots/COMMIT/config.json -> ../../blobs/ETAG
+//   models--org--name/blobs/ETAG                   the bytes, once for all snapshots
+//   .locks/models--org--name/ETAG.lock             held by who downloads the blob
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace octavo::hub {
+
+// One repository of the cache.
+class RepoCache {
+ public:
+  RepoCache(const std::filesystem::path& cache_dir, std::string_view repo);
+
+  const std::filesystem::path& folder() const { return repo_; }
+  const std::filesystem::path& locks() const { return locks_; }
+  std::filesystem::path snapshots() const { return repo_ / "snapshots"; }
+  std::filesystem::path blobs() const { return repo_ / "blobs"; }
+  std::filesystem::path refs() const { return repo_ / "refs"; }
+  std::filesystem::path blob(std::string_view etag) const { return blobs() / etag; }
+  std::filesystem::path lock(std::string_view etag) const { return locks_ / (std::string(etag) + ".lock"); }
+  std::filesystem::path snapshot(std::string_view commit) const { return snapshots() / commit; }
+
+  // The commit that a revision was at when it was last looked up; a commit is itself. nullopt: not known.
+  std::optional<std::string> commit_of(const std::string& revision) const;
+  Result<> set_commit_of(const std::string& revision, const std::string& commit) const;
+
+  // Lets the snapshot show the blob as `file`.
+  Result<> link(std::string_view commit, const std::string& file, std::string_view etag) const;
+
+ private:
+  std::filesystem::path repo_;
+  std::filesystem::path locks_;
+};
+
+// "models--org--name" -> "org/name"; nullopt: no repository of a model.
+std::optional<std::string> repo_of_folder(const std::string& folder);
+
+}  // namespace octavo::hub

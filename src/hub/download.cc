@@ -1,0 +1,189 @@
+#include "hub/download.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/sha256.h"
+#include "hub/files.h"
+
+namespace octavo::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kProgress = 1 << 20;  // bytes further than ever that make up for a failure
+
+class File {
+ public:
+  static Result<File> open(fs::path path) {
+    TRY_VOID(make_parent(path));
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor < 0) return file_failure("cannot open", path);
+    return File(descriptor, std::move(path));
+  }
+  File(File&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+  File& operator=(File&&) = delete;
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  int descriptor() const { return descriptor_; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  File(int descriptor, fs::path path) : descriptor_(descriptor), path_(std::move(path)) {}
+  int descriptor_;
+  fs::path path_;
+};
+
+// The lock goes with the file, or with this process.
+Result<File> locked(const fs::path& path) {
+  TRY(File file, File::open(path));
+  if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0) return file;
+  if (errno == EWOULDBLOCK) log_info("waiting for another process that downloads the same file");
+  while (::flock(file.descriptor(), LOCK_EX) != 0)
+    if (errno != EINTR) return file_failure("cannot lock", path);
+  return file;
+}
+
+// The bytes of a blob that have come so far, in blobs/ETAG.incomplete.
+class Partial {
+ public:
+  // Takes what an earlier try has left.
+  static Result<Partial> open(const fs::path& path, const BlobInfo& blob, const Transfer& transfer) {
+    TRY(File file, File::open(path));
+    Partial partial(std::move(file), blob, transfer);
+    TRY_VOID(partial.take_what_is_there());
+    return partial;
+  }
+
+  std::uint64_t size() const { return size_; }
+
+  Result<> append(std::span<const std::byte> bytes) {
+    if (bytes.size() > blob_.size - size_)
+      return failure(ErrorCode::unavailable, "{}: more bytes came than the {} it has", blob_.file,
+                     blob_.size);
+    for (std::span<const std::byte> rest = bytes; !rest.empty();) {
+      const ssize_t count = ::pwrite(file_.descriptor(), rest.data(), rest.size(),
+                                     static_cast<off_t>(size_ + (bytes.size() - rest.size())));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return file_failure("cannot write", file_.path());
+      rest = rest.subspan(static_cast<std::size_t>(count));
+    }
+    count_in(bytes);
+    return {};
+  }
+
+  Result<> clear() {
+    if (::ftruncate(file_.descriptor(), 0) != 0) return file_failure("cannot shorten", file_.path());
+    transfer_.count(-static_cast<std::int64_t>(size_));
+    size_ = 0;
+    sha256_ = Sha256();
+    return {};
+  }
+
+  // Of a file that is whole; nothing may be appended afterwards but after clear(). Small files have other
+  // etags.
+  bool is_right() { return blob_.etag.size() != 64 || sha256_.hex() == blob_.etag; }
+
+  // Gives the whole file its name; a crash leaves it with the old one or the new one.
+  Result<> finish(const fs::path& name) {
+    if (::fsync(file_.descriptor()) != 0) return file_failure("cannot write", file_.path());
+    if (::rename(file_.path().c_str(), name.c_str()) != 0) return file_failure("cannot name", name);
+    return {};
+  }
+
+ private:
+  Partial(File file, const BlobInfo& blob, const Transfer& transfer)
+      : file_(std::move(file)), blob_(blob), transfer_(transfer) {}
+
+  Result<> take_what_is_there() {
+    struct stat info{};
+    if (::fstat(file_.descriptor(), &info) != 0) return file_failure("cannot read", file_.path());
+    if (static_cast<std::uint64_t>(info.st_size) > blob_.size) return clear();
+    std::vector<std::byte> buffer(1 << 20);
+    while (size_ < static_cast<std::uint64_t>(info.st_size)) {
+      const ssize_t count =
+          ::pread(file_.descriptor(), buffer.data(), buffer.size(), static_cast<off_t>(size_));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return file_failure("cannot read", file_.path());
+      count_in({buffer.data(), static_cast<std::size_t>(count)});
+    }
+    return {};
+  }
+
+  void count_in(std::span<const std::byte> bytes) {
+    sha256_.add(bytes);
+    size_ += bytes.size();
+    transfer_.count(static_cast<std::int64_t>(bytes.size()));
+  }
+
+  File file_;
+  const BlobInfo& blob_;
+  const Transfer& transfer_;
+  Sha256 sha256_;
+  std::uint64_t size_ = 0;
+};
+
+// One connection: as many bytes as it brings. Errors: `unavailable` when there should have been more.
+Result<> receive(const Hub& hub, const std::string& commit, const BlobInfo& blob, const Transfer& transfer,
+                 Partial& partial, Backoff& backoff) {
+  TRY(Opened answer, hub.open(commit, blob.file, partial.size(), backoff));
+  if (answer.head.status == 200 && partial.size() > 0) TRY_VOID(partial.clear());
+  while (!transfer.given_up) {
+    const auto piece = answer.client.read();
+    if (!piece) return failure(ErrorCode::unavailable, "{}: {}", blob.file, piece.error().message);
+    if (!*piece) break;
+    TRY_VOID(partial.append(std::as_bytes(std::span(**piece))));
+  }
+  if (partial.size() == blob.size) return {};
+  return failure(ErrorCode::unavailable, "{}: the connection ended after {} of {} bytes", blob.file,
+                 partial.size(), blob.size);
+}
+
+}  // namespace
+
+Result<bool> download(const Hub& hub, const RepoCache& cache, const std::string& commit, const BlobInfo& blob,
+                      const Transfer& transfer) {
+  TRY(const File lock, locked(cache.lock(blob.etag)));
+  const fs::path name = cache.blob(blob.etag);
+  std::error_code absent;
+  if (fs::file_size(name, absent) == blob.size) {
+    transfer.count(static_cast<std::int64_t>(blob.size));
+    return false;
+  }
+  TRY(Partial partial, Partial::open(name.string() + ".incomplete", blob, transfer));
+  std::uint64_t furthest = partial.size();
+  for (Backoff backoff; !transfer.given_up;) {
+    Result<> received;
+    if (partial.size() < blob.size) received = receive(hub, commit, blob, transfer, partial, backoff);
+    if (received && partial.is_right()) {
+      TRY_VOID(partial.finish(name));
+      return true;
+    }
+    if (received) {
+      TRY_VOID(partial.clear());
+      received = failure(ErrorCode::unavailable,
+                         "{}: the bytes that came are not the file's, by their SHA-256", blob.file);
+    } else if (partial.size() >= furthest + kProgress) {
+      furthest = partial.size();
+      backoff.reset();
+    }
+    TRY_VOID(backoff.wait(received.error()));
+  }
+  return failure(ErrorCode::unavailable, "{}: given up", blob.file);
+}
+
+}  // namespace octavo::hub

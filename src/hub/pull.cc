@@ -1,0 +1,137 @@
+#include "hub/pull.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/log.h"
+#include "hub/cache.h"
+#include "hub/download.h"
+#include "hub/hub.h"
+#include "hub/selection.h"
+#include "hub/snapshot.h"
+
+namespace octavo::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kAtATime = 4;  // files
+
+// Calls `work(i)` for all i below count, on several threads; after an error the rest is left out. Returns the
+// first error.
+template <class Work>
+Result<> for_each(std::size_t count, std::atomic<bool>& given_up, Work&& work) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  Result<> first;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count && !given_up; i = next++) {
+      const Result<> done = work(i);
+      if (done) continue;
+      const std::lock_guard lock(mutex);
+      if (!given_up.exchange(true)) first = done;
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t t = 1; t < std::min(count, kAtATime); ++t) threads.emplace_back(run);
+  run();
+  threads.clear();
+  return first;
+}
+
+std::uint64_t size_or_zero(const fs::path& file) {
+  std::error_code absent;
+  const std::uint64_t size = fs::file_size(file, absent);
+  return absent ? 0 : size;
+}
+
+Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs) {
+  std::uint64_t needed = 0;
+  for (const BlobInfo& blob : blobs) {
+    const fs::path name = cache.blob(blob.etag);
+    const std::uint64_t there = std::max(size_or_zero(name), size_or_zero(name.string() + ".incomplete"));
+    needed += blob.size - std::min(there, blob.size);
+  }
+  std::error_code error;
+  fs::create_directories(cache.blobs(), error);
+  if (error) return failure(ErrorCode::io, "cannot make {}: {}", cache.blobs().string(), error.message());
+  const fs::space_info space = fs::space(cache.blobs(), error);
+  if (error || space.available >= needed) return {};
+  return failure(ErrorCode::resource_exhausted, "{:.2f} GB are to be downloaded, and {} has {:.2f} GB left",
+                 static_cast<double>(needed) * 1e-9, cache.folder().string(),
+                 static_cast<double>(space.available) * 1e-9);
+}
+
+// The files into the cache, and then into the snapshot, weights last: a snapshot that has them has
+// everything.
+Result<> fetch(const Hub& hub, const RepoCache& cache, const std::string& commit,
+               const std::vector<std::string>& files, const Watcher& watcher) {
+  std::vector<BlobInfo> blobs(files.size());
+  std::atomic<bool> given_up = false;
+  TRY_VOID(for_each(files.size(), given_up, [&](std::size_t i) -> Result<> {
+    TRY(blobs[i], with_retries([&](Backoff& backoff) { return hub.info(commit, files[i], backoff); }));
+    return {};
+  }));
+  TRY_VOID(check_space(cache, blobs));
+
+  std::uint64_t all = 0;
+  for (const BlobInfo& blob : blobs) all += blob.size;
+  std::atomic<std::int64_t> bytes = 0;
+  const Transfer transfer{
+      .count = [&](std::int64_t more) { watcher.bytes(static_cast<std::uint64_t>(bytes += more), all); },
+      .given_up = given_up};
+  TRY_VOID(for_each(blobs.size(), given_up, [&](std::size_t i) -> Result<> {
+    TRY(const bool fetched, download(hub, cache, commit, blobs[i], transfer));
+    if (fetched) watcher.file(blobs[i].file, blobs[i].size);
+    return {};
+  }));
+  for (const BlobInfo& blob : blobs) TRY_VOID(cache.link(commit, blob.file, blob.etag));
+  return {};
+}
+
+bool has_all(const RepoCache& cache, const std::string& commit, const std::vector<std::string>& files) {
+  return std::ranges::all_of(files, [&](const std::string& file) {
+    std::error_code absent;
+    return fs::exists(cache.snapshot(commit) / file, absent);
+  });
+}
+
+}  // namespace
+
+Result<fs::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher) {
+  const std::string revision = name.revision_or_main();
+  const RepoCache cache(settings.cache_dir, name.repo);
+  const auto known = cache.commit_of(revision);
+  Result<fs::path> cached = field_failure("model", ErrorCode::not_found, "none of it is there");
+  if (known) cached = model_in(cache.snapshot(*known), name.variant);
+  if (cached && (settings.offline || is_commit(revision))) return cached;
+  if (settings.offline)
+    return field_failure("model", ErrorCode::not_found,
+                         "{}@{} is not in {}, and HF_HUB_OFFLINE forbids to download it: {}", name.repo,
+                         revision, settings.cache_dir.string(), cached.error().message);
+
+  TRY(const Hub hub, Hub::make(settings, name.repo));
+  const auto list = [&](Backoff& backoff) { return hub.list(revision, backoff); };
+  Backoff once;
+  const auto listing = cached ? list(once) : with_retries(list);
+  if (!listing && cached && listing.error().code == ErrorCode::unavailable) {
+    log_warning("{}; taking {} as it was when last downloaded", listing.error().message, name.repo);
+    return cached;
+  }
+  if (!listing) return std::unexpected(listing.error());
+  auto files = files_needed(listing->files, name.variant);
+  if (!files) {
+    files.error().message = fmt::format("{}: {}", name.repo, files.error().message);
+    return std::unexpected(files.error());
+  }
+  if (!has_all(cache, listing->commit, *files)) TRY_VOID(fetch(hub, cache, listing->commit, *files, watcher));
+  TRY_VOID(cache.set_commit_of(revision, listing->commit));
+  return model_in(cache.snapshot(listing->commit), name.variant);
+}
+
+}  // namespace octavo::hub

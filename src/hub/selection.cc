@@ -1,0 +1,104 @@
+#include "hub/selection.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <iterator>
+#include <map>
+
+namespace octavo::hub {
+namespace {
+
+constexpr std::string_view kGguf = ".gguf";
+constexpr std::string_view kSafetensors = ".safetensors";
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// "qwen3-0.6b-q4_k_m" ends with the variant "Q4_K_M": in either case, and with nothing joined to it.
+bool has_variant(std::string_view stem, std::string_view variant) {
+  const std::string name = upper(stem);
+  if (!name.ends_with(upper(variant))) return false;
+  const std::size_t before = name.size() - variant.size();
+  return before == 0 || std::isalnum(static_cast<unsigned char>(name[before - 1])) == 0;
+}
+
+// Of a repository's own folder, small, and not of another framework's weights.
+bool is_description(std::string_view name) {
+  if (name.find('/') != std::string_view::npos)
+    return name.starts_with("additional_chat_templates/") && name.ends_with(".jinja");
+  if (name.ends_with(".json")) return !name.ends_with(".index.json");
+  return name.ends_with(".jinja") || name == "tokenizer.model" || name == "merges.txt" || name == "vocab.txt";
+}
+
+// "model.safetensors", "model-00001-of-00002.safetensors"; not a second copy in another layout.
+bool is_model_shard(std::string_view name) {
+  return name.starts_with("model") && name.ends_with(kSafetensors) &&
+         name.find('/') == std::string_view::npos;
+}
+
+}  // namespace
+
+Part part_of(std::string_view name) {
+  std::string_view stem = name.substr(0, name.rfind('.'));
+  const std::size_t of = stem.rfind("-of-");
+  if (of == std::string_view::npos) return {std::string(stem)};
+  const std::string_view count = stem.substr(of + 4);
+  const std::size_t dash = stem.rfind('-', of - 1);
+  if (of == 0 || dash == std::string_view::npos || !is_digits(count) ||
+      !is_digits(stem.substr(dash + 1, of - dash - 1)))
+    return {std::string(stem)};
+  Part part{std::string(stem.substr(0, dash))};
+  if (std::from_chars(count.data(), count.data() + count.size(), part.of).ec != std::errc{} || part.of == 0)
+    return {std::string(stem)};
+  return part;
+}
+
+Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, std::string_view variant) {
+  std::map<std::string, std::vector<std::string>> models;  // by stem
+  for (const std::string& name : names)
+    if (name.ends_with(kGguf) && upper(name).find("MMPROJ") == std::string::npos)
+      models[part_of(name).stem].push_back(name);
+  std::vector<std::string> stems, fitting;
+  for (const auto& [stem, parts] : models) {
+    stems.push_back(stem);
+    if (variant.empty() || has_variant(stem, variant)) fitting.push_back(stem);
+  }
+  if (fitting.size() == 1) {
+    std::vector<std::string>& parts = models[fitting.front()];
+    std::ranges::sort(parts);
+    return parts;
+  }
+  if (stems.empty())
+    return field_failure("model", ErrorCode::not_found, "there are no weights: {}",
+                         variant.empty() ? "neither safetensors nor GGUF files" : "no GGUF files");
+  return field_failure(
+      "model", ErrorCode::not_found, "{}; say which after a colon, as org/name:Q4_K_M. GGUF files: {}",
+      fitting.empty() ? fmt::format("no GGUF file is {}", variant) : "which GGUF file is meant?",
+      fmt::join(fitting.empty() ? stems : fitting, ", "));
+}
+
+Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant) {
+  const auto is_there = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
+  std::vector<std::string> weights;
+  const bool sharded = is_there(kIndexFile);
+  for (const std::string& name : names)
+    if (sharded ? is_model_shard(name) && name != kSingleFile : name == kSingleFile) weights.push_back(name);
+  if (!variant.empty() || weights.empty()) return gguf_parts(names, variant);
+  std::vector<std::string> files;
+  std::ranges::copy_if(names, std::back_inserter(files), is_description);
+  if (sharded) files.emplace_back(kIndexFile);
+  std::ranges::sort(weights);
+  std::ranges::move(weights, std::back_inserter(files));
+  return files;
+}
+
+}  // namespace octavo::hub

@@ -1,0 +1,31 @@
+// Which files of a repository a model needs, by their names.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo::hub {
+
+inline constexpr std::string_view kSingleFile = "model.safetensors";
+inline constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+
+// Configuration, tokenizer, chat templates and safetensors; or, where `variant` names them or there are no
+// safetensors, the GGUF file or the parts of it. In the order in which they are wanted: weights last. Errors:
+// not_found, field "model": no weights, or no telling which.
+Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant);
+
+// The GGUF file that `variant` means, as its parts in order. Errors as above.
+Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, std::string_view variant);
+
+// "model-00002-of-00005.gguf" is 5 and belongs to "model"; a file in one piece is 1.
+struct Part {
+  std::string stem;
+  std::size_t of = 1;
+};
+Part part_of(std::string_view name);
+
+}  // namespace octavo::hub

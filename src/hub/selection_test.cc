@@ -1,0 +1,76 @@
+#include "hub/selection.h"
+
+#include <gmock/gmock.h>
+
+namespace octavo::hub {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Names = std::vector<std::string>;
+
+TEST(Selection, OneFileOfWeights) {
+  const Names names = {
+      ".gitattributes",     "README.md",         "config.json",           "generation_config.json",
+      "flax_model.msgpack", "model.safetensors", "onnx/model.onnx",       "original/consolidated.00.pth",
+      "pytorch_model.bin",  "tokenizer.json",    "tokenizer_config.json", "vocab.txt"};
+  EXPECT_THAT(files_needed(names, "").value(),
+              ElementsAre("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+                          "vocab.txt", "model.safetensors"));
+}
+
+TEST(Selection, ShardsWithoutTheirCopies) {
+  const Names names = {"additional_chat_templates/tool_use.jinja",
+                       "chat_template.jinja",
+                       "config.json",
+                       "consolidated.safetensors",
+                       "model-00002-of-00002.safetensors",
+                       "model-00001-of-00002.safetensors",
+                       "model.safetensors",
+                       "model.safetensors.index.json",
+                       "pytorch_model.bin.index.json",
+                       "tokenizer.model",
+                       "unet/config.json"};
+  EXPECT_THAT(files_needed(names, "").value(),
+              ElementsAre("additional_chat_templates/tool_use.jinja", "chat_template.jinja", "config.json",
+                          "tokenizer.model", "model.safetensors.index.json",
+                          "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"));
+}
+
+TEST(Selection, TheGgufFileOfAVariant) {
+  const Names names = {"README.md",
+                       "qwen3-q4_k_m.gguf",
+                       "qwen3-q8_0.gguf",
+                       "qwen3-iq4_xs.gguf",
+                       "mmproj-q8_0.gguf",
+                       "BF16/qwen3-BF16-00002-of-00002.gguf",
+                       "BF16/qwen3-BF16-00001-of-00002.gguf"};
+  EXPECT_THAT(files_needed(names, "Q4_K_M").value(), ElementsAre("qwen3-q4_k_m.gguf"));
+  EXPECT_THAT(files_needed(names, "q8_0").value(), ElementsAre("qwen3-q8_0.gguf"));
+  EXPECT_THAT(files_needed(names, "BF16").value(),
+              ElementsAre("BF16/qwen3-BF16-00001-of-00002.gguf", "BF16/qwen3-BF16-00002-of-00002.gguf"));
+  EXPECT_THAT(files_needed(names, "Q4_XS").error().message, HasSubstr("no GGUF file is Q4_XS"));
+  EXPECT_THAT(files_needed(names, "").error().message, HasSubstr("qwen3-q4_k_m, qwen3-q8_0"));
+}
+
+TEST(Selection, AnOnlyGgufFileNeedsNoName) {
+  EXPECT_THAT(files_needed(Names{"a.gguf", "README.md"}, "").value(), ElementsAre("a.gguf"));
+}
+
+TEST(Selection, SaysThatThereIsNothingToLoad) {
+  const auto files = files_needed(Names{"config.json", "pytorch_model.bin"}, "");
+  ASSERT_FALSE(files.has_value());
+  EXPECT_EQ(files.error().code, ErrorCode::not_found);
+  EXPECT_THAT(files.error().message, HasSubstr("neither safetensors nor GGUF"));
+}
+
+TEST(Selection, Parts) {
+  EXPECT_EQ(part_of("a-00001-of-00012.gguf").of, 12u);
+  EXPECT_EQ(part_of("a-00001-of-00012.gguf").stem, "a");
+  for (const char* name : {"a.gguf", "a-of-2.gguf", "a-x-of-2.gguf", "-of-2.gguf", "a-1-of-.gguf",
+                           "1-of-99999999999999999999.gguf"})
+    EXPECT_EQ(part_of(name).of, 1u) << name;
+}
+
+}  // namespace
+}  // namespace octavo::hub

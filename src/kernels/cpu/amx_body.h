@@ -1,0 +1,113 @@
+// Products on matrix tiles, for the instructions T of the processor (isa_amx.cc) or their model
+// (amx_model.cc).
+//
+// Eight tiles: four of sums, two of x, two of W, so that each that is loaded is used twice.
+#pragma once
+
+#include "kernels/cpu/matrix_tiles.h"
+
+namespace octavo::cpu {
+namespace {
+
+constexpr std::int64_t kTileRowBytes = 64;
+constexpr std::int64_t kLineBytes = 64;
+
+// All eight tiles whole. The layout is the processor's.
+struct alignas(64) TileConfiguration {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileConfiguration) == 64);
+
+template <class T>
+void begin_tiles() {
+  static constexpr TileConfiguration kWhole;
+  T::configure(kWhole);
+}
+
+// The last steps of a segment where they do not fill a tile, and zeros: what lies behind them is not to be
+// read.
+struct alignas(64) LastSteps {
+  std::byte data[kMatrixSteps * 2 * kTileRowBytes];
+
+  LastSteps(const std::byte* w, std::int64_t steps, const TileArgs& args) {
+    __builtin_memset(data, 0, sizeof data);
+    for (std::int64_t i = 0; i < steps; ++i)
+      for (std::int64_t v = 0; v < 2; ++v)
+        __builtin_memcpy(data + (2 * i + v) * kTileRowBytes,
+                         w + i * args.step_stride + v * args.vector_stride, kTileRowBytes);
+  }
+};
+
+template <class T, int kHalves>
+void multiply_block(const std::byte* x, const TileArgs& args, const std::byte* w, std::int64_t step_stride,
+                    std::int64_t vector_stride) {
+  T::template load<4>(x, args.x_row_stride);
+  T::template load<6>(w, step_stride);
+  T::template dot_bf16<0, 4, 6>();
+  T::template load<7>(w + vector_stride, step_stride);
+  T::template dot_bf16<1, 4, 7>();
+  if constexpr (kHalves == 2) {
+    T::template load<5>(x + kMatrixRows * args.x_row_stride, args.x_row_stride);
+    T::template dot_bf16<2, 5, 6>();
+    T::template dot_bf16<3, 5, 7>();
+  }
+}
+
+template <class T, int kHalves>
+void matrix_product(const TileArgs& args) {
+  const std::int64_t c_bytes = args.c_stride * static_cast<std::int64_t>(sizeof(float));
+  float* const halves[2] = {args.c, args.c + kMatrixRows * args.c_stride};
+  if (args.accumulate) {
+    T::template load<0>(halves[0], c_bytes);
+    T::template load<1>(halves[0] + kMatrixRows, c_bytes);
+    if constexpr (kHalves == 2) {
+      T::template load<2>(halves[1], c_bytes);
+      T::template load<3>(halves[1] + kMatrixRows, c_bytes);
+    }
+  } else {
+    T::template zero<0>();
+    T::template zero<1>();
+    if constexpr (kHalves == 2) {
+      T::template zero<2>();
+      T::template zero<3>();
+    }
+  }
+  const std::byte* x = args.x;
+  for (std::int64_t s = 0; s < args.segments; ++s) {
+    const std::byte* w = args.w[s] + args.w_offset;
+    const std::byte* ahead = args.ahead != nullptr ? args.ahead[s] + args.w_offset : nullptr;
+    for (std::int64_t step = 0; step < args.steps; step += kMatrixSteps) {
+      if (ahead != nullptr) {
+        for (std::int64_t i = 0; i < kMatrixSteps * args.ahead_step_stride; i += kLineBytes)
+          __builtin_prefetch(ahead + i, 0, 2);
+        ahead += kMatrixSteps * args.ahead_step_stride;
+      }
+      if (args.steps - step >= kMatrixSteps) {
+        multiply_block<T, kHalves>(x, args, w, args.step_stride, args.vector_stride);
+      } else {
+        const LastSteps last(w, args.steps - step, args);
+        multiply_block<T, kHalves>(x, args, last.data, 2 * kTileRowBytes, kTileRowBytes);
+      }
+      w += kMatrixSteps * args.step_stride;
+      x += kMatrixSteps * args.x_unit_stride;
+    }
+  }
+  T::template store<0>(halves[0], c_bytes);
+  T::template store<1>(halves[0] + kMatrixRows, c_bytes);
+  if constexpr (kHalves == 2) {
+    T::template store<2>(halves[1], c_bytes);
+    T::template store<3>(halves[1] + kMatrixRows, c_bytes);
+  }
+}
+
+template <class T>
+constexpr MatrixTiles matrix_tiles() {
+  return {.begin = begin_tiles<T>, .end = T::release, .bf16 = {matrix_product<T, 1>, matrix_product<T, 2>}};
+}
+
+}  // namespace
+}  // namespace octavo::cpu

@@ -1,0 +1,29 @@
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kernels/cpu/matrix_tiles.h"
+
+namespace octavo::cpu {
+namespace {
+
+std::string_view ask() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & bit_AMX_TILE) == 0) return "AMX-TILE";
+  if ((d & bit_AMX_BF16) == 0) return "AMX-BF16";
+  if ((d & bit_AMX_INT8) == 0) return "AMX-INT8";
+  // Tiles are large registers: Linux saves them only for processes that ask (since 5.16).
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) return "the kernel's permission for AMX";
+  return "";
+}
+
+}  // namespace
+
+std::string_view missing_for_amx() {
+  static const std::string_view missing = ask();
+  return missing;
+}
+
+}  // namespace octavo::cpu

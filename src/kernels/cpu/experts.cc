@@ -1,0 +1,115 @@
+// A feed-forward of many experts: which tokens go where, the products of each expert's tokens, their sum.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_weight.h"
+
+namespace octavo::cpu {
+namespace {
+
+constexpr std::int64_t kColumns = 1024;      // of a row's sum, at a time
+constexpr std::int64_t kGrainLogits = 4096;  // that make it worth waking another thread
+
+// The chosen experts go to `chosen`, the greatest logit first. Whatever the logits are, they are different
+// ones.
+void choose(const float* logits, std::int64_t experts, const RouterRule& rule, std::int32_t* chosen,
+            float* weights) {
+  for (int k = 0; k < rule.chosen; ++k) {
+    std::int32_t best = -1;
+    for (std::int32_t e = 0; e < experts; ++e) {
+      if (best >= 0 && !(logits[e] > logits[best])) continue;
+      if (std::find(chosen, chosen + k, e) == chosen + k) best = e;
+    }
+    chosen[k] = best;
+  }
+  const float most = logits[chosen[0]];
+  float sum = 0;
+  for (std::int64_t e = 0; !rule.renormalise && e < experts; ++e) sum += std::exp(logits[e] - most);
+  for (int k = 0; k < rule.chosen; ++k) {
+    weights[k] = std::exp(logits[chosen[k]] - most);
+    if (rule.renormalise) sum += weights[k];
+  }
+  for (int k = 0; k < rule.chosen; ++k) weights[k] /= sum;
+}
+
+}  // namespace
+
+void route(Stream& stream, const RouteArgs& args) {
+  const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
+  // Places hold the experts' numbers until all are known.
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
+  pool_of(stream).for_ranges(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      choose(args.logits.row<float>(i), experts, args.rule, args.places.row<std::int32_t>(i),
+             args.weights.row<float>(i));
+  });
+  auto* starts = args.starts.as<std::int32_t>();
+  auto* tokens = args.tokens.as<std::int32_t>();
+  std::fill_n(starts, experts + 1, 0);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t k = 0; k < chosen; ++k) ++starts[args.places.row<std::int32_t>(i)[k] + 1];
+  for (std::int64_t e = 0; e < experts; ++e) starts[e + 1] += starts[e];
+  // starts[e] runs through the places of expert e, and so becomes starts[e + 1].
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t k = 0; k < chosen; ++k) {
+      std::int32_t& place = args.places.row<std::int32_t>(i)[k];
+      place = starts[place]++;
+      tokens[place] = static_cast<std::int32_t>(i);
+    }
+  std::copy_backward(starts, starts + experts, starts + experts + 1);
+  starts[0] = 0;
+}
+
+void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
+  if (args.rows) check_indices("row", args.rows, args.x.size(0));
+  const auto* starts = args.starts.as<std::int32_t>();
+  for (std::size_t e = 0; e < args.w.size(); ++e) {
+    const std::int64_t first = starts[e], count = starts[e + 1] - starts[e];
+    if (count == 0) continue;
+    View bias = args.bias;
+    if (bias) bias = View::of(bias.row<float>(static_cast<std::int64_t>(e)), DType::f32, {bias.size(1)});
+    const auto& w = static_cast<const CpuWeight&>(*args.w[e]);
+    w.multiply(cpu_stream(stream),
+               {.x = args.rows ? args.x : args.x.rows(first, count),
+                .w = w,
+                .bias = bias,
+                .y = args.y.rows(first, count)},
+               args.rows ? args.rows.as<std::int32_t>() + first : nullptr);
+  }
+}
+
+void combine(Stream& stream, const CombineArgs& args) {
+  check_indices("place", args.places, args.y.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const Format format = format_of(args.out.dtype);
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.out.dtype));
+  for_pieces(pool_of(stream), args.out.size(0), args.out.size(1), kColumns,
+             [&](std::int64_t i, std::int64_t column, std::int64_t count) {
+               const auto at = [&](const View& view, std::int64_t row) {
+                 return static_cast<std::byte*>(view.data) + (row * view.stride[0] + column) * element_bytes;
+               };
+               alignas(64) float sum[kColumns] = {};
+               const auto add = [&](const View& view, std::int64_t row, float weight) {
+                 kernels.add_norm({.dim = count,
+                                   .residual = sum,
+                                   .delta = at(view, row),
+                                   .delta_format = format,
+                                   .delta_scale = weight,
+                                   .delta_norm = {NormKind::none, 0, nullptr, nullptr},
+                                   .norm = {NormKind::none, 0, nullptr, nullptr},
+                                   .out = nullptr,
+                                   .out_format = format});
+               };
+               for (std::int64_t k = 0; k < args.places.size(1); ++k)
+                 add(args.y, args.places.row<std::int32_t>(i)[k], args.weights.row<float>(i)[k]);
+               if (args.shared) {
+                 const bool gated = static_cast<bool>(args.shared_gate);
+                 add(args.shared, i, gated ? 1 / (1 + std::exp(-*args.shared_gate.row<float>(i))) : 1.0f);
+               }
+               kernels.narrow(sum, nullptr, format, at(args.out, i), count);
+             });
+}
+
+}  // namespace octavo::cpu

@@ -1,0 +1,33 @@
+#include "kernels/cpu/amx_body.h"
+
+namespace octavo::cpu {
+namespace {
+
+// The compilers' own intrinsics take no template arguments for tiles, and g++ 12's do not say that they read
+// and write memory.
+struct Amx {
+  static void configure(const TileConfiguration& tiles) { asm volatile("ldtilecfg %0" : : "m"(tiles)); }
+  static void release() { asm volatile("tilerelease"); }
+  template <int tile>
+  static void zero() {
+    asm volatile("tilezero %%tmm%c0" : : "i"(tile));
+  }
+  template <int tile>
+  static void load(const void* from, std::int64_t stride) {
+    asm volatile("tileloadd (%1,%2,1), %%tmm%c0" : : "i"(tile), "r"(from), "r"(stride) : "memory");
+  }
+  template <int tile>
+  static void store(void* to, std::int64_t stride) {
+    asm volatile("tilestored %%tmm%c0, (%1,%2,1)" : : "i"(tile), "r"(to), "r"(stride) : "memory");
+  }
+  template <int c, int a, int b>
+  static void dot_bf16() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
+  }
+};
+
+}  // namespace
+
+constinit const MatrixTiles kAmxTiles = matrix_tiles<Amx>();
+
+}  // namespace octavo::cpu

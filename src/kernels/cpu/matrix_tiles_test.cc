@@ -1,0 +1,161 @@
+// Products on matrix tiles, of the model and of the processor where it has them, against their definition.
+#include "kernels/cpu/matrix_tiles.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/backends.h"
+#include "kernels/test_tensors.h"
+
+namespace octavo::cpu {
+namespace {
+
+constexpr std::int64_t kWidth = 32;
+constexpr float kUntouched = -12345;
+
+class MatrixProducts : public testing::TestWithParam<const MatrixTiles*> {
+ protected:
+  void SetUp() override {
+    if (GetParam() != &kAmxTiles) return;
+    if (const auto missing = missing_for_amx(); !missing.empty()) GTEST_SKIP() << "lacks " << missing;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Tiles, MatrixProducts, testing::Values(&kModelledTiles, &kAmxTiles),
+                         [](const auto& test) { return test.param == &kAmxTiles ? "amx" : "modelled"; });
+
+float flushed(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+
+// Two segments of `steps` pairs; x in blocks as MatrixTiles says, W as a panel.
+struct Operands {
+  std::int64_t rows, steps;
+  TestTensor x, w;  // [rows, 2 segments, 2 * steps], [2 segments, kWidth, 2 * steps]
+
+  std::int64_t blocks() const { return (steps + kMatrixSteps - 1) / kMatrixSteps; }
+  float x_at(std::int64_t r, std::int64_t segment, std::int64_t k) const {
+    return flushed(x[(r * 2 + segment) * 2 * steps + k]);
+  }
+  float w_at(std::int64_t n, std::int64_t segment, std::int64_t k) const {
+    return flushed(w[(segment * kWidth + n) * 2 * steps + k]);
+  }
+  float expected(std::int64_t r, std::int64_t n, float c) const {
+    for (std::int64_t segment = 0; segment < 2; ++segment)
+      for (std::int64_t block = 0; block < blocks(); ++block) {
+        float sums[2] = {0, 0};
+        for (std::int64_t k = block * 32; k < std::min(block * 32 + 32, 2 * steps); ++k)
+          // Exact in double but for the sum, which is too long by more than a float's length to be rounded
+          // twice.
+          sums[k % 2] = flushed(static_cast<float>(double{x_at(r, segment, k)} * double{w_at(n, segment, k)} +
+                                                   double{sums[k % 2]}));
+        c = flushed(flushed(c) + flushed(sums[0] + sums[1]));
+      }
+    return c;
+  }
+};
+
+// What the tiles make of c.
+std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<float> c, bool accumulate) {
+  const std::int64_t room = o.rows > kMatrixRows ? 32 : 16;
+  std::vector<BFloat16> x(static_cast<std::size_t>(2 * o.blocks() * 32 * room), BFloat16{0});
+  // Behind each segment lie numbers that must not be met.
+  std::vector<BFloat16> w(static_cast<std::size_t>(2 * (o.steps + 1) * kWidth * 2), to_bf16(NAN));
+  for (std::int64_t segment = 0; segment < 2; ++segment)
+    for (std::int64_t k = 0; k < 2 * o.steps; ++k) {
+      for (std::int64_t r = 0; r < o.rows; ++r)
+        x[static_cast<std::size_t>(((segment * o.blocks() + k / 32) * room + r) * 32 + k % 32)] =
+            to_bf16(o.x[(r * 2 + segment) * 2 * o.steps + k]);
+      for (std::int64_t n = 0; n < kWidth; ++n)
+        w[static_cast<std::size_t>(((segment * (o.steps + 1) + k / 2) * kWidth + n) * 2 + k % 2)] =
+            to_bf16(o.w[(segment * kWidth + n) * 2 * o.steps + k]);
+    }
+  const auto* data = reinterpret_cast<const std::byte*>(w.data());
+  const std::byte* segments[2] = {data, data + (o.steps + 1) * kWidth * 4};
+  const MatrixTilesInUse in_use(&tiles);
+  tiles.bf16[room == 32]({.x = reinterpret_cast<const std::byte*>(x.data()),
+                          .x_row_stride = 64,
+                          .x_unit_stride = room * 4,
+                          .w = segments,
+                          .segments = 2,
+                          .w_offset = 0,
+                          .steps = o.steps,
+                          .step_stride = kWidth * 4,
+                          .vector_stride = 64,
+                          .c = c.data(),
+                          .c_stride = kWidth,
+                          .accumulate = accumulate});
+  return c;
+}
+
+TEST_P(MatrixProducts, AreThoseOfTheirDefinitionToTheBit) {
+  TestRandom random(61);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t rows = random.integer(1, 32), steps = random.integer(1, 70);
+    // Some of the products, or of the sums, are too small for normal numbers.
+    const float scale = random.pick({1.0f, 0x1p-63f, 0x1p-120f});
+    const Operands o{rows, steps, random.tensor(DType::bf16, {rows, 2, 2 * steps}, -scale, scale),
+                     random.tensor(DType::bf16, {2, kWidth, 2 * steps}, -1, 1)};
+    const bool accumulate = random.coin();
+    std::vector<float> c(32 * kWidth, kUntouched);
+    for (float& element : c) element = accumulate ? random.real(-scale, scale) : kUntouched;
+    const std::vector<float> got = run(*GetParam(), o, c, accumulate);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t n = 0; n < kWidth; ++n) {
+        const auto i = static_cast<std::size_t>(r * kWidth + n);
+        ASSERT_EQ(got[i], o.expected(r, n, accumulate ? c[i] : 0)) << rows << " rows, " << steps << " steps";
+      }
+    const std::int64_t written = rows <= kMatrixRows ? 16 : 32;
+    for (auto i = static_cast<std::size_t>(written * kWidth); i < got.size(); ++i) ASSERT_EQ(got[i], c[i]);
+  }
+}
+
+TEST_P(MatrixProducts, SumEvenAndOddColumnsApart) {
+  Operands o{1, 2, TestTensor(DType::bf16, {1, 2, 4}), TestTensor(DType::bf16, {2, kWidth, 4})};
+  for (std::int64_t i = 0; i < o.w.elements(); ++i) o.w.set(i, 1);
+  const float x[] = {0x1p24f, 1, 0, 1};  // one by one, 2^24 + 1 + 1 would stay 2^24
+  for (std::int64_t k = 0; k < 4; ++k) o.x.set(k, x[k]);
+  EXPECT_EQ(run(*GetParam(), o, std::vector<float>(32 * kWidth), false)[0], 0x1p24f + 2);
+}
+
+TEST_P(MatrixProducts, WhatIsNotFiniteStaysSo) {
+  Operands o{2, 1, TestTensor(DType::bf16, {2, 2, 2}), TestTensor(DType::bf16, {2, kWidth, 2})};
+  o.x.set(0, INFINITY);
+  o.x.set(4, 1);
+  o.w.set(0, 1);
+  o.w.set(2, NAN);
+  const std::vector<float> got = run(*GetParam(), o, std::vector<float>(32 * kWidth), false);
+  EXPECT_EQ(got[0], INFINITY);
+  EXPECT_TRUE(std::isnan(got[1]));
+  EXPECT_TRUE(std::isnan(got[2]));  // infinity times 0
+  EXPECT_EQ(got[kWidth], 1);
+  EXPECT_TRUE(std::isnan(got[kWidth + 1]));
+  EXPECT_EQ(got[kWidth + 2], 0);
+}
+
+// Single rows, too: pairs on vectors would sum to 2^24.
+TEST(MatrixProduct, IsThatOfTheBackendForAnyRows) {
+  for (const CpuIsa isa : {CpuIsa::amx_modelled, CpuIsa::amx}) {
+    const auto backend = make_cpu_backend({.threads = 1, .isa = isa});
+    if (!backend) continue;
+    for (const std::int64_t cols : {4, 32}) {
+      TestTensor w(DType::bf16, {40, cols}), x(DType::bf16, {400, cols});
+      for (std::int64_t i = 0; i < w.elements(); ++i) w.set(i, 1);
+      for (std::int64_t row = 0; row < 400; ++row) {
+        x.set(row * cols, 0x1p24f);
+        x.set(row * cols + 1, 1);
+        x.set(row * cols + 3, 1);
+      }
+      const std::vector<MatrixPart> parts{{.values = w.view()}};
+      const WeightPtr weight = backend->ops.prepare(*backend->device, {parts, DType::bf16}).value();
+      for (const std::int64_t m : {1, 2, 16, 17, 33, 193, 400}) {
+        TestTensor y(DType::f32, {m, 40});
+        backend->ops.matmul(*backend->stream, {.x = x.view().rows(0, m), .w = *weight, .y = y.view()});
+        for (std::int64_t i = 0; i < y.elements(); ++i) ASSERT_EQ(y[i], 0x1p24f + 2) << m << " x " << cols;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octavo::cpu

@@ -1,0 +1,129 @@
+// Layers with a state in place of a cache: each sequence's tokens one after the other, channels and columns
+// of states shared out to the threads.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_weight.h"
+
+namespace octavo::cpu {
+namespace {
+
+constexpr std::int64_t kChannels = 256;  // of a convolution, at a time; a multiple of every vector's lanes
+constexpr std::int64_t kColumns = 64;    // of a state, at a time: 32 KiB of one with 128 keys
+
+struct Tokens {
+  std::int64_t slot, begin, end;
+  bool begins;  // at position 0
+};
+
+Tokens tokens_of(const StatePlan& plan, std::int64_t sequence) {
+  const auto* starts = plan.starts.as<std::int32_t>();
+  const std::int64_t begin = starts[sequence], end = starts[sequence + 1];
+  return {.slot = plan.slots.as<std::int32_t>()[sequence],
+          .begin = begin,
+          .end = end,
+          .begins = begin < end && plan.positions.as<std::int32_t>()[begin] == 0};
+}
+
+const std::byte* address(const View& view, std::int64_t row, std::int64_t column) {
+  return static_cast<const std::byte*>(view.data) +
+         (row * view.stride[0] + column) * static_cast<std::int64_t>(size_of(view.dtype));
+}
+std::byte* address_to(const View& view, std::int64_t row, std::int64_t column) {
+  return const_cast<std::byte*>(address(view, row, column));
+}
+
+void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tokens, std::int64_t first,
+              std::int64_t count) {
+  const Format format = format_of(args.x.dtype);
+  const std::int64_t width = args.weight.size(1), channels = args.y.size(1);
+  const std::int64_t padded = (count + 15) / 16 * 16;
+  alignas(64) float weights[kMaxConvWidth][kChannels] = {}, latest[kMaxConvWidth][kChannels] = {};
+  for (std::int64_t c = 0; c < count; ++c)
+    for (std::int64_t j = 0; j < width; ++j) weights[j][c] = args.weight.row<float>(first + c)[j];
+  float* const state = args.state.row<float>(tokens.slot) + first;
+  // latest[t % width] is what the channels get at token t, counted from the first one before these.
+  if (!tokens.begins)
+    for (std::int64_t j = 0; j < width - 1; ++j) std::copy_n(state + j * channels, count, latest[j]);
+  std::int64_t at = width - 1;
+  for (std::int64_t t = tokens.begin; t < tokens.end; ++t, ++at) {
+    kernels.widen(address(args.x, t, first), format, latest[at % width], count);
+    alignas(64) float sum[kChannels] = {};
+    for (std::int64_t j = 0; j < width; ++j)
+      kernels.add_scaled(latest[(at + 1 + j) % width], weights[j], sum, padded);
+    kernels.activate(sum, nullptr, Format::f32, {Activation::silu, 1, 0}, sum, count);
+    kernels.narrow(sum, nullptr, format, address_to(args.y, t, first), count);
+  }
+  for (std::int64_t j = 0; j < width - 1; ++j)
+    std::copy_n(latest[(at + 1 + j) % width], count, state + j * channels);
+}
+
+// out = x * factor / |x|
+void unit(const IsaKernels& kernels, const std::byte* x, Format format, std::int64_t n, float factor,
+          float* out) {
+  const auto count = static_cast<float>(n);
+  const NormStats stats = kernels.norm_stats(x, format, n, NormKind::rms, 1e-6F / count);
+  const float scale = stats.scale / std::sqrt(count) * factor;
+  kernels.widen(x, format, out, n);
+  for (std::int64_t i = 0; i < n; ++i) out[i] *= scale;
+}
+
+void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Tokens& tokens, std::int64_t head,
+              std::int64_t column, std::int64_t count) {
+  const Format format = format_of(args.qkv.dtype);
+  const std::int64_t heads = args.state.size(1), key_dim = args.state.size(2), value_dim = args.state.size(3);
+  const std::int64_t key_head = head * args.key_heads / heads, keys_begin = args.key_heads * key_dim;
+  float* const state = args.state.row<float>(tokens.slot) + head * key_dim * value_dim + column;
+  if (tokens.begins)
+    for (std::int64_t i = 0; i < key_dim; ++i) std::fill_n(state + i * value_dim, count, 0.0F);
+  const float rate = -std::exp(args.a_log.as<float>()[head]);
+  const float dt_bias = args.dt_bias.as<float>()[head];
+  const float q_factor = 1 / std::sqrt(static_cast<float>(key_dim));
+  const std::int64_t value = head * value_dim + column;
+  alignas(64) float q[kMaxStateDim], k[kMaxStateDim], v[kColumns], out[kColumns];
+  for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+    unit(kernels, address(args.qkv, t, key_head * key_dim), format, key_dim, q_factor, q);
+    unit(kernels, address(args.qkv, t, keys_begin + key_head * key_dim), format, key_dim, 1, k);
+    kernels.widen(address(args.qkv, t, 2 * keys_begin + value), format, v, count);
+    const float* ba = args.ba.row<float>(t);
+    const float x = ba[heads + head] + dt_bias;
+    const float softplus = x > 20 ? x : std::log1p(std::exp(x));
+    kernels.delta({.state = state,
+                   .stride = value_dim,
+                   .keys = key_dim,
+                   .columns = count,
+                   .q = q,
+                   .k = k,
+                   .v = v,
+                   .decay = std::exp(rate * softplus),
+                   .beta = 1 / (1 + std::exp(-ba[head])),
+                   .out = out});
+    kernels.narrow(out, nullptr, format, address_to(args.out, t, value), count);
+  }
+}
+
+}  // namespace
+
+void causal_conv(Stream& stream, const ConvArgs& args) {
+  check_indices("state", args.plan.slots, args.state.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  for_pieces(pool_of(stream), args.plan.slots.size(0), args.y.size(1), kChannels,
+             [&](std::int64_t sequence, std::int64_t channel, std::int64_t count) {
+               const Tokens tokens = tokens_of(args.plan, sequence);
+               if (tokens.begin < tokens.end) convolve(kernels, args, tokens, channel, count);
+             });
+}
+
+void gated_delta(Stream& stream, const GatedDeltaArgs& args) {
+  check_indices("state", args.plan.slots, args.state.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t heads = args.state.size(1);
+  for_pieces(pool_of(stream), args.plan.slots.size(0) * heads, args.state.size(3), kColumns,
+             [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+               const Tokens tokens = tokens_of(args.plan, row / heads);
+               if (tokens.begin < tokens.end) run_head(kernels, args, tokens, row % heads, column, count);
+             });
+}
+
+}  // namespace octavo::cpu

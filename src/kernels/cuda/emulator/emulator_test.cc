@@ -1,0 +1,77 @@
+// What the emulated device finds: shared memory that nobody has written, and races between barriers.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/runtime.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kThreads = 64;
+
+// Each block looks at the static variable before it writes there.
+__global__ void look(float* out) {
+  OCTAVO_SHARED(float, numbers, [kThreads]);
+  out[block_x() * kThreads + thread()] = numbers[thread()];
+  numbers[thread()] = 1;
+}
+
+// Every thread takes its neighbour's number, after a barrier or without one.
+__global__ void pass(float* out, bool barrier) {
+  OCTAVO_SHARED(float, numbers, [kThreads]);
+  numbers[thread()] = static_cast<float>(thread());
+  if (barrier) __syncthreads();
+  out[thread()] = numbers[(thread() + 1) % kThreads];
+}
+
+// Blocks write to one place.
+__global__ void overwrite(float* out) { *out = static_cast<float>(block_x()); }
+
+class CudaEmulator : public testing::Test {
+ protected:
+  void SetUp() override {
+    stream_ = runtime::make_stream();
+    memory_ = static_cast<float*>(runtime::allocate(4 * kThreads * sizeof(float)).value());
+  }
+  void TearDown() override {
+    runtime::release(memory_);
+    runtime::destroy_stream(stream_);
+  }
+  std::vector<float> numbers() {
+    std::vector<float> list(4 * kThreads);
+    runtime::copy_to_host(stream_, list.data(), memory_, list.size() * sizeof(float));
+    runtime::synchronize(stream_);
+    return list;
+  }
+  // So often that some of it runs twice.
+  template <class... Args>
+  void run(unsigned blocks, void (*kernel)(float*, Args...), Args... args) {
+    for (int i = 0; i < 10; ++i) launch(stream_, {blocks}, kThreads, 0, kernel, memory_, args...);
+    runtime::synchronize(stream_);
+  }
+
+  StreamHandle stream_ = nullptr;
+  float* memory_ = nullptr;
+};
+
+TEST_F(CudaEmulator, StaticSharedMemoryBeginsAsNanInEveryBlock) {
+  run(4, look);
+  for (const float x : numbers()) ASSERT_TRUE(std::isnan(x));
+}
+
+TEST_F(CudaEmulator, ABarrierPassesNumbersOn) {
+  run(1, pass, true);
+  const std::vector<float> list = numbers();
+  for (int i = 0; i < kThreads; ++i) EXPECT_EQ(list[static_cast<std::size_t>(i)], (i + 1) % kThreads);
+}
+
+TEST_F(CudaEmulator, ARaceBetweenThreadsIsFound) {
+  EXPECT_DEATH(run(1, pass, false), "a race: the result depends on the order of threads or blocks");
+}
+
+TEST_F(CudaEmulator, ARaceBetweenBlocksIsFound) { EXPECT_DEATH(run(2, overwrite), "a race"); }
+
+}  // namespace
+}  // namespace octavo::cuda

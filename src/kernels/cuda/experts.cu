@@ -1,0 +1,111 @@
+// Which tokens go to which experts, and the sum of what they make of them.
+#include "kernels/cuda/gpu.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kSortThreads = 256, kCombineThreads = 256;
+
+// A warp chooses for one token. Places get the experts' numbers, as -1 - number, until all are known.
+__global__ void choose_kernel(RouteParams p) {
+  const std::int64_t token = block_x();
+  const float* logits = static_cast<const float*>(p.logits.data) + element_at(token, p.logits.stride, 0);
+  float* weights = static_cast<float*>(p.weights.data) + element_at(token, p.weights.stride, 0);
+  std::int32_t* places = p.places + element_at(token, p.chosen, 0);
+  float most = 0, sum = 0, last = INFINITY;
+  std::int64_t last_expert = -1;
+  for (int k = 0; k < p.chosen; ++k) {
+    // The next in order: by logit, the greater first, equal ones by number. NaN counts as the least.
+    float best = -INFINITY;
+    std::int64_t expert = p.experts;
+    for (std::int64_t e = lane(); e < p.experts; e += kWarp) {
+      const float logit = logits[e] > -INFINITY ? logits[e] : -INFINITY;
+      const bool chosen = logit > last || (logit == last && e <= last_expert);
+      if (!chosen && (logit > best || expert == p.experts)) {
+        best = logit;
+        expert = e;
+      }
+    }
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+      const float other = __shfl_xor_sync(kAllLanes, best, step);
+      const std::int64_t other_expert = __shfl_xor_sync(kAllLanes, expert, step);
+      if (other_expert < p.experts &&
+          (expert == p.experts || other > best || (other == best && other_expert < expert))) {
+        best = other;
+        expert = other_expert;
+      }
+    }
+    last = best;
+    last_expert = expert;
+    if (k == 0) most = logits[expert];
+    const float weight = expf(logits[expert] - most);
+    if (p.renormalise) sum += weight;
+    if (lane() == 0) {
+      weights[k] = weight;
+      places[k] = static_cast<std::int32_t>(-1 - expert);
+    }
+  }
+  if (!p.renormalise) {
+    for (std::int64_t e = lane(); e < p.experts; e += kWarp) sum += expf(logits[e] - most);
+    sum = warp_sum(sum);
+  }
+  if (lane() == 0)
+    for (int k = 0; k < p.chosen; ++k) weights[k] /= sum;
+}
+
+// One block: a thread counts and places the pairs of its experts, tokens ascending.
+__global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteParams p) {
+  const std::int64_t pairs = p.n * p.chosen;
+  for (std::int64_t e = thread(); e < p.experts; e += kSortThreads) {
+    std::int32_t count = 0;
+    for (std::int64_t i = 0; i < pairs; ++i) count += p.places[i] == -1 - e;
+    p.starts[e + 1] = count;
+  }
+  if (thread() == 0) p.starts[0] = 0;
+  __syncthreads();
+  if (thread() == 0)
+    for (std::int64_t e = 0; e < p.experts; ++e) p.starts[e + 1] += p.starts[e];
+  __syncthreads();
+  for (std::int64_t e = thread(); e < p.experts; e += kSortThreads) {
+    std::int32_t place = p.starts[e];
+    for (std::int64_t i = 0; place < p.starts[e + 1]; ++i) {
+      if (p.places[i] != -1 - e) continue;
+      p.places[i] = place;
+      p.tokens[place++] = static_cast<std::int32_t>(i / p.chosen);
+    }
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kCombineThreads) combine_kernel(CombineParams p) {
+  const std::int64_t row = block_x(), column = block_y() * kCombineThreads + thread();
+  if (column >= p.dim) return;
+  const auto number = [&](const Rows& rows, std::int64_t r) {
+    return to_float(static_cast<const T*>(rows.data)[element_at(r, rows.stride, column)]);
+  };
+  float sum = 0;
+  for (std::int64_t k = 0; k < p.chosen; ++k)
+    sum = fmaf(static_cast<const float*>(p.weights.data)[element_at(row, p.weights.stride, k)],
+               number(p.y, p.places[element_at(row, p.chosen, k)]), sum);
+  if (p.shared.data != nullptr) {
+    const float share = p.shared_gate != nullptr ? 1 / (1 + expf(-p.shared_gate[row])) : 1;
+    sum = fmaf(share, number(p.shared, row), sum);
+  }
+  static_cast<T*>(p.out.data)[element_at(row, p.out.stride, column)] = from_float<T>(sum);
+}
+
+}  // namespace
+
+void route(StreamHandle stream, const RouteParams& p) {
+  launch(stream, dim3(static_cast<unsigned>(p.n)), kWarp, 0, choose_kernel, p);
+  launch(stream, dim3(1), kSortThreads, 0, sort_kernel, p);
+}
+
+void combine(StreamHandle stream, const CombineParams& p) {
+  const dim3 grid(static_cast<unsigned>(p.n),
+                  static_cast<unsigned>((p.dim + kCombineThreads - 1) / kCombineThreads));
+  for_activation(p.out.format,
+                 [&](auto t) { launch(stream, grid, kCombineThreads, 0, combine_kernel<decltype(t)>, p); });
+}
+
+}  // namespace octavo::cuda

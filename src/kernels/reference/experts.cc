@@ -1,0 +1,68 @@
+// A feed-forward of many experts, of which each token takes a few.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/host_device.h"
+#include "kernels/reference/element.h"
+#include "kernels/reference/reference.h"
+
+namespace octavo::reference {
+
+void route(Stream&, const RouteArgs& args) {
+  const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> pairs(static_cast<std::size_t>(experts));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float* logits = args.logits.row<float>(i);
+    std::vector<std::int64_t> order(static_cast<std::size_t>(experts));
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return logits[a] > logits[b]; });
+    const auto share = [&](std::int64_t k) {
+      return std::exp(double{logits[order[static_cast<std::size_t>(k)]]} - logits[order[0]]);
+    };
+    double sum = 0;
+    for (std::int64_t k = 0; k < (args.rule.renormalise ? chosen : experts); ++k) sum += share(k);
+    for (std::int64_t k = 0; k < chosen; ++k) {
+      put(args.weights, {i, k}, share(k) / sum);
+      pairs[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])].emplace_back(i, k);
+    }
+  }
+  std::int32_t place = 0;
+  args.starts.as<std::int32_t>()[0] = 0;
+  for (std::int64_t e = 0; e < experts; ++e) {
+    for (const auto& [token, k] : pairs[static_cast<std::size_t>(e)]) {
+      args.tokens.as<std::int32_t>()[place] = static_cast<std::int32_t>(token);
+      args.places.row<std::int32_t>(token)[k] = place++;
+    }
+    args.starts.as<std::int32_t>()[e + 1] = place;
+  }
+}
+
+void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
+  if (args.rows) check_indices("row", args.rows, args.x.size(0));
+  const auto* starts = args.starts.as<std::int32_t>();
+  for (std::size_t e = 0; e < args.w.size(); ++e)
+    for (std::int64_t place = starts[e]; place < starts[e + 1]; ++place) {
+      View bias = args.bias;
+      if (bias) bias = View::of(bias.row<float>(static_cast<std::int64_t>(e)), DType::f32, {bias.size(1)});
+      const std::int64_t row = args.rows ? args.rows.as<std::int32_t>()[place] : place;
+      matmul(stream, {.x = args.x.rows(row, 1), .w = *args.w[e], .bias = bias, .y = args.y.rows(place, 1)});
+    }
+}
+
+void combine(Stream&, const CombineArgs& args) {
+  check_indices("place", args.places, args.y.size(0));
+  for (std::int64_t i = 0; i < args.out.size(0); ++i)
+    for (std::int64_t d = 0; d < args.out.size(1); ++d) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < args.places.size(1); ++k)
+        sum += at(args.weights, {i, k}) * at(args.y, {args.places.row<std::int32_t>(i)[k], d});
+      if (args.shared) {
+        const double share = args.shared_gate ? 1 / (1 + std::exp(-at(args.shared_gate, {i, 0}))) : 1;
+        sum += share * at(args.shared, {i, d});
+      }
+      put(args.out, {i, d}, sum);
+    }
+}
+
+}  // namespace octavo::reference

@@ -1,0 +1,87 @@
+#include "local/find_model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "hub/pull.h"
+#include "local/engine_flags.h"
+#include "local/progress.h"
+
+namespace octavo {
+namespace {
+
+// What a name of the hub cannot be.
+bool looks_like_a_path(const std::string& given) {
+  return given.starts_with('/') || given.starts_with('.') || given.starts_with('~') || given.ends_with('/') ||
+         given.ends_with(".gguf") || std::ranges::count(given.substr(0, given.find('@')), '/') > 1;
+}
+
+// What the flags say, and else the environment.
+hub::Settings settings_of(const HubFlags& flags) {
+  hub::Settings settings = hub::settings_of(flags.environment);
+  if (!flags.download_dir.empty()) settings.cache_dir = flags.download_dir;
+  if (flags.token && !flags.token->empty()) settings.token = *flags.token;
+  return settings;
+}
+
+}  // namespace
+
+void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environment) {
+  command
+      .add_option("--revision", flags.revision,
+                  "Branch, tag or commit of a model that is named as org/name (default: main)")
+      ->group("Model");
+  add_cache_flag(command, flags, std::move(environment));
+  command
+      .add_option("--hf-token", flags.token,
+                  "Token for gated models (default: $HF_TOKEN, or what `hf auth login` has stored)")
+      ->expected(0, 1)
+      ->group("Model");
+}
+
+void add_cache_flag(CLI::App& command, HubFlags& flags, hub::Environment environment) {
+  flags.environment = std::move(environment);
+  command
+      .add_option("--download-dir", flags.download_dir,
+                  "Cache of models that are named as org/name (default: $HF_HUB_CACHE, $HF_HOME/hub, "
+                  "~/.cache/huggingface/hub)")
+      ->group("Model");
+}
+
+std::filesystem::path cache_dir(const HubFlags& flags) { return settings_of(flags).cache_dir; }
+
+Result<std::string> find_model(const std::string& given, const HubFlags& flags) {
+  if (given.empty()) return demo_model_dir();
+  std::error_code ignored;
+  if (std::filesystem::exists(given, ignored)) return given;
+  if (looks_like_a_path(given)) return field_failure("model", ErrorCode::not_found, "there is no {}", given);
+  auto found = find_on_hub(given, flags);
+  if (!found) found.error().message = fmt::format("there is no folder {}; {}", given, found.error().message);
+  return found;
+}
+
+Result<std::string> find_on_hub(const std::string& given, const HubFlags& flags) {
+  TRY(hub::ModelName name, hub::parse_model_name(given));
+  if (!flags.revision.empty()) {
+    TRY(name, hub::parse_model_name(fmt::format("{}@{}{}{}", name.repo, flags.revision,
+                                                name.variant.empty() ? "" : ":", name.variant)));
+  }
+  ProgressBar bar("downloading " + name.repo, "GB", 1e9);
+  const bool watched = isatty(STDERR_FILENO) == 1;
+  const hub::Watcher watcher{.bytes = [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); },
+                             .file =
+                                 [&](const std::string& file, std::uint64_t size) {
+                                   if (!watched)
+                                     log_info("downloaded {} of {}, {:.1f} MB", file, name.repo,
+                                              static_cast<double>(size) * 1e-6);
+                                 }};
+  TRY(const std::filesystem::path path, hub::pull(name, settings_of(flags), watcher));
+  return path.string();
+}
+
+}  // namespace octavo

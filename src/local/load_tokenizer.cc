@@ -1,0 +1,67 @@
+#include "local/load_tokenizer.h"
+
+#include <malloc.h>
+
+#include <limits>
+
+#include "text/gguf_tokenizer.h"
+#include "weights/gguf.h"
+
+namespace octavo {
+namespace {
+
+// "tokenizer.chat_template", and "tokenizer.chat_template.tool_use" and the like.
+Result<std::vector<NamedTemplate>> chat_templates(const GgufMetadata& metadata) {
+  constexpr std::string_view kKey = "tokenizer.chat_template";
+  std::vector<NamedTemplate> templates;
+  for (const std::string_view key : metadata.keys(kKey)) {
+    const std::string_view rest = key.substr(kKey.size());
+    if (!rest.empty() && !rest.starts_with('.')) continue;
+    TRY(const auto source, metadata.text(key));
+    templates.push_back({rest.empty() ? "default" : std::string(rest.substr(1)), std::string(*source)});
+  }
+  return templates;
+}
+
+Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
+  const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
+  const auto id = [&](std::string_view name) {
+    return metadata.count(key(name), std::numeric_limits<std::int32_t>::max());
+  };
+  GgufVocabulary v;
+  TRY(const auto model, metadata.text(key("model")));
+  TRY(const auto pre, metadata.text(key("pre")));
+  v.model = model.value_or("");
+  v.pre = pre.value_or("");
+  TRY(v.tokens, metadata.texts(key("tokens")));
+  TRY(v.types, metadata.numbers(key("token_type")));
+  TRY(v.merges, metadata.texts(key("merges")));
+  TRY(v.scores, metadata.numbers(key("scores")));
+  TRY(v.bos, id("bos_token_id"));
+  TRY(v.eos, id("eos_token_id"));
+  TRY(v.unknown, id("unknown_token_id"));
+  TRY(v.padding, id("padding_token_id"));
+  TRY(v.add_bos, metadata.boolean(key("add_bos_token")));
+  TRY(v.add_eos, metadata.boolean(key("add_eos_token")));
+  TRY(v.add_space_prefix, metadata.boolean(key("add_space_prefix")));
+  TRY(v.chat_templates, chat_templates(metadata));
+  return v;
+}
+
+Result<Tokenizer> read_gguf(const std::string& path) {
+  TRY(const Gguf gguf, Gguf::open(path));
+  TRY(const GgufVocabulary vocabulary, vocabulary_of(gguf.metadata));
+  auto tokenizer = tokenizer_of(vocabulary);
+  if (!tokenizer) tokenizer.error().message = fmt::format("{}: {}", path, tokenizer.error().message);
+  return tokenizer;
+}
+
+}  // namespace
+
+Result<Tokenizer> load_tokenizer(const std::string& path) {
+  auto tokenizer = is_gguf(path) ? read_gguf(path) : Tokenizer::load(path);
+  malloc_trim(0);  // what the parsers took goes back to the system before the weights come
+  return tokenizer;
+}
+
+}  // namespace octavo

@@ -1,0 +1,86 @@
+#include "local/local_generation.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "serve/prepare.h"
+
+namespace octavo {
+namespace {
+
+class JobSink final : public OutputSink {
+ public:
+  JobSink(std::size_t job, Arrivals& arrivals) : job_(job), arrivals_(arrivals) {}
+  void deliver(Output&& output) noexcept override { arrivals_.push({job_, std::move(output)}); }
+
+ private:
+  std::size_t job_;
+  Arrivals& arrivals_;
+};
+
+}  // namespace
+
+void Arrivals::push(Arrival arrival) {
+  {
+    const std::lock_guard lock(mutex_);
+    arrivals_.push_back(std::move(arrival));
+  }
+  came_.notify_one();
+}
+
+bool Arrivals::pop(Arrival& arrival, int wait_ms) {
+  if (taken_.empty()) {
+    std::unique_lock lock(mutex_);
+    came_.wait_for(lock, std::chrono::milliseconds(wait_ms), [&] { return !arrivals_.empty(); });
+    std::swap(arrivals_, taken_);
+    std::reverse(taken_.begin(), taken_.end());
+  }
+  if (taken_.empty()) return false;
+  arrival = std::move(taken_.back());
+  taken_.pop_back();
+  return true;
+}
+
+LocalGeneration::LocalGeneration(Service& service, const GenerationPlan& plan)
+    : service_(&service),
+      unfinished_(plan.request.sampling.n),
+      prompt_tokens_(static_cast<int>(plan.prompts.front().size())) {
+  for (int i = 0; i < unfinished_; ++i)
+    answers_.emplace_back(service.tokenizer, plan.request.sampling, service.options.eos_ids, plan.stops,
+                          plan.prompts.front(), plan.thinking);
+}
+
+Result<LocalGeneration> LocalGeneration::start(Service& service, GenerationPlan& plan, std::size_t job,
+                                               Arrivals& arrivals) {
+  LocalGeneration generation(service, plan);
+  TRY(generation.id_, service.engine.submit(make_request(plan, 0, service.options.eos_ids),
+                                            std::make_shared<JobSink>(job, arrivals)));
+  return generation;
+}
+
+openai::AnswerPart LocalGeneration::take(Output&& output) {
+  openai::Answer& answer = answers_[static_cast<std::size_t>(output.index)];
+  if (answer.finished()) return {};  // a stop string ended it before the engine knew
+  cached_tokens_ = output.cached_tokens;
+  if (output.error) log_error("an answer broke off: {}", output.error->message);
+  openai::AnswerPart part = answer.take(std::move(output));
+  if (answer.finished() && --unfinished_ == 0) abort();  // nothing more is wanted, whatever the engine thinks
+  return part;
+}
+
+Result<GenerationPlan> plan_body(const Service& service, const boost::json::object& body,
+                                 bool cut_max_tokens) {
+  if (body.contains("messages")) {
+    TRY(openai::ChatRequest request, openai::parse_chat_request(body, service.options.rules));
+    if (cut_max_tokens) request.generation.max_tokens_given = false;
+    return prepare_chat(service, std::move(request));
+  }
+  TRY(openai::CompletionRequest request, openai::parse_completion_request(body, service.options.rules));
+  if (request.prompts.size() != 1)
+    return invalid("prompt", "one prompt at a time, got {}", request.prompts.size());
+  if (cut_max_tokens) request.generation.max_tokens_given = false;
+  return prepare_completion(service, std::move(request));
+}
+
+}  // namespace octavo

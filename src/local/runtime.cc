@@ -1,0 +1,167 @@
+#include "local/runtime.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <future>
+#include <utility>
+
+#include "local/engine_flags.h"
+#include "local/grammar_vocabulary.h"
+#include "local/load_tokenizer.h"
+#include "local/progress.h"
+#include "base/log.h"
+#include "engine/load.h"
+#include "model/generation_config.h"
+#include "remote/engine_process.h"
+#include "weights/checkpoint.h"
+
+namespace octavo {
+namespace {
+
+Result<std::optional<ChatTemplate>> compile(std::string_view source, const TokenizerConfig& config) {
+  if (source.empty()) return std::nullopt;
+  TRY(ChatTemplate compiled, ChatTemplate::compile(source, config.special_tokens));
+  return compiled;
+}
+
+// A template is given as a file or, in one line, as itself.
+Result<std::string> template_source(const std::string& given) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(given, ignored) && given.find_first_of("{}") != std::string::npos)
+    return given;
+  auto source = read_text_file(given, ChatTemplateLimits{}.source_bytes);
+  if (!source) source.error().field = "chat_template";
+  return source;
+}
+
+Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
+  const TokenizerConfig& config = runtime.tokenizer->config();
+  if (!options.chat_template.empty()) {
+    TRY(const std::string source, template_source(options.chat_template));
+    TRY(runtime.chat_template, compile(source, config));
+    return {};
+  }
+  // A model's own template that is broken takes chat away, and nothing else.
+  const auto own = [&](bool tools, std::optional<ChatTemplate>& compiled) {
+    auto made = compile(config.chat_template(tools), config);
+    if (made)
+      compiled = *std::move(made);
+    else
+      log_warning("the model's chat template cannot be used, only completions can: {}", made.error().message);
+  };
+  own(false, runtime.chat_template);
+  if (config.chat_template(true) != config.chat_template(false)) own(true, runtime.tool_template);
+  return {};
+}
+
+// What requests get for values that they leave out.
+Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& options,
+                                                       const GenerationConfig& models) {
+  GenerationConfig config;
+  if (options.generation_config == "auto") {
+    config = models;
+  } else if (options.generation_config != "vllm") {
+    if (!std::filesystem::is_directory(options.generation_config))
+      return field_failure("generation_config", ErrorCode::not_found, "{} is no folder",
+                           options.generation_config);
+    TRY(config, load_generation_config(options.generation_config));
+  }
+  const GenerationConfig& above = options.generation_overrides;
+  const auto either = [](const auto& first, const auto& second) { return first ? first : second; };
+  return openai::GenerationDefaults{
+      .temperature = either(above.temperature, config.temperature),
+      .top_p = either(above.top_p, config.top_p),
+      .top_k = either(above.top_k, config.top_k),
+      .min_p = either(above.min_p, config.min_p),
+      .repetition_penalty = either(above.repetition_penalty, config.repetition_penalty),
+      .max_tokens = either(above.max_new_tokens, config.max_new_tokens)};
+}
+
+// A model whose logits are fewer than its tokens could be asked about ids that do not exist.
+Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
+  if (tokenizer.vocab_size() <= vocab_size) return {};
+  return field_failure("tokenizer", ErrorCode::corrupt,
+                       "the tokenizer has {} tokens, the model's vocabulary {}", tokenizer.vocab_size(),
+                       vocab_size);
+}
+
+// How the model writes tool calls and thoughts.
+Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
+  if (!options.tool_call_parser.empty()) {
+    TRY(serve.rules.tool_dialect, openai::tool_dialect_of(options.tool_call_parser, tokenizer));
+    serve.tool_tokens = openai::tool_tokens(*serve.rules.tool_dialect, tokenizer);
+    serve.rules.special_tokens = openai::special_tokens(tokenizer);
+  }
+  if (!options.reasoning_parser.empty()) {
+    TRY(serve.rules.reasoning, openai::reasoning_rule(options.reasoning_parser, tokenizer));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options, const std::string& named,
+                                                   const Tokenizer& tokenizer,
+                                                   const std::vector<TokenId>& eos_ids) {
+  ProgressBar bar("loading " + named, "GB", 1e9);
+  const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
+  if (!options.engine_command.empty()) {
+    std::vector<std::string> command = options.engine_command;
+    command.insert(command.end(), {"--model", options.engine.model_dir});  // where it was found
+    return remote::EngineProcess::start(
+        {.command = std::move(command), .seed = options.engine.seed, .progress = progress});
+  }
+  const auto vocabulary = [&tokenizer, eos_ids] { return grammar_vocabulary(tokenizer, eos_ids); };
+  return load_engine(options.engine, {.progress = progress, .vocabulary = vocabulary});
+}
+
+Result<> load_adapters(const std::vector<LoraModule>& modules, const Service& service) {
+  for (const LoraModule& module : modules) {
+    if (std::ranges::find(service.options.rules.model_names, module.name) != service.options.rules.model_names.end() ||
+        service.adapters->find(module.name))
+      return invalid("lora_modules", "two models are named {}", module.name);
+    std::promise<Result<>> loaded;
+    service.engine.load_adapter({module.name, module.path},
+                                [&](Result<> result) { loaded.set_value(std::move(result)); });
+    if (Result<> result = loaded.get_future().get(); !result) {
+      result.error().message = fmt::format("the adapter {}: {}", module.name, result.error().message);
+      return result;
+    }
+    service.offer_adapter({.name = module.name, .path = module.path, .parent = module.base_model_name});
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
+  const std::string named = options.engine.model_dir.empty() ? "demo" : options.engine.model_dir;
+  TRY(options.engine.model_dir, find_model(options.engine.model_dir, options.hub));
+  const std::string& dir = options.engine.model_dir;
+  TRY_VOID(check_model_path(dir));
+  auto runtime = std::make_unique<Runtime>();
+  TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));
+  runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
+  TRY_VOID(load_chat_templates(options, *runtime));
+  TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
+  TRY(const GenerationConfig generation, load_generation_config(dir));
+
+  TRY(runtime->engine, start_engine(options, named, *runtime->tokenizer, generation.eos_ids));
+  const EngineInfo info = runtime->engine->info();
+  TRY_VOID(check_vocabulary(*runtime->tokenizer, info.vocab_size));
+
+  ServeOptions& serve = options.serve;
+  serve.eos_ids = generation.eos_ids;
+  serve.model_root = dir;
+  serve.rules.model_names = options.served_model_names;
+  if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
+  serve.rules.take_limits(info);
+  serve.max_num_seqs = info.max_num_seqs;
+  serve.max_num_queued_reqs = info.max_queued;
+  TRY(serve.rules.defaults, generation_defaults(options, generation));
+  runtime->service = std::make_shared<Service>(
+      *runtime->engine, *runtime->tokenizer, runtime->chat_template ? &*runtime->chat_template : nullptr,
+      runtime->tool_template ? &*runtime->tool_template : nullptr, std::move(serve));
+  TRY_VOID(load_adapters(options.lora_modules, *runtime->service));
+  return runtime;
+}
+
+}  // namespace octavo

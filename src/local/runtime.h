@@ -1,0 +1,60 @@
+// A model that is ready to talk: engine, tokenizer, chat template and the rules for requests.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/engine_options.h"
+#include "local/find_model.h"
+#include "model/generation_config.h"
+#include "serve/service.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace octavo {
+
+// One of --lora-modules.
+struct LoraModule {
+  std::string name;
+  std::string path;
+  std::string base_model_name{};  // shown as its parent; "": the model's name
+};
+
+// What a subcommand may ask for beyond the engine itself.
+struct RuntimeOptions {
+  EngineOptions engine;  // its model as a person names it
+  HubFlags hub;
+  std::vector<std::string> served_model_names;  // empty: the model as it was named
+  std::string tokenizer;                        // path; "": the model's own
+  std::string chat_template;                    // a file, or the template itself; "": the model's own
+  std::string tool_call_parser;                 // of tool_choice `auto`; "": it is not enabled
+  std::string reasoning_parser;                 // "": thoughts are text like any other
+  std::vector<LoraModule> lora_modules;         // adapters that are there from the start
+  std::vector<std::string> engine_command;      // of the engine's own process; empty: it runs in this one
+  // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
+  // generation_config.json; above them the overrides.
+  std::string generation_config = "auto";
+  GenerationConfig generation_overrides{};
+  ServeOptions serve;  // rules and eos_ids are filled in
+};
+
+// The parts refer to each other: members are destroyed last to first, the engine while the service still
+// stands.
+struct Runtime {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::optional<ChatTemplate> chat_template;
+  std::optional<ChatTemplate> tool_template;
+  std::unique_ptr<EngineClient> engine;
+  std::shared_ptr<Service> service;
+
+  ~Runtime() { engine.reset(); }
+};
+
+// Finds the model (find_model) and loads everything, with a progress bar when someone watches and it takes
+// long.
+Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options);
+
+}  // namespace octavo

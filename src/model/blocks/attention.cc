@@ -1,0 +1,187 @@
+// Attention with grouped queries over a paged cache.
+#include <algorithm>
+
+#include "model/blocks/block.h"
+
+namespace octavo {
+namespace {
+
+// Rows of each kind (query, key, value), when the checkpoint has each kind in a matrix of its own; else the
+// sum.
+std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
+  if (matrices == 1) return {a.qkv_dim()};
+  return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), a.kv_dim()};
+}
+
+// Rows that come head by head (q k v, q k v, ...), in the order of all queries, all keys, all values.
+std::vector<RowRange> by_kind(const Attention& a) {
+  std::vector<RowRange> order;
+  for (std::int64_t kind = 0; kind < 3; ++kind) {
+    for (std::int64_t head = 0; head < a.q_heads; ++head) {
+      order.push_back({(3 * head + kind) * a.head_dim, a.head_dim});
+    }
+  }
+  return order;
+}
+
+// Of queries that come with the rows of their gates, head by head: all queries, keys, values, gates.
+std::vector<RowRange> gates_last(const Attention& a) {
+  std::vector<RowRange> order;
+  const std::int64_t dim = a.head_dim, keys = 2 * std::int64_t{a.q_dim()};
+  for (std::int64_t head = 0; head < a.q_heads; ++head) order.push_back({2 * head * dim, dim});
+  order.push_back({keys, a.kv_dim()});
+  order.push_back({keys + a.kv_dim(), a.kv_dim()});
+  for (std::int64_t head = 0; head < a.q_heads; ++head) order.push_back({(2 * head + 1) * dim, dim});
+  return order;
+}
+
+// Norm of the queries or keys of `heads` heads.
+NormParameter head_norm(const Attention& a, const Namer& name, const std::string& tensor, int heads) {
+  if (a.qk_norm == QkNorm::none) return {};
+  if (a.qk_norm != QkNorm::per_head)
+    return name.norm(a.qk_norm_spec, tensor,
+                     a.qk_norm == QkNorm::whole_row ? heads * a.head_dim : a.head_dim);
+  std::vector<std::string> parts;
+  for (int head = 0; head < heads; ++head) parts.push_back(fmt::format("{}.{}.weight", tensor, head));
+  const std::vector<std::int64_t> sizes(parts.size(), a.head_dim);
+  NormParameter p{.spec = a.qk_norm_spec, .weight = name.vector(parts, sizes), .bias = {}};
+  p.weight.row = a.head_dim;
+  return p;
+}
+
+// Tokens that the first `n` tokens of a sequence see in sum, themselves included.
+double seen_by_first(std::int64_t n, std::int64_t window) {
+  const auto triangle = [](double k) { return k * (k + 1) / 2; };
+  if (window == 0 || n <= window) return triangle(static_cast<double>(n));
+  return triangle(static_cast<double>(window)) + static_cast<double>((n - window) * window);
+}
+
+// Tokens that the new tokens of a pass see in sum, where they see both sides (at the ends somewhat fewer).
+double seen_both_ways(const Pass& pass, std::int64_t window) {
+  const std::int64_t each = window == 0 ? pass.context : std::min(pass.context, 2 * window - 1);
+  return static_cast<double>(pass.tokens * each);
+}
+
+class AttentionBlock final : public Block {
+ public:
+  AttentionBlock(const Attention& spec, const Namer& name, std::int64_t dim)
+      : spec_(spec),
+        q_norm_(head_norm(spec, name, name.names.q_norm, spec.q_heads)),
+        k_norm_(head_norm(spec, name, name.names.k_norm, spec.kv_heads)) {
+    const Names& names = name.names;
+    qkv_ = name.linear(names.qkv, qkv_rows(spec, names.qkv.size()), dim, spec.qkv_bias);
+    if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
+    if (spec.output_gate) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
+    if (spec.sinks) sinks_ = name.vector({names.sinks}, {spec.q_heads});
+    out_ = name.linear({names.out}, {dim}, spec.q_dim(), spec.out_bias);
+    if (name.shard.size > 1) split(name.shard);
+  }
+
+  void list(ParameterList& list) override {
+    list.add(qkv_);
+    list.add(q_norm_);
+    list.add(k_norm_);
+    list.add(sinks_);
+    list.add(out_);
+  }
+
+  std::optional<CacheNeed> cache() const override {
+    return CacheNeed{spec_.window, spec_.q_heads, spec_.kv_heads, spec_.head_dim, spec_.causal};
+  }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes();
+  }
+
+  BlockCost cost(const Pass& pass) const override {
+    const std::int64_t window = spec_.window;
+    const double seen =
+        spec_.causal ? seen_by_first(pass.context, window) - seen_by_first(pass.context - pass.tokens, window)
+                     : seen_both_ways(pass, window);
+    const std::int64_t read = window > 0 ? std::min(pass.context, window + pass.tokens - 1) : pass.context;
+    const BlockCost attention{.cached = 2 * static_cast<double>(read + pass.tokens) * spec_.kv_dim(),
+                              .operations = 4 * seen * spec_.q_dim()};
+    return linear_cost(qkv_, pass) + attention + linear_cost(out_, pass);
+  }
+
+  std::string text() const override {
+    std::string text =
+        fmt::format("{} query and {} key heads of {}", spec_.q_heads, spec_.kv_heads, spec_.head_dim);
+    if (spec_.qk_norm != QkNorm::none) text += ", normed";
+    if (!spec_.causal) text += ", both ways";
+    if (spec_.window > 0) text += fmt::format(", window {}", spec_.window);
+    if (spec_.sinks) text += ", sinks";
+    if (spec_.output_gate) text += ", gated";
+    if (spec_.soft_cap > 0) text += fmt::format(", scores capped at {}", spec_.soft_cap);
+    return text;
+  }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    Scratch scratch = step.scratch;
+    const auto [qkv, q, attended] = take(scratch, step.tokens, x.dtype);
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    linear(step, x, qkv_, qkv);
+    ops.qkv_store(stream,
+                  {.qkv = qkv.columns(0, spec_.qkv_dim()),
+                   .q_heads = spec_.q_heads,
+                   .q_norm = q_norm_.norm(),
+                   .k_norm = k_norm_.norm(),
+                   .norm_whole_row = spec_.qk_norm == QkNorm::whole_row,
+                   .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
+                   .positions = step.positions,
+                   .slots = step.slots,
+                   .cache = step.cache,
+                   .q_out = q});
+    ops.attention(stream, {.q = q,
+                           .cache = step.cache,
+                           .plan = *step.plan,
+                           .scale = spec_.scale,
+                           .causal = spec_.causal,
+                           .window = spec_.window,
+                           .soft_cap = spec_.soft_cap,
+                           .sinks = sinks_.value,
+                           .out = attended});
+    if (spec_.output_gate)
+      ops.gate(stream, {.x = attended, .gate = qkv.columns(spec_.qkv_dim(), spec_.q_dim()), .y = attended});
+    linear(step, attended, out_, out);
+  }
+
+ private:
+  struct Work {
+    View qkv, q, attended;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {scratch.take(act, {n, qkv_.weight.rows}), scratch.take(act, {n, spec_.q_heads, spec_.head_dim}),
+            scratch.take(act, {n, spec_.q_dim()})};
+  }
+
+  // Each rank has some of the query heads with their key heads; of fewer key heads than ranks, several have
+  // the same.
+  void split(const Shard& shard) {
+    const Attention whole = spec_;
+    spec_.q_heads /= shard.size;
+    spec_.kv_heads = std::max(1, spec_.kv_heads / shard.size);
+    const std::int64_t first_q = shard.first(whole.q_dim());
+    const std::int64_t first_kv = std::int64_t{shard.rank} * whole.kv_heads / shard.size * whole.head_dim;
+    keep_rows(qkv_, {{first_q, spec_.q_dim()},
+                     {whole.q_dim() + first_kv, spec_.kv_dim()},
+                     {whole.q_dim() + whole.kv_dim() + first_kv, spec_.kv_dim()}});
+    keep_columns(out_, first_q, spec_.q_dim(), shard.rank == 0);
+  }
+
+  Attention spec_;
+  NormParameter q_norm_, k_norm_;
+  VectorParameter sinks_;
+  LinearParameter qkv_, out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<AttentionBlock>(spec, name, dim);
+}
+
+}  // namespace octavo

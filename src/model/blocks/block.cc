@@ -1,0 +1,51 @@
+#include "model/blocks/block.h"
+
+#include "model/adapter.h"
+
+namespace octavo {
+
+BlockCost linear_cost(const LinearParameter& linear, const Pass& pass) {
+  const auto elements = static_cast<double>(linear.weight.elements());
+  return {.weights = elements, .operations = 2 * elements * static_cast<double>(pass.tokens)};
+}
+
+BlockCost operator+(const BlockCost& a, const BlockCost& b) {
+  return {a.weights + b.weights, a.cached + b.cached, a.state + b.state, a.operations + b.operations};
+}
+
+View Scratch::take(DType type, std::initializer_list<std::int64_t> shape) {
+  constexpr std::int64_t kAlign = 256;  // bytes
+  View view = View::of(nullptr, type, shape);
+  if (memory_) view.data = memory_.as<std::uint8_t>() + used_;
+  used_ += (view.bytes() + kAlign - 1) / kAlign * kAlign;
+  CHECK(!memory_ || used_ <= memory_.bytes(), "{} bytes of {}", used_, memory_.bytes());
+  return view;
+}
+
+void linear(const StepContext& step, const View& x, const LinearParameter& w, const View& y) {
+  step.backend.ops.matmul(*step.backend.stream,
+                          {.x = x, .w = *w.weight.weight, .bias = w.bias.value, .y = y});
+  if (step.adapters != nullptr) add_changes(step, x, w, y);
+}
+
+std::string_view name(Activation activation) {
+  switch (activation) {
+    case Activation::silu:
+      return "silu";
+    case Activation::gelu:
+      return "gelu";
+    case Activation::gelu_tanh:
+      return "gelu_tanh";
+    case Activation::relu:
+      return "relu";
+    case Activation::sigmoid:
+      return "sigmoid";
+    case Activation::swigluoai:
+      return "swigluoai";
+    case Activation::tanh:
+      return "tanh";
+  }
+  return "";
+}
+
+}  // namespace octavo

@@ -1,0 +1,116 @@
+// A block: one half of a layer. A kind of block is a struct in spec.h and a file here, which says all that
+// the rest asks of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "kernels/ops.h"
+#include "model/parameters.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+struct StepAdapters;
+
+// What a mixer keeps of each token. Mixers with equal needs can share block tables.
+struct CacheNeed {
+  int window = 0;  // tokens that it keeps; 0: all
+  int q_heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  bool causal = true;  // Attention::causal
+  auto operator<=>(const CacheNeed&) const = default;
+};
+
+// One forward pass of one sequence: `tokens` new tokens, `context` in all.
+struct Pass {
+  std::int64_t tokens = 1;
+  std::int64_t context = 1;
+};
+
+// Least traffic and work of a pass.
+struct BlockCost {
+  double weights = 0;     // numbers of matrices that are read
+  double cached = 0;      // numbers that go to the KV cache or come from it
+  double state = 0;       // numbers that go to a sequence's state or come from it; f32
+  double operations = 0;  // a multiplication and an addition are two
+};
+BlockCost linear_cost(const LinearParameter& linear, const Pass& pass);
+BlockCost operator+(const BlockCost& a, const BlockCost& b);
+
+// Workspaces, taken one after the other from one piece of memory that all blocks share. Without memory it
+// measures.
+class Scratch {
+ public:
+  explicit Scratch(View memory = {}) : memory_(memory) {}
+
+  View take(DType type, std::initializer_list<std::int64_t> shape);
+  std::int64_t bytes() const { return used_; }
+
+ private:
+  View memory_;  // u8 [bytes]
+  std::int64_t used_ = 0;
+};
+
+// What a block runs with: a step, and the part of the cache or the states that belongs to its layer.
+struct StepContext {
+  Backend& backend;
+  std::int64_t tokens = 0;
+  View positions;  // i32 [tokens]
+  std::span<const Rope> ropes;
+  Scratch scratch;
+
+  const StepAdapters* adapters = nullptr;  // null: no token has one
+  Scratch adapter_scratch = Scratch();
+
+  KvLayer cache = {};
+  const AttentionPlan* plan = nullptr;
+  View slots = {};  // i64 [tokens]
+
+  View state = {};  // f32 [slots, state_floats()]
+  StatePlan states = {};
+};
+
+// y = x * w^T + bias, and what adapters change: every linear product of every block.
+void linear(const StepContext& step, const View& x, const LinearParameter& w, const View& y);
+
+class Block {
+ public:
+  virtual ~Block() = default;
+
+  // Adds all parameters.
+  virtual void list(ParameterList& list) = 0;
+  // Called once when all of them have their values.
+  virtual void loaded() {}
+  // nullopt: it keeps nothing in the KV cache.
+  virtual std::optional<CacheNeed> cache() const { return {}; }
+  // What it keeps of a sequence instead, in f32; 0: nothing.
+  virtual std::int64_t state_floats() const { return 0; }
+  // Of a step of so many tokens.
+  virtual std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const = 0;
+  virtual BlockCost cost(const Pass& pass) const = 0;
+  // For `octavo model inspect`; equal blocks have equal texts.
+  virtual std::string text() const = 0;
+  // x, out: act [tokens, dim]. Allocates nothing.
+  virtual void run(const StepContext& step, const View& x, const View& out) const = 0;
+};
+
+std::string_view name(Activation activation);
+
+// One for each kind: blocks/<kind>.cc. `name` is the layer's, `dim` the width of the network.
+std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
+// An MLP of these tensors.
+std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,
+                                const std::vector<std::string>& up, const std::string& down);
+inline std::unique_ptr<Block> make_block(std::monostate, const Namer&, std::int64_t) { return nullptr; }
+
+}  // namespace octavo

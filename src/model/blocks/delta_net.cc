@@ -1,0 +1,145 @@
+// A gated delta net: linear attention whose state forgets and corrects itself.
+#include "model/blocks/block.h"
+
+namespace octavo {
+namespace {
+
+// Where one matrix holds all, its rows come key head by key head, each with `counts` rows of every kind in
+// turn; here all rows of the first kind are wanted first, then all of the second ...
+std::vector<RowRange> by_kind(int key_heads, std::initializer_list<std::int64_t> counts) {
+  std::int64_t head_rows = 0;
+  for (const std::int64_t count : counts) head_rows += count;
+  std::vector<RowRange> order;
+  std::int64_t begin = 0;
+  for (const std::int64_t count : counts) {
+    for (int head = 0; head < key_heads; ++head) order.push_back({begin + head * head_rows, count});
+    begin += count;
+  }
+  return order;
+}
+
+class DeltaNetBlock final : public Block {
+ public:
+  DeltaNetBlock(const DeltaNet& spec, const Namer& name, std::int64_t dim) : spec_(spec) {
+    const Names& names = name.names;
+    const std::int64_t values = spec.values(), channels = spec.channels(), heads = spec.value_heads;
+    const std::int64_t group = heads / spec.key_heads;
+    if (names.delta_in.size() == 1) {
+      in_ = name.linear(names.delta_in, {channels + values}, dim, false);
+      in_.weight.order = by_kind(
+          spec.key_heads, {spec.key_dim, spec.key_dim, group * spec.value_dim, group * spec.value_dim});
+      ba_ = name.linear(names.delta_ba, {2 * heads}, dim, false);
+      ba_.weight.order = by_kind(spec.key_heads, {group, group});
+    } else {
+      in_ = name.linear(names.delta_in, {channels, values}, dim, false);
+      ba_ = name.linear(names.delta_ba, {heads, heads}, dim, false);
+    }
+    ba_.weight.use = MatrixUse::router;
+    conv_ = name.rows_of_vectors(names.delta_conv, channels, spec.conv_width);
+    conv_.parts[0].shape = {channels, 1, spec.conv_width};  // one input channel for each output
+    a_log_ = name.vector({names.delta_a_log}, {heads});
+    dt_bias_ = name.vector({names.delta_dt_bias}, {heads});
+    norm_ = name.norm(spec.norm, names.delta_norm, spec.value_dim);
+    out_ = name.linear({names.delta_out}, {dim}, values, false);
+  }
+
+  void list(ParameterList& list) override {
+    list.add(in_);
+    list.add(ba_);
+    list.add(conv_);
+    list.add(a_log_);
+    list.add(dt_bias_);
+    list.add(norm_);
+    list.add(out_);
+  }
+
+  std::int64_t state_floats() const override {
+    return conv_floats() + std::int64_t{spec_.value_heads} * spec_.key_dim * spec_.value_dim;
+  }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes();
+  }
+
+  BlockCost cost(const Pass& pass) const override {
+    const double rule = 7.0 * spec_.value_heads * spec_.key_dim * spec_.value_dim;
+    const double conv = 2.0 * static_cast<double>(spec_.channels()) * spec_.conv_width;
+    return linear_cost(in_, pass) + linear_cost(ba_, pass) + linear_cost(out_, pass) +
+           BlockCost{.state = 2.0 * static_cast<double>(state_floats()),
+                     .operations = (rule + conv) * static_cast<double>(pass.tokens)};
+  }
+
+  std::string text() const override {
+    return fmt::format("gated delta net, {} key heads of {}, {} value heads of {}, convolution {}",
+                       spec_.key_heads, spec_.key_dim, spec_.value_heads, spec_.value_dim, spec_.conv_width);
+  }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    Scratch scratch = step.scratch;
+    const auto [in, ba, mixed, heads] = take(scratch, step.tokens, x.dtype);
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    linear(step, x, in_, in);
+    linear(step, x, ba_, ba);
+    ops.causal_conv(stream, {.x = in.columns(0, spec_.channels()),
+                             .weight = conv_.value,
+                             .state = part_of(step.state, 0, {spec_.conv_width - 1, spec_.channels()}),
+                             .plan = step.states,
+                             .y = mixed});
+    ops.gated_delta(stream, {.qkv = mixed,
+                             .key_heads = spec_.key_heads,
+                             .ba = ba,
+                             .a_log = a_log_.value,
+                             .dt_bias = dt_bias_.value,
+                             .state = part_of(step.state, conv_floats(),
+                                              {spec_.value_heads, spec_.key_dim, spec_.value_dim}),
+                             .plan = step.states,
+                             .out = heads});
+    ops.gate(stream, {.x = heads,
+                      .gate = in.columns(spec_.channels(), spec_.values()),
+                      .norm = norm_.norm(),
+                      .activation = Activation::silu,
+                      .y = heads});
+    linear(step, heads, out_, out);
+  }
+
+ private:
+  struct Work {
+    View in, ba, mixed, heads;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {.in = scratch.take(act, {n, spec_.channels() + spec_.values()}),
+            .ba = scratch.take(DType::f32, {n, 2 * std::int64_t{spec_.value_heads}}),
+            .mixed = scratch.take(act, {n, spec_.channels()}),
+            .heads = scratch.take(act, {n, spec_.values()})};
+  }
+
+  std::int64_t conv_floats() const { return (spec_.conv_width - 1) * spec_.channels(); }
+
+  // The part [slots, shape...] of all states that begins at float `begin` of each.
+  static View part_of(const View& states, std::int64_t begin, std::initializer_list<std::int64_t> shape) {
+    View part = View::of(states.as<float>() + begin, DType::f32, shape);
+    for (auto axis = static_cast<std::size_t>(part.rank++); axis > 0; --axis) {
+      part.shape[axis] = part.shape[axis - 1];
+      part.stride[axis] = part.stride[axis - 1];
+    }
+    part.shape[0] = states.size(0);
+    part.stride[0] = states.stride[0];
+    return part;
+  }
+
+  DeltaNet spec_;
+  LinearParameter in_, ba_, out_;
+  VectorParameter conv_, a_log_, dt_bias_;
+  NormParameter norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<DeltaNetBlock>(spec, name, dim);
+}
+
+}  // namespace octavo

@@ -1,0 +1,141 @@
+// A router, and many MLPs of which each token passes the few that it chooses.
+#include <cmath>
+
+#include "model/blocks/block.h"
+
+namespace octavo {
+namespace {
+
+class ExpertsBlock final : public Block {
+ public:
+  ExpertsBlock(const Experts& spec, const Namer& name, std::int64_t dim) : spec_(spec), dim_(dim) {
+    const Names& names = name.names;
+    const Mlp& mlp = spec.expert;
+    router_ = name.linear({names.router}, {spec.count}, dim, spec.router_bias);
+    router_.weight.use = MatrixUse::router;
+    up_ = name.experts(names.expert_up, spec.count, mlp.up_dim(), dim);
+    down_ = name.experts({names.expert_down}, spec.count, dim, mlp.hidden);
+    if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.expert_up_bias, spec.count, mlp.up_dim());
+    if (mlp.down_bias) down_bias_ = name.rows_of_vectors(names.expert_down_bias, spec.count, dim);
+    if (names.expert_interleaved) {
+      up_bias_.order = {{0, mlp.hidden, 2}, {1, mlp.hidden, 2}};
+      for (MatrixParameter& up : up_) up.order = up_bias_.order;
+    }
+    if (!spec.shared) return;
+    shared_ = make_mlp(*spec.shared, name, dim, names.shared_up, names.shared_down);
+    if (!spec.shared_gate) return;
+    shared_gate_ = name.linear({names.shared_gate}, {1}, dim, false);
+    shared_gate_.weight.use = MatrixUse::router;
+  }
+
+  void list(ParameterList& list) override {
+    list.add(router_);
+    for (std::size_t e = 0; e < up_.size(); ++e) {
+      list.add(up_[e]);
+      list.add(down_[e]);
+    }
+    list.add(up_bias_);
+    list.add(down_bias_);
+    if (shared_) shared_->list(list);
+    list.add(shared_gate_);
+  }
+
+  void loaded() override {
+    for (const MatrixParameter& up : up_) up_weights_.push_back(up.weight.get());
+    for (const MatrixParameter& down : down_) down_weights_.push_back(down.weight.get());
+  }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes() + (shared_ ? shared_->scratch_bytes(tokens, activation) : 0);
+  }
+
+  // As if the tokens chose evenly.
+  BlockCost cost(const Pass& pass) const override {
+    const auto tokens = static_cast<double>(pass.tokens), count = static_cast<double>(spec_.count);
+    const double chosen = spec_.router.chosen;
+    const double met = count * (1 - std::pow(1 - chosen / count, tokens));
+    const auto expert = static_cast<double>(up_[0].elements() + down_[0].elements());
+    BlockCost cost = linear_cost(router_, pass) + linear_cost(shared_gate_, pass);
+    if (shared_) cost = cost + shared_->cost(pass);
+    return cost + BlockCost{.weights = met * expert, .operations = 2 * tokens * chosen * expert};
+  }
+
+  std::string text() const override {
+    const Mlp& mlp = spec_.expert;
+    std::string text = fmt::format("{} of {} experts, MLP {} {}{}", spec_.router.chosen, spec_.count,
+                                   mlp.hidden, mlp.gated ? "gated " : "", name(mlp.activation));
+    if (shared_) text += fmt::format(", and a shared {}", shared_->text());
+    return text;
+  }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    StepContext rest = step;  // what is left of the workspaces is the shared expert's
+    const Work w = take(rest.scratch, step.tokens, x.dtype);
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    const Mlp& mlp = spec_.expert;
+    linear(step, x, router_, w.logits);
+    ops.route(stream, {.logits = w.logits,
+                       .rule = spec_.router,
+                       .weights = w.weights,
+                       .places = w.places,
+                       .tokens = w.tokens,
+                       .starts = w.starts});
+    ops.grouped_matmul(
+        stream,
+        {.x = x, .rows = w.tokens, .starts = w.starts, .w = up_weights_, .bias = up_bias_.value, .y = w.up});
+    ops.activate(stream, {.x = w.up,
+                          .activation = mlp.activation,
+                          .gated = mlp.gated,
+                          .alpha = mlp.alpha,
+                          .limit = mlp.limit,
+                          .y = w.hidden});
+    ops.grouped_matmul(
+        stream,
+        {.x = w.hidden, .starts = w.starts, .w = down_weights_, .bias = down_bias_.value, .y = w.down});
+    if (shared_) shared_->run(rest, x, w.shared);
+    if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
+    ops.combine(stream, {.y = w.down,
+                         .places = w.places,
+                         .weights = w.weights,
+                         .shared = shared_ ? w.shared : View{},
+                         .shared_gate = spec_.shared_gate ? w.gate : View{},
+                         .out = out});
+  }
+
+ private:
+  struct Work {
+    View logits, weights, places, tokens, starts, up, hidden, down, shared, gate;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    const std::int64_t chosen = spec_.router.chosen, places = n * chosen;
+    return {.logits = scratch.take(DType::f32, {n, spec_.count}),
+            .weights = scratch.take(DType::f32, {n, chosen}),
+            .places = scratch.take(DType::i32, {n, chosen}),
+            .tokens = scratch.take(DType::i32, {places}),
+            .starts = scratch.take(DType::i32, {std::int64_t{spec_.count} + 1}),
+            .up = scratch.take(act, {places, spec_.expert.up_dim()}),
+            .hidden = scratch.take(act, {places, spec_.expert.hidden}),
+            .down = scratch.take(act, {places, dim_}),
+            .shared = scratch.take(act, {shared_ ? n : 0, dim_}),
+            .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1})};
+  }
+
+  Experts spec_;
+  std::int64_t dim_;
+  LinearParameter router_, shared_gate_;
+  std::vector<MatrixParameter> up_, down_;
+  VectorParameter up_bias_, down_bias_;
+  std::vector<const Weight*> up_weights_, down_weights_;
+  std::unique_ptr<Block> shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<ExpertsBlock>(spec, name, dim);
+}
+
+}  // namespace octavo

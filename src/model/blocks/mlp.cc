@@ -1,0 +1,83 @@
+// Two linear layers with an activation between them, gated or not.
+#include "model/blocks/block.h"
+
+namespace octavo {
+namespace {
+
+class MlpBlock final : public Block {
+ public:
+  MlpBlock(const Mlp& spec, const Namer& name, std::int64_t dim, const std::vector<std::string>& up,
+           const std::string& down)
+      : spec_(spec),
+        up_(name.linear(up, std::vector(up.size(), spec.up_dim() / std::ssize(up)), dim, spec.up_bias)),
+        down_(name.linear({down}, {dim}, spec.hidden, spec.down_bias)) {
+    if (name.shard.size > 1) split(name.shard);
+  }
+
+  void list(ParameterList& list) override {
+    list.add(up_);
+    list.add(down_);
+  }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes();
+  }
+
+  BlockCost cost(const Pass& pass) const override {
+    return linear_cost(up_, pass) + linear_cost(down_, pass);
+  }
+
+  std::string text() const override {
+    return fmt::format("MLP {} {}{}", spec_.hidden, spec_.gated ? "gated " : "",
+                       octavo::name(spec_.activation));
+  }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    Scratch scratch = step.scratch;
+    const auto [up, hidden] = take(scratch, step.tokens, x.dtype);
+    linear(step, x, up_, up);
+    step.backend.ops.activate(*step.backend.stream, {.x = up,
+                                                     .activation = spec_.activation,
+                                                     .gated = spec_.gated,
+                                                     .alpha = spec_.alpha,
+                                                     .limit = spec_.limit,
+                                                     .y = hidden});
+    linear(step, hidden, down_, out);
+  }
+
+ private:
+  struct Work {
+    View up, hidden;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {scratch.take(act, {n, spec_.up_dim()}), scratch.take(act, {n, spec_.hidden})};
+  }
+
+  // Each rank has some of the hidden units.
+  void split(const Shard& shard) {
+    const std::int64_t first = shard.first(spec_.hidden), whole = spec_.hidden;
+    spec_.hidden /= shard.size;
+    std::vector<RowRange> rows{{first, spec_.hidden}};
+    if (spec_.gated) rows.push_back({whole + first, spec_.hidden});
+    keep_rows(up_, std::move(rows));
+    keep_columns(down_, first, spec_.hidden, shard.rank == 0);
+  }
+
+  Mlp spec_;
+  LinearParameter up_, down_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim) {
+  return make_mlp(spec, name, dim, name.names.up, name.names.down);
+}
+
+std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,
+                                const std::vector<std::string>& up, const std::string& down) {
+  return std::make_unique<MlpBlock>(spec, name, dim, up, down);
+}
+
+}  // namespace octavo

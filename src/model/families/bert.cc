@@ -1,0 +1,111 @@
+// BERT (Devlin et al., 2019) and its kin: encoders, which read a text from both sides. Norms behind the
+// residual, learned positions, token types. RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2020)
+// differ in where positions begin and in the classifier's names.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+constexpr Config::Range kTypes{0, 1024};
+
+// `before`: in front of all names.
+Names bert_names(const std::string& before) {
+  Names names;
+  names.prefixes = {""};
+  names.embedding = before + "embeddings.word_embeddings";
+  names.positions = before + "embeddings.position_embeddings";
+  names.token_types = before + "embeddings.token_type_embeddings";
+  names.embedding_norm = before + "embeddings.LayerNorm";
+  names.layers = before + "encoder.layer.";
+  names.attention_post_norm = "attention.output.LayerNorm";
+  names.mlp_post_norm = "output.LayerNorm";
+  names.qkv = {"attention.self.query", "attention.self.key", "attention.self.value"};
+  names.out = "attention.output.dense";
+  names.up = {"intermediate.dense"};
+  names.down = "output.dense";
+  // Heads of the training, and what older writers stored.
+  names.ignorable = {"*embeddings.position_ids", "cls.*", "lm_head.*"};
+  return names;
+}
+
+// Everything but the head.
+Result<ModelSpec> describe_encoder(const Config& config, const std::string& before) {
+  TRY(const std::string kind, config.text("position_embedding_type", "absolute"));
+  if (kind != "absolute")
+    return field_failure("position_embedding_type", ErrorCode::unsupported,
+                         "{} is \"{}\"; supported is absolute", config.where("position_embedding_type"),
+                         kind);
+  TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
+                                              .head_dim = "",
+                                              .eps = "layer_norm_eps",
+                                              .norm = {.kind = NormKind::layer, .bias = true},
+                                              .rotary = false}));
+  TRY(spec.token_types, config.integer("type_vocab_size", kTypes));
+  spec.learned_positions = spec.max_positions;
+  spec.embedding_norm = spec.final_norm;
+  spec.final_norm = {};
+  for (LayerSpec& layer : spec.layers) {
+    layer.residual = Residual::post_norm;
+    layer.post_norm = layer.pre_norm;
+    layer.pre_norm = {};
+    layer.attention().causal = false;
+    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
+  }
+  spec.names = bert_names(before);
+  return spec;
+}
+
+// Positions begin behind that of the padding token.
+Result<> shift_positions(ModelSpec& spec, const Config& config) {
+  TRY(const int padding, config.integer("pad_token_id", {0, spec.vocab - 1}));
+  spec.first_position = padding + 1;
+  spec.max_positions -= spec.first_position;
+  if (spec.max_positions > 0) return {};
+  return invalid("max_position_embeddings", "{} is {}, positions begin at {}",
+                 config.where("max_position_embeddings"), spec.learned_positions, spec.first_position);
+}
+
+// As a model without the files of Sentence Transformers is taken: the first token's vector, of length 1.
+void embed_first(ModelSpec& spec) {
+  spec.head = Head{.pool = Pool::first, .normalise = true};
+  spec.names.ignorable.emplace_back("pooler.*");
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_bert(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, ""));
+  embed_first(spec);
+  return spec;
+}
+
+Result<ModelSpec> describe_bert_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, "bert."));
+  TRY(spec.head, read_classifier(config));
+  spec.head->dense = Activation::tanh;
+  spec.names.head_dense = "bert.pooler.dense";
+  spec.names.classifier = "classifier";
+  return spec;
+}
+
+Result<ModelSpec> describe_roberta(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, ""));
+  TRY_VOID(shift_positions(spec, config));
+  embed_first(spec);
+  return spec;
+}
+
+Result<ModelSpec> describe_roberta_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, "roberta."));
+  TRY_VOID(shift_positions(spec, config));
+  TRY(spec.head, read_classifier(config));
+  spec.head->dense = Activation::tanh;
+  spec.names.head_dense = "classifier.dense";
+  spec.names.classifier = "classifier.out_proj";
+  return spec;
+}
+
+}  // namespace octavo

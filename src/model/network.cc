@@ -1,0 +1,109 @@
+#include "model/network.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace octavo {
+namespace {
+
+Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name) {
+  const auto block = [&](const auto& kind) { return make_block(kind, name, model.dim); };
+  Layer layer;
+  layer.mixer = std::visit(block, spec.mixer);
+  layer.feed_forward = std::visit(block, spec.feed_forward);
+  if (layer.mixer) {
+    layer.mixer_norm = name.norm(spec.pre_norm, name.names.attention_norm, model.dim);
+    layer.mixer_post_norm = name.norm(spec.post_norm, name.names.attention_post_norm, model.dim);
+  }
+  if (layer.feed_forward) {
+    if (spec.residual != Residual::parallel_shared)
+      layer.feed_forward_norm = name.norm(spec.pre_norm, name.names.mlp_norm, model.dim);
+    layer.feed_forward_post_norm = name.norm(spec.post_norm, name.names.mlp_post_norm, model.dim);
+  }
+  return layer;
+}
+
+}  // namespace
+
+ParameterList Network::parameters() {
+  ParameterList list;
+  list.add(embedding);
+  list.add(positions);
+  list.add(token_types);
+  list.add(embedding_norm);
+  for (Layer& layer : layers) {
+    list.add(layer.mixer_norm);
+    if (layer.mixer) layer.mixer->list(list);
+    list.add(layer.mixer_post_norm);
+    list.add(layer.feed_forward_norm);
+    if (layer.feed_forward) layer.feed_forward->list(list);
+    list.add(layer.feed_forward_post_norm);
+  }
+  list.add(final_norm);
+  list.add(head_dense);
+  list.add(classifier);
+  list.add(lm_head);
+  return list;
+}
+
+Network network_of(const ModelSpec& spec, const std::string& prefix) {
+  const Names& names = spec.names;
+  const Namer top(names, prefix);
+  const auto split = [&](MatrixParameter table) {
+    if (spec.shard.size > 1) keep_rows(table, {{spec.shard.first(spec.vocab), spec.vocab / spec.shard.size}});
+    return table;
+  };
+  Network network;
+  network.ignorable = names.ignorable;
+  network.embedding = split(top.table(names.embedding, spec.vocab, spec.dim, MatrixUse::table));
+  if (spec.learned_positions > 0) {
+    network.positions = top.table(names.positions, spec.learned_positions, spec.dim, MatrixUse::plain);
+    if (spec.first_position > 0) {
+      network.positions.rows -= spec.first_position;
+      network.positions.order = {{spec.first_position, network.positions.rows}};
+    }
+  }
+  if (spec.token_types > 0)
+    network.token_types = top.table(names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
+  network.embedding_norm = top.norm(spec.embedding_norm, names.embedding_norm, spec.dim);
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const Namer name(names, fmt::format("{}{}{}.", prefix, names.layers, i), spec.shard);
+    network.layers.push_back(layer_of(spec, spec.layers[i], name));
+  }
+  network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
+  if (spec.head) {
+    const Namer bare(names, "");
+    const auto labels = std::ssize(spec.head->labels);
+    if (spec.head->dense) network.head_dense = bare.linear({names.head_dense}, {spec.dim}, spec.dim, true);
+    if (labels > 0) network.classifier = bare.linear({names.classifier}, {labels}, spec.dim, true);
+  }
+  if (spec.tied || spec.head) {
+    network.ignorable.push_back(names.lm_head + ".weight");  // some writers store the shared matrix twice
+  } else {
+    network.lm_head = split(Namer(names, "").table(names.lm_head, spec.vocab, spec.dim, MatrixUse::table));
+  }
+  std::size_t index = 0;
+  for (LinearParameter* linear : network.parameters().linears) linear->index = index++;
+  return network;
+}
+
+Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpoint) {
+  if (spec.other_names) {
+    ModelSpec other = spec;
+    other.names = *std::exchange(other.other_names, std::nullopt);
+    if (auto network = checked_network(other, checkpoint)) return network;
+  }
+  // The prefix under which the embedding is there, else the first: the error then names what is usually
+  // there.
+  const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
+    return checkpoint.find(prefix + spec.names.embedding + ".weight") != nullptr;
+  });
+  const std::string& prefix = found != spec.names.prefixes.end() ? *found : spec.names.prefixes[0];
+  ModelSpec whole = spec;  // no rank has all of a checkpoint's tensors
+  whole.shard = {};
+  Network network = network_of(whole, prefix);
+  TRY_VOID(check_slots(checkpoint, network.parameters().slots(), network.ignorable));
+  return spec.shard.size > 1 ? network_of(spec, prefix) : std::move(network);
+}
+
+}  // namespace octavo

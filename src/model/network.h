@@ -1,0 +1,40 @@
+// A network made from its spec: layers of blocks with all their parameters.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/blocks/block.h"
+#include "model/parameters.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+struct Layer {
+  NormParameter mixer_norm, mixer_post_norm, feed_forward_norm, feed_forward_post_norm;
+  std::unique_ptr<Block> mixer, feed_forward;  // null: the layer has no such half
+};
+
+struct Network {
+  MatrixParameter embedding, positions, token_types;  // positions: learned ones
+  NormParameter embedding_norm;
+  MatrixParameter lm_head;  // not there when tied, and in models that do not continue texts
+  std::vector<Layer> layers;
+  NormParameter final_norm;
+  LinearParameter head_dense, classifier;  // of Head
+  std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
+
+  ParameterList parameters();
+  const Weight& output() const { return lm_head.weight ? *lm_head.weight : *embedding.weight; }
+};
+
+// The network with tensors named as under one of its Names::prefixes, without any values.
+Network network_of(const ModelSpec& spec, const std::string& prefix);
+inline Network network_of(const ModelSpec& spec) { return network_of(spec, spec.names.prefixes[0]); }
+
+// The same, under the names and the prefix that the checkpoint uses, when it holds exactly these tensors.
+// Errors: see check_slots.
+Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpoint);
+
+}  // namespace octavo

@@ -1,0 +1,111 @@
+// What the configurations of the most used models say, fields that they leave out included: each describes a
+// network of as many parameters as the model has.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <fstream>
+#include <map>
+
+#include "model/families/families.h"
+#include "model/inspect.h"
+
+namespace octavo {
+namespace {
+
+struct Published {
+  std::string model, config;
+  std::int64_t parameters;
+};
+std::vector<Published> published() {
+  std::ifstream file("tests/data/configs/published.jsonl");
+  std::vector<Published> models;
+  for (std::string line; std::getline(file, line);) {
+    const auto row = boost::json::parse(line);
+    models.push_back({std::string(row.at("model").as_string()), boost::json::serialize(row.at("config")),
+                      row.at("parameters").as_int64()});
+  }
+  return models;
+}
+
+Result<ModelSpec> spec_of(std::string_view text) {
+  TRY(const Config config, Config::parse(text));
+  return describe(config);
+}
+ModelSpec spec(std::string_view model) {
+  const auto all = published();
+  const auto found = std::ranges::find(all, model, &Published::model);
+  EXPECT_NE(found, all.end()) << model;
+  return spec_of(found->config).value();
+}
+std::int64_t layers_with_window(const ModelSpec& spec) {
+  return std::ranges::count_if(spec.layers,
+                               [](const LayerSpec& layer) { return layer.attention().window > 0; });
+}
+
+TEST(PublishedConfigs, EachHasAsManyParametersAsTheModel) {
+  const auto all = published();
+  EXPECT_GE(all.size(), 60u);
+  for (const Published& one : all) {
+    const auto made = spec_of(one.config);
+    ASSERT_TRUE(made.has_value()) << one.model << ": " << made.error().message;
+    EXPECT_EQ(count_parameters(*made).total, one.parameters) << one.model;
+  }
+}
+
+TEST(PublishedConfigs, Gemma3LeavesOutWhatTransformersKnows) {
+  const ModelSpec small = spec("google/gemma-3-4b-it");
+  EXPECT_EQ(small.vocab, 262208);
+  EXPECT_EQ(small.layers[0].attention().head_dim, 256);
+  EXPECT_EQ(small.layers[0].attention().q_heads, 8);
+  EXPECT_EQ(small.layers[0].attention().kv_heads, 4);
+  EXPECT_EQ(small.max_positions, 131072);
+  EXPECT_EQ(small.ropes[0].theta, 1e6);
+  EXPECT_EQ(small.ropes[1].theta, 1e4);
+  EXPECT_EQ(layers_with_window(small), 29);
+  EXPECT_EQ(spec("google/gemma-3-27b-it").layers[0].attention().head_dim, 128);
+}
+
+TEST(PublishedConfigs, AnAbsentWindowIsTheDefaultAndANullIsNone) {
+  EXPECT_EQ(layers_with_window(spec("mistralai/Mistral-7B-v0.1")), 32);
+  EXPECT_EQ(layers_with_window(spec("mistralai/Mistral-7B-Instruct-v0.2")), 0);
+  const auto absent = spec_of(R"({"architectures": ["MistralForCausalLM"]})");
+  ASSERT_TRUE(absent.has_value()) << absent.error().message;
+  EXPECT_EQ(absent->layers[31].attention().window, 4096);
+  const auto qwen = spec_of(R"({"architectures": ["Qwen2ForCausalLM"], "use_sliding_window": true})");
+  ASSERT_TRUE(qwen.has_value()) << qwen.error().message;
+  EXPECT_EQ(qwen->layers[27].attention().window, 0);
+  EXPECT_EQ(qwen->layers[28].attention().window, 4096);
+}
+
+TEST(PublishedConfigs, TransformersDefaultsOfFieldsThatChangeTheAnswer) {
+  const auto gemma2 = spec_of(R"({"architectures": ["Gemma2ForCausalLM"]})");
+  ASSERT_TRUE(gemma2.has_value()) << gemma2.error().message;
+  EXPECT_EQ(gemma2->logits_soft_cap, 30);
+  EXPECT_EQ(gemma2->layers[0].attention().soft_cap, 50);
+  // Gemma 3 has the field, and does nothing with it.
+  const auto gemma3 = spec_of(R"({"architectures": ["Gemma3ForCausalLM"], "attn_logit_softcapping": 50.0})");
+  ASSERT_TRUE(gemma3.has_value()) << gemma3.error().message;
+  EXPECT_EQ(gemma3->layers[0].attention().soft_cap, 0);
+  EXPECT_EQ(spec("google/gemma-7b").layers[0].mlp().activation, Activation::gelu_tanh);
+  EXPECT_EQ(spec("microsoft/Phi-4-mini-instruct").ropes[0].rotary_dim, 96);
+  const std::string factors = fmt::format("[{}]", fmt::join(std::vector<int>(48, 1), ","));
+  const auto phi3 = spec_of(fmt::format(
+      R"({{"architectures": ["Phi3ForCausalLM"], "max_position_embeddings": 131072, "rope_scaling":
+          {{"type": "yarn", "long_factor": {}, "short_factor": {}}}}})",
+      factors, factors));
+  ASSERT_TRUE(phi3.has_value()) << phi3.error().message;
+  EXPECT_EQ(phi3->ropes[0].scaling.kind, RopeScalingKind::longrope);
+  EXPECT_EQ(phi3->max_positions, 131072);
+}
+
+TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
+  for (const Family& family : families()) {
+    const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"]}})", family.architecture));
+    EXPECT_TRUE(made.has_value()) << family.architecture << ": " << made.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace octavo

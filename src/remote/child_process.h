@@ -1,0 +1,47 @@
+// A program that is started with one end of a socket, and does not outlive its starter.
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "remote/frame_socket.h"
+
+namespace octavo::remote {
+
+// The descriptor that a child finds its end of the socket at.
+inline constexpr int kChildSocket = 3;
+
+class ChildProcess {
+ public:
+  ChildProcess() = default;
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&& other) noexcept;
+  ~ChildProcess();  // kill()
+
+  // Runs this program again, with these arguments. Of the descriptors open here the child gets 0, 1, 2, its end
+  // of the socket and, from kChildSocket + 1 on, those of `shared`; no signal is blocked in it. Errors: io.
+  static Result<ChildProcess> start(const std::vector<std::string>& arguments,
+                                    const std::string& program = "/proc/self/exe",
+                                    std::span<const int> shared = {});
+
+  // Gives it some time to end by itself once its socket is closed, then ends it.
+  void stop(int grace_ms);
+  // Ends it at once. Returns what became of it, in words.
+  std::string kill();
+
+  FrameSocket socket;
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+// To be called first by such a child: it ends when its starter does, and not by the signals with which a
+// terminal or a service manager asks the whole group to end. Its starter sees to that.
+void follow_parent();
+
+}  // namespace octavo::remote

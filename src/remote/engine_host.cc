@@ -1,0 +1,170 @@
+#include "remote/engine_host.h"
+
+#include <poll.h>
+
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace octavo::remote {
+namespace {
+
+constexpr std::int64_t kStatsUs = 100'000;
+
+}  // namespace
+
+// Gives the engine's outputs the client's id.
+class EngineHost::Sink final : public OutputSink {
+ public:
+  Sink(EngineHost& host, RequestId id, int answers) : host_(host), id_(id), unfinished_(answers) {}
+
+  void deliver(Output&& output) noexcept override {
+    output.id = id_;
+    unfinished_ -= output.finished.has_value();
+    host_.deliver(output);
+    if (unfinished_ == 0) host_.ended(id_);
+  }
+
+ private:
+  EngineHost& host_;
+  RequestId id_;
+  int unfinished_;
+};
+
+Result<Hello> EngineHost::hello() {
+  for (;;) {
+    TRY(const auto frame, socket_.next());
+    if (frame) {
+      TRY(const ToEngine message, read_to_engine(*frame));
+      const auto* hello = std::get_if<Hello>(&message);
+      if (!hello || hello->version != kWireVersion)
+        return failure(ErrorCode::corrupt, "the client speaks another version");
+      return *hello;
+    }
+    pollfd readable{socket_.fd(), POLLIN, 0};
+    poll(&readable, 1, -1);
+    if (!socket_.receive()) return failure(ErrorCode::unavailable, "the client has gone");
+  }
+}
+
+template <class Message>
+void EngineHost::send(const Message& message) {
+  const std::lock_guard lock(mutex_);
+  if (gone_) return;
+  append_frame(socket_.out, message);
+  gone_ = !socket_.flush();
+}
+
+void EngineHost::loading(std::size_t done, std::size_t all) { send(Loading{done, all}); }
+void EngineHost::failed(const Error& error) { send(Failed{error}); }
+
+void EngineHost::deliver(const Output& output) {
+  const std::lock_guard lock(mutex_);
+  if (!gone_) append_frame(socket_.out, output);
+}
+
+void EngineHost::ended(RequestId id) {
+  const std::lock_guard lock(ids_mutex_);
+  engine_ids_.erase(id);
+}
+
+void EngineHost::flush() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (gone_ || socket_.out.empty()) return;
+  }
+  unsent_.wake();
+}
+
+void EngineHost::send_rest() {
+  const std::lock_guard lock(mutex_);
+  if (!gone_) gone_ = !socket_.flush();
+}
+
+// Until something is to be done, or it is time for stats. False: the client is gone.
+bool EngineHost::wait(bool& readable) {
+  pollfd fds[] = {{socket_.fd(), POLLIN, 0}, {unsent_.fd(), POLLIN, 0}};
+  {
+    const std::lock_guard lock(mutex_);
+    if (gone_) return false;
+    if (!socket_.out.empty()) fds[0].events |= POLLOUT;
+  }
+  poll(fds, 2, static_cast<int>(kStatsUs / 1000));
+  if (fds[1].revents != 0) unsent_.clear();
+  readable = (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+  return true;
+}
+
+void EngineHost::run(EngineClient& engine) {
+  send(Ready{.info = engine.info()});
+  std::int64_t told_us = 0;
+  bool readable = false;
+  while (wait(readable)) {
+    if (const std::int64_t now = now_us(); now - told_us >= kStatsUs) {
+      told_us = now;
+      send(engine.stats().front());
+    } else {
+      send_rest();
+    }
+    if (!readable) continue;
+    if (!socket_.receive()) return;
+    for (;;) {
+      const auto frame = socket_.next();
+      if (frame && !*frame) break;
+      auto message = frame ? read_to_engine(**frame) : std::unexpected(frame.error());
+      if (!message) return log_error("the server's message to the engine: {}", message.error().message);
+      take(*std::move(message), engine);
+    }
+  }
+}
+
+void EngineHost::take(ToEngine&& message, EngineClient& engine) {
+  if (auto* wanted = std::get_if<Submit>(&message)) {
+    submit(std::move(*wanted), engine);
+  } else if (const auto* abort = std::get_if<Abort>(&message)) {
+    const std::lock_guard lock(ids_mutex_);
+    if (const auto found = engine_ids_.find(abort->id); found != engine_ids_.end())
+      engine.abort(found->second);
+  } else if (std::holds_alternative<ResetPrefixCache>(message)) {
+    engine.reset_prefix_cache();
+  } else if (auto* change = std::get_if<ChangeAdapter>(&message)) {
+    const auto done = [this, id = change->id](const Result<>& result) {
+      if (id == 0) {
+        if (!result) log_error("an adapter could not be loaded again: {}", result.error().message);
+        return;
+      }
+      send(AdapterChanged{id, result ? std::nullopt : std::optional(result.error())});
+    };
+    if (change->unload)
+      engine.unload_adapter(change->source.name, done);
+    else
+      engine.load_adapter(std::move(change->source), done);
+  }
+}
+
+void EngineHost::submit(Submit&& wanted, EngineClient& engine) {
+  std::vector<int> answers;
+  for (const AnswerSoFar& begun : wanted.request.answers_so_far) answers.push_back(begun.index);
+  auto sink = std::make_shared<Sink>(*this, wanted.id, static_cast<int>(answers.size()));
+  {
+    // Held meanwhile: the request may end before submit() has said how it is called.
+    const std::lock_guard lock(ids_mutex_);
+    const auto id = engine.submit(std::move(wanted.request), sink);
+    if (id) {
+      engine_ids_[wanted.id] = *id;
+      return;
+    }
+    for (const int index : answers) {
+      Output refusal;
+      refusal.id = wanted.id;
+      refusal.engine = engine.info().index;
+      refusal.index = index;
+      refusal.finished = FinishReason::error;
+      refusal.error = id.error();
+      deliver(refusal);
+    }
+  }
+}
+
+}  // namespace octavo::remote

@@ -1,0 +1,360 @@
+#include "remote/engine_process.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "request/check_request.h"
+
+namespace octavo::remote {
+namespace {
+
+// An engine that lives so long, or says a token, has not died of how it started; and one that lives so long,
+// not of the requests that it was given first.
+constexpr std::int64_t kLivedUs = 10'000'000;
+// A request that so many young engines die with one after the other, without a token of it in between, ends.
+constexpr int kRequestDeathsMax = 5;
+// So many engines die one after the other: no more is started.
+constexpr int kDeathsMax = 6;
+constexpr int kRestartMs = 300;  // before an engine whose predecessor died young, times their number
+constexpr int kStopMs = 5'000;
+
+}  // namespace
+
+Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options) {
+  std::unique_ptr<EngineProcess> process(new EngineProcess(std::move(options)));
+  auto started = process->started_.get_future();
+  process->thread_ = std::thread([p = process.get()] { p->run(); });
+  TRY_VOID(started.get());
+  return process;
+}
+
+EngineProcess::~EngineProcess() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = stopping_ = true;
+  }
+  wakeup_.wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputSink> sink) {
+  TRY_VOID(check_request(request, info_));
+  const int answers = request.answers();
+  const int places = info_.max_num_seqs + info_.max_queued;
+  RequestId id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_) return failure(ErrorCode::unavailable, "the engine has failed");
+    if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
+    if (answers > places)
+      return invalid("n", "this engine holds at most {} unfinished answers, got {}", places, answers);
+    if (places_taken_ + answers > places)
+      return failure(ErrorCode::resource_exhausted,
+                     "{} answers are unfinished, the limit is {} (--max-num-seqs and --max-num-queued-reqs)",
+                     places_taken_, places);
+    places_taken_ += answers;
+    id = ++last_id_;
+    commands_.emplace_back(Accepted{id, std::move(request), std::move(sink), now_us()});
+  }
+  wakeup_.wake();
+  return id;
+}
+
+void EngineProcess::post(Command command) {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  wakeup_.wake();
+}
+
+void EngineProcess::abort(RequestId id) { post(Abort{id}); }
+
+void EngineProcess::reset_prefix_cache() { post(ResetPrefixCache{}); }
+
+void EngineProcess::load_adapter(AdapterSource source, AdapterDone done) {
+  post(AdapterCommand{{.source = std::move(source)}, std::move(done)});
+}
+
+void EngineProcess::unload_adapter(std::string name, AdapterDone done) {
+  post(AdapterCommand{{.source = {.name = std::move(name), .path = {}}, .unload = true}, std::move(done)});
+}
+
+std::vector<EngineStats> EngineProcess::stats() const {
+  const std::lock_guard lock(mutex_);
+  EngineStats stats = stats_;
+  stats.unfinished = places_taken_;
+  stats.healthy = !broken_;
+  return {stats};
+}
+
+void EngineProcess::drain() {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  emptied_.wait(lock, [&] { return places_taken_ == 0; });
+}
+
+pid_t EngineProcess::pid() const {
+  const std::lock_guard lock(mutex_);
+  return pid_;
+}
+
+void EngineProcess::run() {
+  for (;;) {
+    const Result<> ended = serve_child();
+    const std::string fate = child_.kill();
+    {
+      const std::lock_guard lock(mutex_);
+      pid_ = -1;
+      stats_.running = 0;
+      if (stopping_) break;
+    }
+    const Error death = load_error_.value_or(
+        Error{ErrorCode::internal,
+              fmt::format("the engine's process has died: {}{}", ended ? "" : ended.error().message + ", ", fate),
+              {}});
+    if (!std::exchange(told_, true)) return started_.set_value(std::unexpected(death));
+    log_error("{}", death.message);
+    if (recovers(death)) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      broken_ = true;
+    }
+    log_error("no engine is started any more: {} have died in a row", deaths_);
+    end_all({ErrorCode::unavailable, "the engine has failed", {}});
+    for (bool stopping = false; !stopping;) {
+      pollfd waking{wakeup_.fd(), POLLIN, 0};
+      poll(&waking, 1, -1);
+      take_commands();
+      end_all({ErrorCode::unavailable, "the engine has failed", {}});
+      const std::lock_guard lock(mutex_);
+      stopping = stopping_;
+    }
+    return;
+  }
+  take_commands();
+  end_all({ErrorCode::unavailable, "the engine was stopped", {}});
+}
+
+// Runs an engine until it dies (an error says of what, where that is known) or this client is told to stop.
+Result<> EngineProcess::serve_child() {
+  ready_ = got_on_ = false;
+  load_error_.reset();
+  TRY(child_, ChildProcess::start(options_.command, options_.program));
+  {
+    const std::lock_guard lock(mutex_);
+    pid_ = child_.pid();
+  }
+  append_frame(child_.socket.out, Hello{.num_blocks = info_.num_blocks});
+  for (;;) {
+    if (!child_.socket.flush()) return {};
+    pollfd fds[] = {{child_.socket.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}};
+    if (!child_.socket.out.empty()) fds[0].events |= POLLOUT;
+    poll(fds, 2, std::max(options_.hung_after_ms / 4, 1));
+    if (fds[1].revents != 0) take_commands();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) break;
+    }
+    if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+      const bool there = child_.socket.receive();
+      for (;;) {
+        TRY(const auto frame, child_.socket.next());
+        if (!frame) break;
+        TRY(FromEngine message, read_from_engine(*frame));
+        TRY_VOID(take(std::move(message)));
+      }
+      if (!there) return {};
+      heard_us_ = now_us();
+    }
+    if (ready_ && now_us() - heard_us_ > std::int64_t{options_.hung_after_ms} * 1000)
+      return failure(ErrorCode::internal, "no sign of life for {} ms", options_.hung_after_ms);
+  }
+  child_.stop(kStopMs);
+  return {};
+}
+
+// After a death: whether another engine is to be started. Ends the requests that may be the cause.
+bool EngineProcess::recovers(const Error& death) {
+  const bool young = now_us() - ready_us_ < kLivedUs;
+  deaths_ = got_on_ || (ready_ && !young) ? 1 : deaths_ + 1;
+  if (deaths_ >= kDeathsMax) return false;
+  if (ready_) {
+    const Error gone{ErrorCode::internal,
+                     fmt::format("{} engines in a row died with this request; the last: {}",
+                                 kRequestDeathsMax, death.message),
+                     {}};
+    for (auto place = unfinished_.begin(); place != unfinished_.end();) {
+      const auto next = std::next(place);
+      if (place->second.aborting)
+        end(place, FinishReason::abort, {});
+      else if (young && ++place->second.deaths >= kRequestDeathsMax)
+        end(place, FinishReason::error, gone);
+      place = next;
+    }
+  }
+  if (deaths_ > 1) std::this_thread::sleep_for(std::chrono::milliseconds(kRestartMs * (deaths_ - 1)));
+  log_warning("starting the engine again");
+  return true;
+}
+
+void EngineProcess::take_commands() {
+  wakeup_.clear();
+  std::vector<Command> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  for (Command& command : commands) take(std::move(command));
+}
+
+// An engine that is not ready gets everything unfinished when it is.
+void EngineProcess::take(Command&& command) {
+  if (auto* accepted = std::get_if<Accepted>(&command)) {
+    Request& request = accepted->request;
+    const int places = request.answers();
+    if (request.answers_so_far.empty())
+      for (int i = 0; i < request.sampling.n; ++i) request.answers_so_far.push_back({i, {}});
+    if (!request.entropy) request.entropy = random_bits(options_.seed, accepted->id);
+    Submit message{accepted->id, std::move(request)};
+    if (ready_) append_frame(child_.socket.out, message);
+    unfinished_.emplace(accepted->id, Unfinished{.request = std::move(message.request),
+                                                 .sink = std::move(accepted->sink),
+                                                 .places = places,
+                                                 .times = {.arrived_us = accepted->arrived_us}});
+  } else if (const auto* abort = std::get_if<Abort>(&command)) {
+    const auto place = unfinished_.find(abort->id);
+    if (place == unfinished_.end()) return;
+    place->second.aborting = true;
+    if (ready_) return append_frame(child_.socket.out, *abort);
+    end(place, FinishReason::abort, {});
+  } else if (auto* adapter = std::get_if<AdapterCommand>(&command)) {
+    take(std::move(*adapter));
+  } else if (ready_) {
+    append_frame(child_.socket.out, ResetPrefixCache{});
+  }
+}
+
+void EngineProcess::take(AdapterCommand&& command) {
+  command.change.id = ++last_adapter_command_;
+  if (ready_) append_frame(child_.socket.out, command.change);
+  adapter_commands_.emplace(command.change.id, std::move(command));
+}
+
+void EngineProcess::take(const AdapterChanged& changed) {
+  auto answered = adapter_commands_.extract(changed.id);
+  if (answered.empty()) return;
+  const auto& [change, done] = answered.mapped();
+  if (changed.error) return done(std::unexpected(*changed.error));
+  if (change.unload)
+    adapters_.erase(change.source.name);
+  else
+    adapters_[change.source.name] = change.source.path;
+  done({});
+}
+
+void EngineProcess::end_adapter_commands(const Error& error) {
+  for (const auto& [id, command] : std::exchange(adapter_commands_, {})) command.done(std::unexpected(error));
+}
+
+Result<> EngineProcess::take(FromEngine&& message) {
+  if (auto* output = std::get_if<Output>(&message)) {
+    take(std::move(*output));
+  } else if (const auto* stats = std::get_if<EngineStats>(&message)) {
+    if (!stats->healthy) return failure(ErrorCode::internal, "its device failed");
+    const std::lock_guard lock(mutex_);
+    stats_ = *stats;
+  } else if (const auto* changed = std::get_if<AdapterChanged>(&message)) {
+    take(*changed);
+  } else if (const auto* loading = std::get_if<Loading>(&message)) {
+    if (!told_ && options_.progress) options_.progress(loading->done, loading->all);
+  } else if (const auto* ready = std::get_if<Ready>(&message)) {
+    if (ready->version != kWireVersion) return failure(ErrorCode::corrupt, "it speaks another version");
+    greet(*ready);
+  } else if (const auto* failed = std::get_if<Failed>(&message)) {
+    load_error_ = failed->error;
+  }
+  return {};
+}
+
+void EngineProcess::greet(const Ready& ready) {
+  ready_ = true;
+  ready_us_ = heard_us_ = now_us();
+  if (!std::exchange(told_, true)) {
+    info_ = ready.info;
+    started_.set_value({});
+  }
+  if (deaths_ > 0) log_info("the engine is back, {} requests go on", unfinished_.size());
+  for (const auto& [name, path] : adapters_)
+    append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
+  for (const auto& [id, command] : adapter_commands_) append_frame(child_.socket.out, command.change);
+  for (const auto& [id, unfinished] : unfinished_)
+    append_frame(child_.socket.out, Submit{id, unfinished.request});
+}
+
+void EngineProcess::take(Output&& output) {
+  const auto place = unfinished_.find(output.id);
+  if (place == unfinished_.end()) return;
+  Unfinished& whose = place->second;
+  std::vector<AnswerSoFar>& answers = whose.request.answers_so_far;
+  const auto answer = std::ranges::find(answers, output.index, &AnswerSoFar::index);
+  if (answer == answers.end()) return;
+  if (!output.token_ids.empty()) {
+    got_on_ = true;
+    whose.deaths = 0;
+    if (whose.times.first_token_us == 0) whose.times.first_token_us = now_us();
+  }
+  if (!output.finished) {
+    answer->tokens.insert(answer->tokens.end(), output.token_ids.begin(), output.token_ids.end());
+    return whose.sink->deliver(std::move(output));
+  }
+  // The engine that ends an answer may not be the one that began it.
+  output.times.arrived_us = whose.times.arrived_us;
+  if (output.times.first_token_us > whose.times.first_token_us && whose.times.first_token_us != 0)
+    output.times.first_token_us = whose.times.first_token_us;
+  output.times.scheduled_us = std::min(output.times.scheduled_us, output.times.first_token_us);
+  answers.erase(answer);
+  whose.sink->deliver(std::move(output));
+  if (!answers.empty()) return;
+  const int places = whose.places;
+  unfinished_.erase(place);
+  give_back(places);
+}
+
+// Ends what is unfinished of a request, without the engine.
+void EngineProcess::end(std::map<RequestId, Unfinished>::iterator place, FinishReason reason,
+                        const std::optional<Error>& error) {
+  const Unfinished whose = std::move(place->second);
+  for (const AnswerSoFar& answer : whose.request.answers_so_far) {
+    Output output;
+    output.id = place->first;
+    output.engine = info_.index;
+    output.index = answer.index;
+    output.finished = reason;
+    output.error = error;
+    output.times = whose.times;
+    output.times.last_token_us = now_us();
+    whose.sink->deliver(std::move(output));
+  }
+  unfinished_.erase(place);
+  give_back(whose.places);
+}
+
+void EngineProcess::end_all(const Error& error) {
+  end_adapter_commands(error);
+  while (!unfinished_.empty()) end(unfinished_.begin(), FinishReason::error, error);
+}
+
+void EngineProcess::give_back(int places) {
+  const std::lock_guard lock(mutex_);
+  places_taken_ -= places;
+  if (places_taken_ == 0) emptied_.notify_all();
+}
+
+}  // namespace octavo::remote

@@ -1,0 +1,191 @@
+#include "remote/engine_process.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+
+#include "engine/test_rig.h"
+
+namespace octavo::remote {
+namespace {
+
+using namespace std::chrono_literals;
+
+EngineProcessOptions simulated(std::vector<std::string> flags) {
+  EngineProcessOptions options;
+  options.program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine";
+  options.command = {"simulated_engine"};
+  options.command.insert(options.command.end(), flags.begin(), flags.end());
+  return options;
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+// Kills the engine that runs now and waits for the next.
+void kill_engine(const EngineProcess& engine, int signal = SIGKILL) {
+  const pid_t pid = engine.pid();
+  ASSERT_GT(pid, 0);
+  ::kill(pid, signal);
+  ASSERT_TRUE(eventually([&] { return engine.pid() > 0 && engine.pid() != pid; }));
+}
+
+bool no_child_is_left() { return waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD; }
+
+TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
+  auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
+  EXPECT_EQ(engine->info().vocab_size, kVocab);
+  EXPECT_EQ(engine->info().max_model_len, 512);
+  struct Stream {
+    std::vector<TokenId> prompt;
+    int count;
+    std::shared_ptr<Recorder> sink = std::make_shared<Recorder>();
+  };
+  std::vector<Stream> streams;
+  for (int i = 0; i < 16; ++i) {
+    Stream& s = streams.emplace_back(some_prompt(static_cast<unsigned>(i), 5 + 7 * i), 100 + 12 * i);
+    Request request = request_for(s.prompt, s.count);
+    request.sampling.n = 1 + i % 2;
+    ASSERT_TRUE(engine->submit(std::move(request), s.sink).has_value());
+  }
+  // Under a grammar, too.
+  Request guided = request_for(some_prompt(99, 20), 400);
+  guided.grammar = {.kind = grammar::GrammarKind::regex, .text = "[a-z]{300}"};
+  guided.eos_ids = {kVocab - 1};
+  auto letters = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(std::move(guided), letters).has_value());
+  for (int kills = 0; kills < 4; ++kills) {
+    std::this_thread::sleep_for(30ms);
+    kill_engine(*engine);
+  }
+  for (Stream& s : streams) {
+    const int n = 1 + static_cast<int>(&s - streams.data()) % 2;
+    ASSERT_TRUE(s.sink->wait_ended(n, 60s));
+    for (int index = 0; index < n; ++index) {
+      const Recorder::Record record = s.sink->record(index);
+      EXPECT_EQ(record.tokens, expected(s.prompt, s.count));
+      ASSERT_EQ(record.ends.size(), 1u);
+      EXPECT_EQ(record.ends[0].finished, FinishReason::length);
+      EXPECT_GT(record.ends[0].times.arrived_us, 0);
+      EXPECT_LE(record.ends[0].times.scheduled_us, record.ends[0].times.first_token_us);
+    }
+  }
+  ASSERT_TRUE(letters->wait_ended(1, 60s));
+  const Recorder::Record record = letters->record();
+  ASSERT_EQ(record.tokens.size(), 301u) << "and the end of the text";
+  std::vector<TokenId> text = some_prompt(99, 20);
+  for (int i = 0; i < 300; ++i) {
+    const TokenId next = SimulatedExecutor::next(text, kVocab);
+    text.push_back(next < 26 ? next : 0);  // the first letter that the grammar allows from there on
+    EXPECT_EQ(record.tokens[static_cast<std::size_t>(i)], text.back()) << i;
+  }
+  EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
+  engine.reset();
+  EXPECT_TRUE(no_child_is_left());
+}
+
+TEST(EngineProcess, AHungEngineIsReplaced) {
+  EngineProcessOptions options = simulated({"--step-us=500"});
+  options.hung_after_ms = 700;
+  const auto engine = EngineProcess::start(std::move(options)).value();
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 200), sink).has_value());
+  sink->wait_outputs(5);
+  kill_engine(*engine, SIGSTOP);
+  ASSERT_TRUE(sink->wait_ended(1, 60s));
+  EXPECT_EQ(sink->record().tokens, expected(some_prompt(1, 20), 200));
+}
+
+TEST(EngineProcess, ARequestThatKillsEnginesEndsAndTheServerGoesOn) {
+  const auto engine = EngineProcess::start(simulated({"--step-us=200", "--die-of=7"})).value();
+  auto deadly = std::make_shared<Recorder>(), good = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 400), good).has_value());
+  good->wait_outputs(3);
+  ASSERT_TRUE(engine->submit(request_for({7, 1, 2}, 10), deadly).has_value());
+  ASSERT_TRUE(deadly->wait_ended(1, 60s));
+  EXPECT_EQ(deadly->record().ends[0].finished, FinishReason::error);
+  EXPECT_TRUE(deadly->record().ends[0].error);
+  auto later = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 10), later).has_value());
+  ASSERT_TRUE(later->wait_ended(1, 60s));
+  EXPECT_EQ(later->record().tokens, expected(some_prompt(2, 20), 10));
+  ASSERT_TRUE(good->wait_ended(1, 60s));
+  EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
+}
+
+TEST(EngineProcess, AnEngineThatCannotLoadSaysWhy) {
+  const auto refused = EngineProcess::start(simulated({"--refuse"}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::corrupt);
+  EXPECT_EQ(refused.error().message, "the model is broken");
+  const auto dead = EngineProcess::start(simulated({"--die"}));
+  ASSERT_FALSE(dead);
+  EXPECT_NE(dead.error().message.find("status 1"), std::string::npos) << dead.error().message;
+  EXPECT_TRUE(no_child_is_left());
+}
+
+// An engine that does not come up again is given up, and everybody gets to know.
+TEST(EngineProcess, GivesUpInTheEnd) {
+  EngineProcessOptions options = simulated({"--step-us=500"});
+  const std::string program = options.program;
+  const auto folder = std::filesystem::temp_directory_path() / ("octavo-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  options.program = folder / "engine";
+  std::filesystem::create_symlink(program, options.program);
+  const auto engine = EngineProcess::start(std::move(options)).value();
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 400), sink).has_value());
+  sink->wait_outputs(3);
+  std::filesystem::remove_all(folder);
+  ::kill(engine->pid(), SIGKILL);
+  ASSERT_TRUE(sink->wait_ended(1, 60s));
+  EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
+  EXPECT_TRUE(eventually([&] { return !engine->stats()[0].healthy; }));
+  EXPECT_EQ(engine->submit(request_for(some_prompt(1, 20), 5), sink).error().code, ErrorCode::unavailable);
+  engine->drain();
+}
+
+TEST(EngineProcess, AbortsAndRefusals) {
+  const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
+  const auto error = [&](Request request) {
+    return engine->submit(std::move(request), std::make_shared<Recorder>()).error();
+  };
+  EXPECT_EQ(error(request_for({}, 5)).field, "prompt");
+  EXPECT_EQ(error(request_for({kVocab}, 5)).field, "prompt");
+  EXPECT_EQ(error(request_for(some_prompt(1, 512), 5)).field, "prompt");
+  Request many = request_for({1}, 5);
+  many.sampling.n = 1000;
+  EXPECT_EQ(error(many).field, "n");
+  // What only the engine can tell comes as an end.
+  Request broken = request_for({1}, 5);
+  broken.grammar = {.kind = grammar::GrammarKind::regex, .text = "(", .field = "regex"};
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(std::move(broken), sink).has_value());
+  ASSERT_TRUE(sink->wait_ended(1, 60s));
+  EXPECT_EQ(sink->record().ends[0].error->field, "regex");
+
+  auto running = std::make_shared<Recorder>(), waiting = std::make_shared<Recorder>();
+  const auto first = engine->submit(request_for(some_prompt(1, 20), 450), running);
+  running->wait_outputs(2);
+  engine->abort(*first);
+  ASSERT_TRUE(running->wait_ended(1, 60s));
+  EXPECT_EQ(running->record().ends[0].finished, FinishReason::abort);
+  // While no engine is there.
+  ::kill(engine->pid(), SIGKILL);
+  const auto second = engine->submit(request_for(some_prompt(1, 20), 450), waiting);
+  engine->abort(*second);
+  ASSERT_TRUE(waiting->wait_ended(1, 60s));
+  EXPECT_EQ(waiting->record().ends[0].finished, FinishReason::abort);
+  engine->drain();
+  EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
+  EXPECT_FALSE(engine->submit(request_for({1}, 5), sink));
+}
+
+}  // namespace
+}  // namespace octavo::remote

@@ -1,0 +1,89 @@
+// Test-only: the simulated device behind an engine in a process of its own. Arguments: --step-us=N (a step's
+// time), --refuse (to load), --die (at once), --die-of=ID (when a prompt begins with this token).
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/simulated_executor.h"
+#include "remote/child_process.h"
+#include "remote/engine_host.h"
+
+namespace octavo {
+namespace {
+
+constexpr SimulatedExecutorOptions kDevice{.num_blocks = 256};
+
+class SlowExecutor final : public Executor {
+ public:
+  SlowExecutor(int step_us, TokenId die_of) : step_us_(step_us), die_of_(die_of) {}
+
+  bool asynchronous() const override { return false; }
+  Result<> forward(const Batch& batch) override {
+    for (std::size_t i = 0; i < batch.ids.size(); ++i)
+      if (batch.positions[i] == 0 && batch.ids[i] == die_of_) std::abort();
+    std::this_thread::sleep_for(std::chrono::microseconds(step_us_));
+    return device_.forward(batch);
+  }
+  Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override {
+    return device_.sample(tokens, rows);
+  }
+  Result<std::span<const SampledToken>> collect() override { return device_.collect(); }
+
+ private:
+  int step_us_;
+  TokenId die_of_;
+  SimulatedExecutor device_{kDevice};
+};
+
+// Each lower letter is a token; the last token ends a text.
+Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary() {
+  std::vector<std::string> tokens(static_cast<std::size_t>(kDevice.vocab_size));
+  for (int id = 0; id < 26; ++id) tokens[static_cast<std::size_t>(id)] = static_cast<char>('a' + id);
+  return grammar::Vocabulary::make(std::move(tokens), {}, {kDevice.vocab_size - 1}, 1 << 20);
+}
+
+int run(std::map<std::string, std::string> flags) {
+  const auto number = [&](const std::string& name) { return flags.contains(name) ? std::stoi(flags[name]) : -1; };
+  remote::follow_parent();
+  remote::EngineHost host(remote::kChildSocket);
+  if (!host.hello() || flags.contains("--die")) return 1;
+  if (flags.contains("--refuse")) {
+    host.failed({ErrorCode::corrupt, "the model is broken", "model"});
+    return 0;
+  }
+  host.loading(1, 2);
+  SchedulerOptions options;
+  options.block_size = kDevice.block_size;
+  options.num_blocks = kDevice.num_blocks;
+  options.max_num_batched_tokens = 64;
+  options.max_num_seqs = 8;
+  options.max_model_len = 512;
+  EngineInfo info;
+  info.architecture = "simulated";
+  info.vocab_size = kDevice.vocab_size;
+  info.max_queued = 64;
+  const auto engine =
+      Engine::start(options, info,
+                    {.executor = std::make_unique<SlowExecutor>(number("--step-us"), number("--die-of")),
+                     .vocabulary = vocabulary,
+                     .after_step = [&] { host.flush(); }})
+          .value();
+  host.run(*engine);
+  return 0;
+}
+
+}  // namespace
+}  // namespace octavo
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::string> flags;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const std::size_t equals = argument.find('=');
+    flags[argument.substr(0, equals)] = equals == std::string::npos ? "" : argument.substr(equals + 1);
+  }
+  return octavo::run(flags);
+}

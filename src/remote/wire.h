@@ -1,0 +1,71 @@
+// What an engine and its client in another process say to each other.
+//
+// A frame is the number of its bytes (u32, of this machine's order: both ends are on one host) and a MessagePack
+// array [kind, fields]. Both ends say kWireVersion first; it goes up whenever a field of any struct below
+// changes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/error.h"
+#include "request/adapter_source.h"
+#include "request/engine_info.h"
+#include "request/engine_stats.h"
+#include "request/request.h"
+
+namespace octavo::remote {
+
+inline constexpr int kWireVersion = 2;
+inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
+
+// To the engine.
+struct Hello {
+  int version = kWireVersion;
+  int num_blocks = 0;  // KV blocks that the engine had before it died; 0: it is the first
+};
+struct Submit {
+  RequestId id = 0;  // the client's; outputs carry it
+  Request request;
+};
+struct Abort {
+  RequestId id = 0;
+};
+struct ResetPrefixCache {};
+struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
+  std::uint64_t id = 0;  // of the answer; 0: none is wanted
+  AdapterSource source;
+  bool unload = false;
+};
+using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter>;
+
+// From the engine. Stats come several times a second, whether or not there is work: silence means that it
+// hangs.
+struct Loading {
+  std::uint64_t done = 0, all = 0;  // bytes of weights
+};
+struct Ready {
+  int version = kWireVersion;
+  EngineInfo info;
+};
+struct Failed {  // to load
+  Error error;
+};
+struct AdapterChanged {
+  std::uint64_t id = 0;
+  std::optional<Error> error;
+};
+using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged>;
+
+// Appends a frame. Message: one of the alternatives above.
+template <class Message>
+void append_frame(std::string& out, const Message& message);
+
+// A frame without its length. Errors: it is no message of this version.
+Result<ToEngine> read_to_engine(std::string_view frame);
+Result<FromEngine> read_from_engine(std::string_view frame);
+
+}  // namespace octavo::remote

@@ -1,0 +1,21 @@
+#include "request/cache_identity.h"
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace octavo {
+
+// Lengths go in, too, so that no part can pose as another.
+Hash128 CacheIdentity::digest() const {
+  if (*this == CacheIdentity{}) return {};
+  std::string bytes;
+  for (const std::string* part : {&adapter, &tenant, &salt}) {
+    const std::uint64_t size = part->size();
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+    bytes += *part;
+  }
+  return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(bytes)), 0);
+}
+
+}  // namespace octavo

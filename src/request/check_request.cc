@@ -1,0 +1,53 @@
+#include "request/check_request.h"
+
+#include <span>
+#include <string_view>
+
+namespace octavo {
+namespace {
+
+Result<> check_ids(std::string_view field, std::span<const TokenId> ids, int vocab_size) {
+  for (const TokenId id : ids)
+    if (id < 0 || id >= vocab_size)
+      return invalid(field, "token id must be in [0, {}), got {}", vocab_size, id);
+  return {};
+}
+
+std::string_view what_it_does(Task task) {
+  switch (task) {
+    case Task::generate:
+      return "generate text";
+    case Task::embed:
+      return "make vectors of texts";
+    case Task::classify:
+      return "score texts";
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<> check_request(const Request& request, const EngineInfo& engine) {
+  TRY_VOID(check_ids("prompt", request.prompt, engine.vocab_size));
+  if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
+  if (request.task != engine.task)
+    return invalid("task", "{} models cannot do this: they {}", engine.architecture,
+                   what_it_does(engine.task));
+  if (engine.task != Task::generate) {
+    if (request.prompt.size() > static_cast<std::size_t>(engine.max_model_len))
+      return invalid("prompt", "the text has {} tokens, the model reads {}", request.prompt.size(),
+                     engine.max_model_len);
+    return {};
+  }
+  if (request.prompt.size() >= static_cast<std::size_t>(engine.max_model_len))
+    return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}",
+                   request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
+  for (const AnswerSoFar& begun : request.answers_so_far) {
+    if (begun.index < 0 || begun.index >= request.sampling.n)
+      return invalid("answers_so_far", "index must be in [0, {}), got {}", request.sampling.n, begun.index);
+    TRY_VOID(check_ids("answers_so_far", begun.tokens, engine.vocab_size));
+  }
+  return {};
+}
+
+}  // namespace octavo

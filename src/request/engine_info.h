@@ -1,0 +1,38 @@
+// What a client learns from an engine when it starts: what it runs, and what it takes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "request/pooling.h"
+
+namespace octavo {
+
+struct EngineInfo {
+  int index = 0;             // among the engines behind one server; labels its metrics
+  std::string architecture{};  // of the model
+  std::int64_t weight_bytes = 0;
+  std::int64_t cache_bytes = 0;
+  int num_blocks = 0;  // of the KV cache
+  int block_size = 0;  // tokens
+
+  // The limits on a request, all of them. More is refused by submit(); a client that knows them can say so
+  // before.
+  int vocab_size = 0;
+  int max_model_len = 0;      // tokens of prompt and answer together, or of a text that is read
+  int max_num_seqs = 0;       // answers that run at a time
+  int max_queued = 4096;      // answers that wait beyond those
+  int max_logprobs = 20;      // of one request; -1: the whole vocabulary
+  bool priorities = false;    // Request::priority has an effect
+  int max_loras = 0;          // LoRA adapters in memory at a time; 0: none at all
+
+  Task task = Task::generate;  // of every request
+  // Of the other tasks:
+  int pooled_size = 0;               // of Output::pooled
+  bool normalise = false;            // vectors are meant to have length 1
+  std::vector<std::string> labels{};  // beside the scores
+  ScoreActivation score_activation = ScoreActivation::none;
+};
+
+}  // namespace octavo

@@ -1,9 +1,0 @@
-// For tests: counts the allocations of the whole program.
-#pragma once
-
-namespace octavo {
-
-// How often operator new was called.
-long allocations();
-
-}  // namespace octavo

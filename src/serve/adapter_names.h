@@ -1,0 +1,50 @@
+// The LoRA adapters that a server offers beside its model, by the names that requests give as their model.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace octavo {
+
+struct AdapterCard {
+  std::string name;
+  std::string path;
+  std::string parent;           // the base model's name
+  std::int64_t created_at = 0;  // seconds since 1970
+};
+
+// Any thread.
+class AdapterNames {
+ public:
+  // False: the name is taken.
+  bool add(const AdapterCard& card) {
+    const std::lock_guard lock(mutex_);
+    return cards_.emplace(card.name, card).second;
+  }
+  // False: there was none.
+  bool remove(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    return cards_.erase(name) > 0;
+  }
+  std::optional<AdapterCard> find(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = cards_.find(name);
+    return found == cards_.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::vector<AdapterCard> all() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<AdapterCard> all;
+    for (const auto& [name, card] : cards_) all.push_back(card);
+    return all;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, AdapterCard> cards_;
+};
+
+}  // namespace octavo

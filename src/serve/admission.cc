@@ -1,0 +1,78 @@
+#include "serve/admission.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+bool fits(const Price& used, const Price& more, const Price& limit) {
+  return used.answers + more.answers <= limit.answers && used.bytes + more.bytes <= limit.bytes;
+}
+
+}  // namespace
+
+Result<> Admission::possible(const Price& price) const {
+  if (price.answers > client_max_.answers)
+    return invalid("n",
+                   "n times the number of prompts is {}; a client may have at most {} unfinished answers",
+                   price.answers, client_max_.answers);
+  if (price.bytes > client_max_.bytes)
+    return invalid(
+        "prompt_logprobs",
+        "prompts and log-probabilities of this request take {} MiB; a client may have at most {} MiB",
+        price.bytes / kMiB, client_max_.bytes / kMiB);
+  return {};
+}
+
+Result<Admission::Ticket> Admission::admit(const std::string& client, const Price& price) {
+  TRY_VOID(possible(price));
+  if (!take(client, price))
+    return failure(ErrorCode::resource_exhausted,
+                   "too many answers are unfinished: this request has {}, a client may have {}, all clients "
+                   "together {} (--max-num-seqs and --max-num-queued-reqs)",
+                   price.answers, client_max_.answers, budget_.answers);
+  return Ticket(*this, client, price);
+}
+
+bool Admission::take(const std::string& client, const Price& price) {
+  const std::lock_guard lock(mutex_);
+  if (!fits(used_, price, budget_)) return false;
+  const auto found = clients_.find(client);
+  if (!fits(found == clients_.end() ? Price{} : found->second, price, client_max_)) return false;
+  used_ += price;
+  clients_[client] += price;
+  return true;
+}
+
+void Admission::give_back(const std::string& client, const Price& price) {
+  const std::lock_guard lock(mutex_);
+  used_ -= price;
+  const auto found = clients_.find(client);
+  found->second -= price;
+  if (found->second.answers == 0 && found->second.bytes == 0) clients_.erase(found);
+}
+
+Price Admission::used() const {
+  const std::lock_guard lock(mutex_);
+  return used_;
+}
+
+Admission::Ticket::~Ticket() {
+  if (admission_) admission_->give_back(client_, held_);
+}
+
+bool Admission::Ticket::grow(std::int64_t bytes) {
+  const Price more{.answers = 0, .bytes = bytes};
+  if (!admission_ || !admission_->take(client_, more)) return false;
+  held_ += more;
+  return true;
+}
+
+void Admission::Ticket::give_back_answer() {
+  if (!admission_ || held_.answers == 0) return;
+  const Price one{.answers = 1, .bytes = 0};
+  admission_->give_back(client_, one);
+  held_ -= one;
+}
+
+}  // namespace octavo

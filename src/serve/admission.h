@@ -1,0 +1,87 @@
+// How much of the server may be in use at a time, and by whom.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+
+namespace octavo {
+
+// What a request takes while it runs.
+struct Price {
+  int answers = 0;         // n times prompts: places in the engine's queue
+  std::int64_t bytes = 0;  // memory of its sequences, and of the log-probabilities that it asks for
+
+  Price& operator+=(const Price& other) {
+    answers += other.answers;
+    bytes += other.bytes;
+    return *this;
+  }
+  Price& operator-=(const Price& other) {
+    answers -= other.answers;
+    bytes -= other.bytes;
+    return *this;
+  }
+};
+
+// One budget for all requests, and a smaller one for each client, so that nobody fills the server alone.
+class Admission {
+ public:
+  Admission(const Price& budget, const Price& client_max) : budget_(budget), client_max_(client_max) {}
+
+  // A request's part of the budget, given back with the object. The admission must outlive it.
+  class Ticket {
+   public:
+    Ticket() = default;
+    Ticket(Ticket&& other) noexcept
+        : admission_(std::exchange(other.admission_, nullptr)),
+          client_(std::move(other.client_)),
+          held_(std::exchange(other.held_, {})) {}
+    Ticket& operator=(Ticket&& other) noexcept {
+      std::swap(admission_, other.admission_);
+      std::swap(client_, other.client_);
+      std::swap(held_, other.held_);
+      return *this;
+    }
+    ~Ticket();
+
+    // Takes more memory. False, and nothing taken, when the budget or the client's part of it is used up.
+    bool grow(std::int64_t bytes);
+    // One of the answers has ended.
+    void give_back_answer();
+
+   private:
+    friend class Admission;
+    Ticket(Admission& admission, std::string client, const Price& held)
+        : admission_(&admission), client_(std::move(client)), held_(held) {}
+
+    Admission* admission_ = nullptr;
+    std::string client_;
+    Price held_;
+  };
+
+  // Whether a request of this price can ever be admitted. Errors (invalid_argument, naming the field and the
+  // limit): it asks for more than one client may hold.
+  Result<> possible(const Price& price) const;
+
+  // Any thread. Errors: as possible(); resource_exhausted, when too much is in use now.
+  Result<Ticket> admit(const std::string& client, const Price& price);
+
+  Price used() const;
+
+ private:
+  bool take(const std::string& client, const Price& price);
+  void give_back(const std::string& client, const Price& price);
+
+  const Price budget_, client_max_;
+  mutable std::mutex mutex_;
+  Price used_;
+  std::unordered_map<std::string, Price> clients_;  // those that hold something
+};
+
+}  // namespace octavo

@@ -1,0 +1,190 @@
+#include "serve/anthropic/messages_reply.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+#include "http/sse.h"
+#include "serve/openai/errors.h"
+#include "serve/openai/message_reader.h"
+
+namespace octavo::anthropic {
+
+namespace json = boost::json;
+using openai::AnswerPart;
+using openai::EchoedPrompt;
+using openai::Usage;
+
+namespace {
+
+std::string_view error_type(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
+json::object error_object(const Error& error) {
+  const std::string message = error.field.empty() ? error.message : error.field + ": " + error.message;
+  return {{"type", "error"},
+          {"error", {{"type", error_type(openai::status_of(error.code))}, {"message", message}}}};
+}
+
+// Tokens from the cache are counted apart.
+json::object usage_of(const Usage& usage) {
+  const std::int64_t cached = usage.cached_tokens.value_or(0);
+  json::object out{{"input_tokens", usage.prompt_tokens - cached},
+                   {"output_tokens", usage.completion_tokens}};
+  if (usage.cached_tokens) out["cache_read_input_tokens"] = cached;
+  return out;
+}
+
+// One block of content after the other, each with a beginning, pieces and an end.
+class MessagesReply final : public openai::Reply {
+ public:
+  explicit MessagesReply(openai::ReplyOptions options)
+      : options_(std::move(options)), reader_(options_.tools) {}
+
+  std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
+    event("message_start", {{"message", message(usage_of({.prompt_tokens = prompt.tokens}))}});
+    return take_events();
+  }
+
+  std::string part(const AnswerPart& part, const Usage*) override {
+    add(reader_.read(part), part);
+    return take_events();
+  }
+
+  std::string close(const Usage& usage) override {
+    end_block();
+    event("message_delta", {{"delta", {{"stop_reason", stop_reason()}, {"stop_sequence", stop_sequence()}}},
+                            {"usage", usage_of(usage)}});
+    event("message_stop", {});
+    return take_events();
+  }
+
+  std::string failed(const Error& error) override {
+    return http::sse_event("error", json::serialize(error_object(error)));
+  }
+
+  std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>,
+                    const Usage& usage) override {
+    add(reader_.read_whole(parts.front()), parts.front());
+    end_block();
+    json::object out = message(usage_of(usage));
+    out["content"] = std::move(content_);
+    out["stop_reason"] = stop_reason();
+    out["stop_sequence"] = stop_sequence();
+    return json::serialize(out);
+  }
+
+ private:
+  json::object message(json::object usage) const {
+    return {{"id", options_.id},        {"type", "message"},        {"role", "assistant"},
+            {"model", options_.model},  {"content", json::array()}, {"stop_reason", nullptr},
+            {"stop_sequence", nullptr}, {"usage", std::move(usage)}};
+  }
+
+  void add(const openai::MessageDelta& said, const AnswerPart& part) {
+    if (!said.reasoning.empty()) grow("thinking", "thinking_delta", "thinking", said.reasoning);
+    if (!said.content.empty()) grow("text", "text_delta", "text", said.content);
+    for (const openai::CallDelta& call : said.calls) {
+      if (!call.id.empty()) {
+        end_block();
+        begin({{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", json::object()}});
+        called_ = true;
+      }
+      if (!call.arguments.empty()) grow("tool_use", "input_json_delta", "partial_json", call.arguments);
+    }
+    if (!part.finish) return;
+    finish_ = part.finish;
+    if (const auto* text = std::get_if<std::string>(&part.stop_reason)) stop_ = *text;
+  }
+
+  void begin(json::object block) {
+    event("content_block_start", {{"index", content_.size()}, {"content_block", block}});
+    block_ = std::move(block);
+  }
+
+  void grow(std::string_view type, std::string_view delta, std::string_view field, const std::string& piece) {
+    if (block_.empty() || block_.at("type").as_string() != type) {
+      end_block();
+      json::object block{{"type", type}, {field, ""}};
+      if (type == "thinking") block["signature"] = "";
+      begin(std::move(block));
+    }
+    text_ += piece;
+    event("content_block_delta", {{"index", content_.size()}, {"delta", {{"type", delta}, {field, piece}}}});
+  }
+
+  void end_block() {
+    if (block_.empty()) return;
+    const std::string_view type = block_.at("type").as_string();
+    if (type == "tool_use") {
+      boost::system::error_code broken;
+      json::value input = json::parse(text_, broken);
+      if (!broken && input.is_object()) block_["input"] = std::move(input);
+    } else if (type == "thinking") {
+      block_["thinking"] = text_;
+      event("content_block_delta",
+            {{"index", content_.size()}, {"delta", {{"type", "signature_delta"}, {"signature", ""}}}});
+    } else {
+      block_["text"] = text_;
+    }
+    event("content_block_stop", {{"index", content_.size()}});
+    content_.push_back(std::exchange(block_, {}));
+    text_.clear();
+  }
+
+  json::value stop_reason() const {
+    if (finish_ == FinishReason::length) return "max_tokens";
+    if (finish_ != FinishReason::stop) return nullptr;
+    if (called_) return "tool_use";
+    return stop_ ? "stop_sequence" : "end_turn";
+  }
+  json::value stop_sequence() const {
+    return stop_reason() == "stop_sequence" ? json::value(*stop_) : json::value(nullptr);
+  }
+
+  void event(std::string_view type, json::object fields) {
+    fields["type"] = type;
+    events_ += http::sse_event(type, json::serialize(fields));
+  }
+
+  std::string take_events() { return std::exchange(events_, {}); }
+
+  const openai::ReplyOptions options_;
+  openai::MessageReader reader_;
+  json::array content_{};  // blocks that have ended
+  json::object block_{};   // the one that grows; empty: none
+  std::string text_{};     // of it
+  bool called_ = false;
+  std::optional<FinishReason> finish_{};
+  std::optional<std::string> stop_{};
+  std::string events_{};
+};
+
+}  // namespace
+
+std::unique_ptr<openai::Reply> messages_reply(const Tokenizer&, openai::ReplyOptions options) {
+  return std::make_unique<MessagesReply>(std::move(options));
+}
+
+http::Response error_response(const Error& error) {
+  http::Response response = openai::error_response(error);
+  response.body = json::serialize(error_object(error));
+  return response;
+}
+
+}  // namespace octavo::anthropic

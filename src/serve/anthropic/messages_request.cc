@@ -1,0 +1,299 @@
+#include "serve/anthropic/messages_request.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace octavo::anthropic {
+
+namespace json = boost::json;
+using openai::Fields;
+
+namespace {
+
+// A header that Claude Code puts in front of its system prompt; it differs with every request, and no prefix
+// would ever be found again.
+constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
+
+// The text of a string or of a list of text blocks.
+Result<std::string> text_of(const json::value& content, const std::string& name) {
+  if (content.is_string()) return std::string(content.get_string());
+  if (!content.is_array()) return invalid(name, "must be a string or a list of blocks");
+  std::string text;
+  for (std::size_t i = 0; i < content.get_array().size(); ++i) {
+    const std::string block_name = fmt::format("{}[{}]", name, i);
+    const json::value& block = content.get_array()[i];
+    if (!block.is_object()) return invalid(block_name, "must be an object");
+    Fields fields(block.get_object(), block_name + ".");
+    std::string type;
+    std::string piece;
+    TRY_VOID(fields.text("type", type));
+    if (type != "text") return invalid(block_name + ".type", "{} is not supported, only text", type);
+    TRY_VOID(fields.text("text", piece));
+    if (!piece.starts_with(kBillingHeader)) text += piece;
+  }
+  return text;
+}
+
+// One message of Anthropic's is one or, with results of tools, several of a chat.
+class Messages {
+ public:
+  Result<> add_system(Fields& fields) {
+    const json::value* system = fields.any("system");
+    if (!system) return {};
+    TRY(std::string text, text_of(*system, "system"));
+    if (!text.empty()) push("system", std::move(text));
+    return {};
+  }
+
+  Result<> add(const json::value& value, const std::string& name) {
+    if (!value.is_object()) return invalid(name, "must be an object");
+    Fields fields(value.get_object(), name + ".");
+    std::string role;
+    TRY_VOID(fields.text("role", role));
+    if (role != "user" && role != "assistant" && role != "system")
+      return invalid(name + ".role", "must be \"user\", \"assistant\" or \"system\"");
+    const json::value* content = fields.any("content");
+    if (!content) return invalid(name + ".content", "is missing");
+    if (content->is_string() || role == "system") {
+      TRY(std::string text, text_of(*content, name + ".content"));
+      push(role, std::move(text));
+      return {};
+    }
+    if (!content->is_array()) return invalid(name + ".content", "must be a string or a list of blocks");
+    message_ = {{"role", role}};
+    text_.clear();
+    for (std::size_t i = 0; i < content->get_array().size(); ++i)
+      TRY_VOID(add_block(content->get_array()[i], fmt::format("{}.content[{}]", name, i)));
+    finish_message();
+    return {};
+  }
+
+  json::array take() { return std::move(messages_); }
+
+ private:
+  void push(std::string_view role, std::string text) {
+    messages_.push_back(json::object{{"role", role}, {"content", std::move(text)}});
+  }
+
+  void finish_message() {
+    const bool user = message_.at("role") == "user";
+    if (user && text_.empty()) return;  // nothing but results of tools
+    const bool empty = text_.empty() && (message_.contains("tool_calls") || message_.contains("reasoning"));
+    message_["content"] = empty ? json::value(nullptr) : json::value(text_);
+    messages_.push_back(std::move(message_));
+  }
+
+  Result<> add_block(const json::value& value, const std::string& name) {
+    if (!value.is_object()) return invalid(name, "must be an object");
+    Fields fields(value.get_object(), name + ".");
+    std::string type;
+    TRY_VOID(fields.text("type", type));
+    if (type == "text") return append(fields, "text", text_);
+    if (type == "thinking") {
+      std::string thoughts;
+      TRY_VOID(append(fields, "thinking", thoughts));
+      message_["reasoning"] = std::move(thoughts);
+      return {};
+    }
+    if (type == "redacted_thinking") return {};  // of another server, unreadable
+    if (type == "tool_use") return add_call(fields);
+    if (type == "tool_result") return add_result(fields);
+    return invalid(name + ".type", "{} is not supported", type);
+  }
+
+  static Result<> append(Fields& fields, std::string_view field, std::string& out) {
+    std::string piece;
+    TRY_VOID(fields.text(field, piece));
+    out += piece;
+    return {};
+  }
+
+  Result<> add_call(Fields& fields) {
+    std::string id;
+    std::string name;
+    TRY_VOID(fields.text("id", id));
+    TRY_VOID(fields.text("name", name));
+    if (name.empty()) return invalid(fields.full_name("name"), "is missing");
+    TRY(const json::object* input, fields.object("input"));
+    if (!message_.contains("tool_calls")) message_["tool_calls"] = json::array();
+    message_["tool_calls"].get_array().push_back(
+        json::object{{"id", id},
+                     {"type", "function"},
+                     {"function", {{"name", name}, {"arguments", input ? *input : json::object()}}}});
+    return {};
+  }
+
+  Result<> add_result(Fields& fields) {
+    std::string id;
+    TRY_VOID(fields.text("tool_use_id", id));
+    if (id.empty()) return invalid(fields.full_name("tool_use_id"), "is missing");
+    const json::value* content = fields.any("content");
+    std::string text;
+    if (content) {
+      TRY(text, text_of(*content, fields.full_name("content")));
+    }
+    messages_.push_back(json::object{{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(text)}});
+    return {};
+  }
+
+  json::array messages_;
+  json::object message_;  // that is being read
+  std::string text_;
+};
+
+Result<json::array> convert_messages(Fields& fields) {
+  Messages messages;
+  TRY_VOID(messages.add_system(fields));
+  TRY(const json::array* given, fields.array("messages"));
+  if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
+  for (std::size_t i = 0; i < given->size(); ++i)
+    TRY_VOID(messages.add((*given)[i], fmt::format("messages[{}]", i)));
+  return messages.take();
+}
+
+Result<> convert_tool_choice(const json::object& choice, json::object& chat) {
+  Fields c(choice, "tool_choice.");
+  std::string type;
+  TRY_VOID(c.text("type", type));
+  bool one_at_most = false;
+  TRY_VOID(c.boolean("disable_parallel_tool_use", one_at_most));
+  if (one_at_most) chat["parallel_tool_calls"] = false;
+  if (type == "auto" || type == "none") {
+    chat["tool_choice"] = type;
+  } else if (type == "any") {
+    chat["tool_choice"] = "required";
+  } else if (type == "tool") {
+    std::string name;
+    TRY_VOID(c.text("name", name));
+    if (name.empty()) return invalid("tool_choice.name", "is missing");
+    chat["tool_choice"] = json::object{{"type", "function"}, {"function", {{"name", name}}}};
+  } else {
+    return invalid("tool_choice.type", "must be \"auto\", \"any\", \"tool\" or \"none\"");
+  }
+  return {};
+}
+
+Result<> convert_tools(Fields& fields, json::object& chat) {
+  TRY(const json::array* tools, fields.array("tools"));
+  json::array functions;
+  for (std::size_t i = 0; tools && i < tools->size(); ++i) {
+    const std::string name = fmt::format("tools[{}]", i);
+    if (!(*tools)[i].is_object()) return invalid(name, "must be an object");
+    Fields t((*tools)[i].get_object(), name + ".");
+    std::string type = "custom";
+    TRY_VOID(t.text("type", type));
+    if (type != "custom")
+      return invalid(name + ".type", "{} is not supported: the server runs no tools", type);
+    TRY(const json::object* schema, t.object("input_schema"));
+    if (!schema) return invalid(name + ".input_schema", "is missing");
+    json::object function{{"parameters", *schema}};
+    if (!schema->contains("type")) function["parameters"].get_object()["type"] = "object";
+    for (const std::string_view field : {"name", "description", "strict"})
+      if (const json::value* value = t.any(field)) function[field] = *value;
+    functions.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
+  }
+  if (functions.empty()) return {};
+  chat["tools"] = std::move(functions);
+  TRY(const json::object* choice, fields.object("tool_choice"));
+  return choice ? convert_tool_choice(*choice, chat) : Result<>();
+}
+
+// thinking and output_config: whether, how much, and in what form.
+Result<> convert_output(Fields& fields, json::object& chat) {
+  TRY(const json::object* output, fields.object("output_config"));
+  if (output) {
+    Fields o(*output, "output_config.");
+    if (const json::value* effort = o.any("effort")) chat["reasoning_effort"] = *effort;
+    TRY(const json::object* format, o.object("format"));
+    if (format) {
+      Fields f(*format, "output_config.format.");
+      TRY(const json::object* schema, f.object("schema"));
+      if (!schema) return invalid("output_config.format.schema", "is missing");
+      chat["response_format"] =
+          json::object{{"type", "json_schema"}, {"json_schema", {{"name", "output"}, {"schema", *schema}}}};
+    }
+  }
+  TRY(const json::object* thinking, fields.object("thinking"));
+  if (!thinking) return {};
+  Fields t(*thinking, "thinking.");
+  std::string type;
+  TRY_VOID(t.text("type", type));
+  if (type == "disabled") {
+    chat["reasoning_effort"] = "none";
+  } else if (type == "enabled" || type == "adaptive") {
+    json::object kwargs{{"enable_thinking", true}};
+    if (const json::value* given = fields.any("chat_template_kwargs"); given && given->is_object())
+      for (const auto& [name, value] : given->get_object()) kwargs[name] = value;
+    chat["chat_template_kwargs"] = std::move(kwargs);
+  } else {
+    return invalid("thinking.type", "must be \"enabled\", \"adaptive\" or \"disabled\"");
+  }
+  return {};
+}
+
+// Fields that mean the same in chats.
+constexpr std::string_view kSharedFields[] = {"model",
+                                              "stream",
+                                              "temperature",
+                                              "top_p",
+                                              "top_k",
+                                              "metadata",
+                                              "cache_salt",
+                                              "request_id",
+                                              "priority",
+                                              "service_tier",
+                                              "min_p",
+                                              "seed",
+                                              "chat_template_kwargs",
+                                              "repetition_penalty",
+                                              "presence_penalty",
+                                              "frequency_penalty"};
+// Those with another form, read here, and those that change nothing.
+constexpr std::string_view kOwnFields[] = {
+    "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
+    "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",
+    "betas",    "inference_geo"};
+
+Result<openai::ChatRequest> parse(const json::object& body, const openai::RequestRules& rules) {
+  Fields fields(body);
+  json::object chat;
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : body) {
+    const std::string_view name = key;
+    if (std::ranges::find(kSharedFields, name) != std::end(kSharedFields))
+      chat[name] = value;
+    else if (std::ranges::find(kOwnFields, name) == std::end(kOwnFields))
+      unknown.emplace_back(name);
+  }
+  if (const json::value* most = fields.any("max_tokens")) chat["max_tokens"] = *most;
+  if (const json::value* stops = fields.any("stop_sequences")) chat["stop"] = *stops;
+  TRY_VOID(convert_tools(fields, chat));
+  TRY_VOID(convert_output(fields, chat));
+  TRY(chat["messages"], convert_messages(fields));
+  TRY(openai::ChatRequest request, openai::parse_chat_request(chat, rules));
+  std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
+  return request;
+}
+
+}  // namespace
+
+Result<openai::ChatRequest> parse_messages_request(const json::object& body,
+                                                   const openai::RequestRules& rules) {
+  if (const json::value* most = body.if_contains("max_tokens"); !most || most->is_null())
+    return invalid("max_tokens", "is missing");
+  return parse(body, rules);
+}
+
+Result<openai::ChatRequest> parse_count_tokens_request(const json::object& body,
+                                                       const openai::RequestRules& rules) {
+  json::object counted = body;
+  counted.erase("max_tokens");
+  counted.erase("stream");
+  return parse(counted, rules);
+}
+
+}  // namespace octavo::anthropic

@@ -1,0 +1,42 @@
+// Everything that is settled about a generation before the engine sees it, and the request that the engine
+// then sees: for the server, the terminal and whoever else answers bodies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "request/request.h"
+#include "serve/admission.h"
+#include "serve/openai/answer.h"
+#include "serve/openai/errors.h"
+#include "serve/openai/generation_fields.h"
+#include "serve/openai/reply.h"
+
+namespace octavo {
+
+// Of one reported log-probability: the engine's entry, and what it becomes in a reply.
+inline constexpr std::int64_t kLogprobBytes = 384;
+
+struct GenerationPlan {
+  openai::GenerationRequest request;
+  std::vector<std::vector<TokenId>> prompts;  // checked: they fit the context
+  std::vector<std::string> echo_texts;        // with echo: what each answer begins with
+  bool prompt_only = false;                   // show no generated text
+  StopSplitter stops;
+  std::optional<openai::Thinking> thinking{};  // chat, of models that think
+  std::unique_ptr<openai::Reply> reply;
+  http::Response (*error_response)(const Error&) = openai::error_response;  // before the reply begins
+  std::int64_t arrived_us = 0;
+  Price price{};            // of what is known before it runs
+  std::string client{};     // whose share of the server it takes
+  bool background = false;  // nobody waits for the reply
+};
+
+// What the engine is asked for one of the plan's prompts, which moves into it. eos_ids: of the model.
+Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<TokenId> eos_ids);
+
+}  // namespace octavo

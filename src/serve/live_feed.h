@@ -1,0 +1,46 @@
+// The (first) engine at work, for whoever watches: the same snapshot to all of them, a few times a second, as
+// server-sent events.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "http/exchange.h"
+#include "request/engine_client.h"
+#include "serve/metrics.h"
+
+namespace octavo {
+
+class LiveFeed {
+ public:
+  // Keeps references.
+  LiveFeed(const EngineClient& engine, const Metrics& metrics);
+  ~LiveFeed() { stop(); }
+
+  // Starts a stream that goes on until its client leaves or the feed stops. False: there are as many as there
+  // may be, or the feed has stopped.
+  bool add(std::shared_ptr<http::Exchange> exchange);
+
+  // Ends all streams.
+  void stop();
+
+ private:
+  void run();
+  std::string snapshot();
+
+  const EngineClient& engine_;
+  const Metrics& metrics_;
+  std::int64_t last_step_ = 0;  // the newest that has been told
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<http::Exchange>> watchers_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace octavo

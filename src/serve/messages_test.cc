@@ -1,0 +1,117 @@
+// Anthropic's /v1/messages, through the whole server.
+#include <gmock/gmock.h>
+
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+using ::testing::ElementsAre;
+
+class MessagesTest : public ServeTest {
+ protected:
+  static std::string body(const std::string& fields, const std::string& messages = "") {
+    return R"({"model":"demo","max_tokens":50,"messages":)" +
+           (messages.empty() ? R"([{"role":"user","content":"Hi"}])" : messages) +
+           (fields.empty() ? "" : "," + fields) + "}";
+  }
+  json::object message(const std::string& fields, const std::string& messages = "") {
+    return reply("/v1/messages", body(fields, messages));
+  }
+  std::string prompt() const {
+    std::string text;
+    for (const TokenId id : engine_->last_request.prompt) text += static_cast<char>(id);
+    return text;
+  }
+};
+
+TEST_F(MessagesTest, AnswersInBlocks) {
+  serve_text_with_reasoning("hm>Hello");
+  const json::object said = message(R"("system":[{"type":"text","text":"Be kind."}])");
+  EXPECT_EQ(prompt(), "system: Be kind.\nuser: Hi\nassistant: ");
+  EXPECT_EQ(said.at("type"), "message");
+  EXPECT_EQ(said.at("content").at(0).at("thinking"), "hm");
+  EXPECT_EQ(said.at("content").at(1).at("text"), "Hello");
+  EXPECT_EQ(said.at("stop_reason"), "end_turn");
+  EXPECT_EQ(said.at("usage").at("output_tokens"), 9);
+}
+
+TEST_F(MessagesTest, StreamsBlocks) {
+  serve_text("Hi");
+  const http::Response response = post("/v1/messages", body(R"("stream":true)"));
+  std::vector<std::string> types;
+  std::string text;
+  for (const std::string& event : events(response)) {
+    const json::value value = json::parse(event);
+    types.emplace_back(value.at("type").as_string());
+    if (types.back() == "content_block_delta") text += value.at("delta").at("text").as_string();
+    if (types.back() == "message_start") {
+      EXPECT_EQ(value.at("message").at("usage").at("input_tokens"), 20);
+    }
+  }
+  EXPECT_EQ(text, "Hi");
+  EXPECT_EQ(types.front(), "message_start");
+  EXPECT_EQ(types[1], "content_block_start");
+  EXPECT_THAT(std::vector(types.end() - 3, types.end()),
+              ElementsAre("content_block_stop", "message_delta", "message_stop"));
+}
+
+TEST_F(MessagesTest, StopSequences) {
+  serve_text("abc<stop>def");
+  const json::object cut = message(R"("stop_sequences":["<stop>"])");
+  EXPECT_EQ(cut.at("stop_reason"), "stop_sequence");
+  EXPECT_EQ(cut.at("stop_sequence"), "<stop>");
+}
+
+TEST_F(MessagesTest, CallsAreBlocks) {
+  serve_text(R"({"x": 1})");
+  const std::string tools = R"("tools":[{"name":"f","input_schema":{"type":"object"}}],
+      "tool_choice":{"type":"tool","name":"f"})";
+  const json::object called = message(tools);
+  EXPECT_EQ(called.at("stop_reason"), "tool_use");
+  EXPECT_EQ(called.at("content").at(0).at("type"), "tool_use");
+  EXPECT_EQ(called.at("content").at(0).at("input").at("x"), 1);
+}
+
+TEST_F(MessagesTest, ResultsOfToolsAreMessages) {
+  serve_text("ok");
+  message("", R"([{"role":"user","content":"Hi"},
+      {"role":"assistant","content":[{"type":"text","text":"Let me see."},
+        {"type":"tool_use","id":"t","name":"f","input":{"x":1}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"7"}]},
+        {"type":"text","text":"And?"}]}])");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: Let me see.\ntool: 7\nuser: And?\nassistant: ");
+}
+
+TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
+  serve_text("x");
+  EXPECT_EQ(reply("/v1/messages/count_tokens", body("")).at("input_tokens"), 20);
+  const auto error = [&](const std::string& text) {
+    const http::Response response = post("/v1/messages", text);
+    const json::value value = json::parse(response.body);
+    EXPECT_EQ(value.at("type"), "error");
+    EXPECT_EQ(value.at("error").at("type"),
+              response.status == 404 ? "not_found_error" : "invalid_request_error");
+    return std::string(value.at("error").at("message").as_string());
+  };
+  EXPECT_EQ(error(R"({"messages":[{"role":"user","content":"Hi"}]})"), "max_tokens: is missing");
+  EXPECT_EQ(error(body(R"("tool_choice":{"type":"any"},"tools":[{"name":"f"}])")),
+            "tools[0].input_schema: is missing");
+  EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"image"}]}])")),
+            "messages[0].content[0].type: image is not supported");
+  EXPECT_THAT(error(R"({"model":"nope","max_tokens":1,"messages":[{"role":"user","content":"Hi"}]})"),
+              ::testing::HasSubstr("model"));
+}
+
+TEST_F(MessagesTest, ItsClientsShowTheirKeyInAFieldOfItsOwn) {
+  serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
+        [](ServeOptions& options, http::ServerOptions&) { options.api_keys = {"secret"}; });
+  const auto status = [&](const std::string& key) {
+    return client().request("POST", "/v1/messages", body(""), {{"X-Api-Key", key}}).value().status;
+  };
+  EXPECT_EQ(status("secret"), 200);
+  EXPECT_EQ(status("wrong"), 401);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,49 @@
+// What an answer of a chat says, part by part: thoughts, text and tool calls, for whichever protocol shows
+// them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/openai/answer.h"
+#include "serve/openai/tool_choice.h"
+
+namespace octavo::openai {
+
+// A piece of a call. The first one of a call has its id and name.
+struct CallDelta {
+  int index = 0;
+  std::string id{};
+  std::string name{};
+  std::string arguments{};
+};
+
+// What a part adds to its message.
+struct MessageDelta {
+  std::string reasoning{};
+  std::string content{};
+  std::vector<CallDelta> calls{};
+  bool called = false;  // now or before
+};
+
+// Reads the parts of one answer in order.
+class MessageReader {
+ public:
+  // Keeps the tools.
+  explicit MessageReader(const ToolUse& tools) : tools_(&tools) {}
+
+  MessageDelta read(const AnswerPart& part);
+  // All of an answer at once. Calls that broke off before their end are not calls: then all is text.
+  MessageDelta read_whole(const AnswerPart& part);
+
+ private:
+  void read_free(const AnswerPart& part, MessageDelta& delta);
+  void read_forced(const AnswerPart& part, MessageDelta& delta);
+
+  const ToolUse* tools_;
+  std::optional<ToolParser> parser_{};  // of calls that the model chose to write
+  std::string forced_text_{};           // of a forced call, as far as it has come
+};
+
+}  // namespace octavo::openai

@@ -1,0 +1,53 @@
+// The bodies of the routes that read texts: OpenAI's /v1/embeddings, vLLM's /pooling, /classify and /score,
+// and Jina's and Cohere's /rerank.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "serve/openai/completion_request.h"
+
+namespace octavo::openai {
+
+// What all of them share.
+struct PoolingFields {
+  std::string request_id;
+  std::int64_t priority = 0;
+  std::optional<int> truncate;  // tokens of a text, the first ones; -1: as many as the model reads
+  bool add_special_tokens = true;
+  bool activated = true;  // vectors are normalised, scores become probabilities, as the model says
+  std::vector<std::string> unknown_fields;
+};
+
+struct EmbeddingRequest {
+  PoolingFields fields;
+  std::vector<TextOrTokens> input;
+  bool base64 = false;
+  std::optional<int> dimensions;  // the first ones of a vector
+};
+
+// Pairs (queries[i], documents[i]), or one query beside all documents.
+struct ScoreRequest {
+  PoolingFields fields;
+  std::vector<std::string> queries, documents;
+};
+
+struct RerankRequest {
+  PoolingFields fields;
+  std::string query;
+  std::vector<std::string> documents;
+  std::optional<int> top_n;  // of the results; 0 or nothing: all
+  bool return_documents = true;
+};
+
+inline constexpr int kTextsMax = 2048;  // of one request
+
+// Also of /pooling and /classify.
+Result<EmbeddingRequest> parse_embedding_request(const boost::json::object& body, const RequestRules& rules);
+Result<ScoreRequest> parse_score_request(const boost::json::object& body, const RequestRules& rules);
+Result<RerankRequest> parse_rerank_request(const boost::json::object& body, const RequestRules& rules);
+
+}  // namespace octavo::openai

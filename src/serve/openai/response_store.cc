@@ -1,0 +1,83 @@
+#include "serve/openai/response_store.h"
+
+#include <boost/json/parse.hpp>
+#include <utility>
+
+namespace octavo::openai {
+
+void ResponseStore::begin(const std::string& id, std::string response) {
+  const std::lock_guard lock(mutex_);
+  put({.id = id, .response = std::move(response)});
+}
+
+void ResponseStore::cancel_with(const std::string& id, std::function<void()> cancel) {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found != by_id_.end() && !found->second->made) found->second->cancel = std::move(cancel);
+}
+
+void ResponseStore::finish(const std::string& id, std::string response, std::string conversation) {
+  const std::lock_guard lock(mutex_);
+  put({.id = id, .response = std::move(response), .conversation = std::move(conversation), .made = true});
+}
+
+void ResponseStore::put(Entry entry) {
+  if (const auto old = by_id_.find(entry.id); old != by_id_.end()) drop(old->second);
+  if (entry.bytes() > bytes_max_) return;
+  bytes_ += entry.bytes();
+  entries_.push_back(std::move(entry));
+  by_id_[entries_.back().id] = std::prev(entries_.end());
+  while (bytes_ > bytes_max_) drop(entries_.begin());
+}
+
+void ResponseStore::drop(Entries::iterator entry) {
+  bytes_ -= entry->bytes();
+  by_id_.erase(entry->id);
+  entries_.erase(entry);
+}
+
+Result<ResponseStore::Entries::const_iterator> ResponseStore::find(const std::string& id) const {
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end())
+    return field_failure("response_id", ErrorCode::not_found, "there is no response of that id, or no more");
+  return found->second;
+}
+
+Result<std::string> ResponseStore::response(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  TRY(const auto entry, find(id));
+  return entry->response;
+}
+
+Result<boost::json::array> ResponseStore::conversation(const std::string& id) const {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    TRY(const auto entry, find(id));
+    if (!entry->made) return invalid("previous_response_id", "that response is not finished");
+    text = entry->conversation;
+  }
+  return boost::json::parse(text).as_array();
+}
+
+Result<> ResponseStore::forget(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  TRY_VOID(find(id));
+  drop(by_id_.at(id));
+  return {};
+}
+
+Result<> ResponseStore::cancel(const std::string& id) {
+  std::function<void()> cancel;
+  {
+    const std::lock_guard lock(mutex_);
+    TRY(const auto entry, find(id));
+    if (entry->made || !entry->cancel)
+      return invalid("response_id", "only a response that is being made in the background can be cancelled");
+    cancel = entry->cancel;
+  }
+  cancel();
+  return {};
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,62 @@
+// What /v1/responses keeps: responses that can be read again, cancelled, or gone on from.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace octavo::openai {
+
+// Bounded by bytes: the oldest responses are forgotten first. Safe from any thread.
+class ResponseStore {
+ public:
+  explicit ResponseStore(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  // A response that is being made in the background.
+  void begin(const std::string& id, std::string response);
+  // How to cancel it. Without effect when the response is not there, or made.
+  void cancel_with(const std::string& id, std::function<void()> cancel);
+  // One that is made. conversation: all items up to its end, for the turn after it.
+  void finish(const std::string& id, std::string response, std::string conversation);
+
+  // Errors: not_found (never stored, or forgotten).
+  Result<std::string> response(const std::string& id) const;
+  Result<boost::json::array> conversation(const std::string& id) const;
+  Result<> forget(const std::string& id);
+  // Tells the engine to end it. Errors: not_found; invalid_argument when it is not being made in the
+  // background.
+  Result<> cancel(const std::string& id);
+
+ private:
+  struct Entry {
+    std::string id;
+    std::string response;
+    std::string conversation{};
+    std::function<void()> cancel{};
+    bool made = false;
+
+    std::size_t bytes() const { return 256 + 2 * id.size() + response.size() + conversation.size(); }
+  };
+  using Entries = std::list<Entry>;
+
+  void put(Entry entry);
+  void drop(Entries::iterator entry);
+  Result<Entries::const_iterator> find(const std::string& id) const;
+
+  const std::size_t bytes_max_;
+  mutable std::mutex mutex_;
+  Entries entries_;  // oldest first
+  std::unordered_map<std::string, Entries::iterator> by_id_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace octavo::openai

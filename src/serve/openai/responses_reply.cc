@@ -1,0 +1,228 @@
+#include "serve/openai/responses_reply.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+#include "base/hash.h"
+#include "http/sse.h"
+#include "serve/openai/message_reader.h"
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+enum class Kind : std::uint8_t { reasoning, message, call };
+
+std::string new_item_id(Kind kind) {
+  const std::string_view prefix = kind == Kind::reasoning ? "rs" : kind == Kind::message ? "msg" : "fc";
+  return fmt::format("{}_{:016x}{:016x}", prefix, secret_seed(), secret_seed());
+}
+
+json::object usage_of(const Usage& usage) {
+  return {{"input_tokens", usage.prompt_tokens},
+          {"input_tokens_details",
+           {{"cached_tokens", usage.cached_tokens.value_or(0)}, {"cache_write_tokens", 0}}},
+          {"output_tokens", usage.completion_tokens},
+          {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens.value_or(0)}}},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+}
+
+// One item of the output after the other; each begins, grows and ends with events of its own.
+class ResponsesReply final : public Reply {
+ public:
+  ResponsesReply(const Tokenizer& tokenizer, ReplyOptions options, ResponsesOptions responses)
+      : tokenizer_(&tokenizer),
+        options_(std::move(options)),
+        responses_(std::move(responses)),
+        response_(pending_response(responses_.response, options_)),
+        reader_(options_.tools) {
+    if (responses_.background) responses_.store->begin(options_.id, json::serialize(response_));
+    response_["status"] = "in_progress";
+  }
+
+  std::string open(int, const EchoedPrompt&, const Usage*) override {
+    response_event("response.created");
+    response_event("response.in_progress");
+    return take_events();
+  }
+
+  std::string part(const AnswerPart& part, const Usage*) override {
+    add(reader_.read(part), part);
+    return take_events();
+  }
+
+  std::string close(const Usage& usage) override {
+    finish(usage);
+    response_event(fmt::format("response.{}", incomplete_ ? "incomplete" : "completed"));
+    return take_events();
+  }
+
+  std::string failed(const Error& error) override {
+    events_.clear();
+    response_["status"] = "failed";
+    response_["error"] = json::object{{"code", "server_error"}, {"message", error.message}};
+    if (responses_.background || sequence_ > 0) keep();  // others never learned of its id
+    response_event("response.failed");
+    return take_events();
+  }
+
+  std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>,
+                    const Usage& usage) override {
+    add(reader_.read_whole(parts.front()), parts.front());
+    finish(usage);
+    return json::serialize(response_);
+  }
+
+ private:
+  struct Item {
+    Kind kind;
+    json::object shown;
+    std::string text{};  // of its content, or a call's arguments
+    json::array logprobs{};
+  };
+
+  void add(const MessageDelta& said, const AnswerPart& part) {
+    if (!said.reasoning.empty()) grow(Kind::reasoning, said.reasoning);
+    if (!said.content.empty()) {
+      begin(Kind::message);
+      json::array logprobs =
+          options_.logprobs ? token_logprobs_json(*tokenizer_, options_, part) : json::array();
+      item_->logprobs.insert(item_->logprobs.end(), logprobs.begin(), logprobs.end());
+      grow(Kind::message, said.content, std::move(logprobs));
+    }
+    for (const CallDelta& call : said.calls) {
+      if (!call.id.empty()) {
+        end("completed");
+        begin(Kind::call, &call);
+      }
+      if (!call.arguments.empty()) grow(Kind::call, call.arguments);
+    }
+    if (part.finish) finish_ = part.finish;
+  }
+
+  // Makes an item of that kind the one that grows.
+  void begin(Kind kind, const CallDelta* call = nullptr) {
+    if (item_ && item_->kind == kind) return;
+    end("completed");
+    json::object shown{{"id", new_item_id(kind)}, {"status", "in_progress"}};
+    if (kind == Kind::reasoning) {
+      shown["type"] = "reasoning";
+      shown["summary"] = json::array();
+      shown["content"] = json::array();
+    } else if (kind == Kind::message) {
+      shown["type"] = "message";
+      shown["role"] = "assistant";
+      shown["content"] = json::array();
+    } else {
+      shown["type"] = "function_call";
+      shown["call_id"] = call->id;
+      shown["name"] = call->name;
+      shown["arguments"] = "";
+    }
+    event("response.output_item.added", {{"output_index", index()}, {"item", shown}});
+    item_ = Item{.kind = kind, .shown = std::move(shown)};
+    if (kind != Kind::call) item_event("response.content_part.added", {{"part", content_part("", {})}});
+  }
+
+  void grow(Kind kind, const std::string& text, json::array logprobs = {}) {
+    if (kind != Kind::call) begin(kind);
+    item_->text += text;
+    if (kind == Kind::reasoning) return item_event("response.reasoning_text.delta", {{"delta", text}});
+    if (kind == Kind::message)
+      return item_event("response.output_text.delta", {{"delta", text}, {"logprobs", std::move(logprobs)}});
+    item_event("response.function_call_arguments.delta", {{"delta", text}});
+  }
+
+  void end(std::string_view status) {
+    if (!item_) return;
+    Item& item = *item_;
+    item.shown["status"] = status;
+    if (item.kind == Kind::call) {
+      item.shown["arguments"] = item.text;
+      item_event("response.function_call_arguments.done",
+                 {{"arguments", item.text}, {"name", item.shown.at("name")}});
+    } else {
+      json::object part = content_part(item.text, item.logprobs);
+      if (item.kind == Kind::reasoning)
+        item_event("response.reasoning_text.done", {{"text", item.text}});
+      else
+        item_event("response.output_text.done", {{"text", item.text}, {"logprobs", item.logprobs}});
+      item_event("response.content_part.done", {{"part", part}});
+      item.shown["content"] = json::array{std::move(part)};
+    }
+    event("response.output_item.done", {{"output_index", index()}, {"item", item.shown}});
+    response_["output"].as_array().push_back(std::move(item.shown));
+    item_.reset();
+  }
+
+  json::object content_part(const std::string& text, const json::array& logprobs) const {
+    if (item_->kind == Kind::reasoning) return {{"type", "reasoning_text"}, {"text", text}};
+    return {{"type", "output_text"}, {"text", text}, {"annotations", json::array()}, {"logprobs", logprobs}};
+  }
+
+  void finish(const Usage& usage) {
+    incomplete_ = finish_ == FinishReason::length;
+    const bool cancelled = finish_ == FinishReason::abort;
+    end(incomplete_ || cancelled ? "incomplete" : "completed");
+    response_["status"] = cancelled ? "cancelled" : incomplete_ ? "incomplete" : "completed";
+    if (incomplete_) response_["incomplete_details"] = json::object{{"reason", "max_output_tokens"}};
+    response_["usage"] = usage_of(usage);
+    keep();
+  }
+
+  void keep() {
+    if (!responses_.store) return;
+    json::array conversation = std::move(responses_.conversation);
+    for (const json::value& item : response_.at("output").as_array()) conversation.push_back(item);
+    responses_.store->finish(options_.id, json::serialize(response_), json::serialize(conversation));
+  }
+
+  int index() const { return static_cast<int>(response_.at("output").as_array().size()); }
+
+  void response_event(const std::string& type) { event(type, {{"response", response_}}); }
+
+  void item_event(std::string_view type, json::object fields) {
+    fields["item_id"] = item_->shown.at("id");
+    fields["output_index"] = index();
+    if (item_->kind != Kind::call) fields["content_index"] = 0;
+    event(type, std::move(fields));
+  }
+
+  void event(std::string_view type, json::object fields) {
+    fields["type"] = type;
+    fields["sequence_number"] = sequence_++;
+    events_ += http::sse_event(type, json::serialize(fields));
+  }
+
+  std::string take_events() { return std::exchange(events_, {}); }
+
+  const Tokenizer* tokenizer_;
+  const ReplyOptions options_;
+  ResponsesOptions responses_;
+  json::object response_;
+  MessageReader reader_;
+  std::optional<Item> item_{};  // that grows
+  std::optional<FinishReason> finish_{};
+  bool incomplete_ = false;
+  int sequence_ = 0;
+  std::string events_{};
+};
+
+}  // namespace
+
+json::object pending_response(const json::object& response, const ReplyOptions& options) {
+  json::object out{{"id", options.id}, {"created_at", options.created}, {"status", "queued"}};
+  for (const auto& [name, value] : response) out[name] = value;
+  return out;
+}
+
+std::unique_ptr<Reply> responses_reply(const Tokenizer& tokenizer, ReplyOptions options,
+                                       ResponsesOptions responses) {
+  return std::make_unique<ResponsesReply>(tokenizer, std::move(options), std::move(responses));
+}
+
+}  // namespace octavo::openai

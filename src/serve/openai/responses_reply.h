@@ -1,0 +1,26 @@
+// Replies of /v1/responses.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <memory>
+
+#include "serve/openai/reply.h"
+#include "serve/openai/response_store.h"
+
+namespace octavo::openai {
+
+struct ResponsesOptions {
+  boost::json::object response;     // without id, created_at and status
+  boost::json::array conversation;  // the items up to this response
+  ResponseStore* store = nullptr;   // that keeps it; null: none
+  bool background = false;
+};
+
+// The response as it is before the engine has begun.
+boost::json::object pending_response(const boost::json::object& response, const ReplyOptions& options);
+
+std::unique_ptr<Reply> responses_reply(const Tokenizer& tokenizer, ReplyOptions options,
+                                       ResponsesOptions responses);
+
+}  // namespace octavo::openai

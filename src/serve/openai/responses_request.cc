@@ -1,0 +1,323 @@
+#include "serve/openai/responses_request.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+// Builds the messages of a chat from items. What an assistant thought, said and called in a row is one
+// message.
+class Conversation {
+ public:
+  Result<> add(const json::value& item, const std::string& name) {
+    if (!item.is_object()) return invalid(name, "must be an object");
+    Fields fields(item.get_object(), name + ".");
+    std::string type = "message";
+    TRY_VOID(fields.text("type", type));
+    if (type == "message") return add_message(fields);
+    if (type == "function_call") return add_call(fields);
+    if (type == "function_call_output") return add_output(fields);
+    if (type == "reasoning") return add_reasoning(fields);
+    return invalid(name + ".type", "{} is not supported", type);
+  }
+
+  json::array take() { return std::move(messages_); }
+
+ private:
+  // Text of a string or of a list of parts.
+  static Result<std::string> text_of(Fields& fields, std::string_view field) {
+    const json::value* content = fields.any(field);
+    const std::string name = fields.full_name(field);
+    if (!content) return "";
+    if (content->is_string()) return std::string(content->get_string());
+    if (!content->is_array()) return invalid(name, "must be a string or a list of parts");
+    std::string text;
+    for (std::size_t i = 0; i < content->get_array().size(); ++i) {
+      const std::string part_name = fmt::format("{}[{}]", name, i);
+      const json::value& part = content->get_array()[i];
+      if (!part.is_object()) return invalid(part_name, "must be an object");
+      Fields f(part.get_object(), part_name + ".");
+      std::string type;
+      TRY_VOID(f.text("type", type));
+      const bool is_text = type == "input_text" || type == "output_text" || type == "text" ||
+                           type == "summary_text" || type == "reasoning_text";
+      if (!is_text && type != "refusal") return invalid(part_name + ".type", "only text is supported");
+      std::string piece;
+      TRY_VOID(f.text(is_text ? "text" : "refusal", piece));
+      if (!text.empty()) text += '\n';
+      text += piece;
+    }
+    return text;
+  }
+
+  Result<> add_message(Fields& fields) {
+    std::string role;
+    TRY_VOID(fields.text("role", role));
+    if (role.empty()) return invalid(fields.full_name("role"), "is missing");
+    if (!fields.any("content")) return invalid(fields.full_name("content"), "is missing");
+    TRY(std::string text, text_of(fields, "content"));
+    if (role == "assistant") {
+      assistant()["content"] = std::move(text);
+      said_ = true;
+    } else {
+      end_turn();
+      messages_.push_back(json::object{{"role", role}, {"content", std::move(text)}});
+    }
+    return {};
+  }
+
+  Result<> add_call(Fields& fields) {
+    std::string id;
+    std::string name;
+    std::string arguments;
+    TRY_VOID(fields.text("call_id", id));
+    TRY_VOID(fields.text("name", name));
+    TRY_VOID(fields.text("arguments", arguments));
+    if (id.empty()) return invalid(fields.full_name("call_id"), "is missing");
+    if (name.empty()) return invalid(fields.full_name("name"), "is missing");
+    json::object& message = assistant();
+    if (!message.contains("tool_calls")) message["tool_calls"] = json::array();
+    message["tool_calls"].get_array().push_back(json::object{
+        {"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}});
+    return {};
+  }
+
+  Result<> add_output(Fields& fields) {
+    std::string id;
+    TRY_VOID(fields.text("call_id", id));
+    if (id.empty()) return invalid(fields.full_name("call_id"), "is missing");
+    if (!fields.any("output")) return invalid(fields.full_name("output"), "is missing");
+    TRY(std::string text, text_of(fields, "output"));
+    end_turn();
+    messages_.push_back(json::object{{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(text)}});
+    return {};
+  }
+
+  Result<> add_reasoning(Fields& fields) {
+    TRY(std::string text, text_of(fields, "content"));
+    if (text.empty()) {
+      TRY(text, text_of(fields, "summary"));
+    }
+    if (text.empty()) return {};
+    if (said_) end_turn();
+    assistant()["reasoning"] = std::move(text);
+    return {};
+  }
+
+  // The assistant's message that is being built.
+  json::object& assistant() {
+    if (!in_turn_) messages_.push_back(json::object{{"role", "assistant"}, {"content", nullptr}});
+    in_turn_ = true;
+    return messages_.back().get_object();
+  }
+
+  void end_turn() { in_turn_ = said_ = false; }
+
+  json::array messages_;
+  bool in_turn_ = false;
+  bool said_ = false;  // text, in this turn
+};
+
+// Puts the request's items behind those that it goes on from, and makes messages of all.
+Result<json::array> read_input(Fields& fields, json::array& items) {
+  const json::value* input = fields.any("input");
+  if (!input) return invalid("input", "is missing");
+  const std::size_t before = items.size();
+  if (input->is_string()) {
+    items.push_back(json::object{{"role", "user"}, {"content", *input}});
+  } else if (input->is_array() && !input->get_array().empty()) {
+    items.insert(items.end(), input->get_array().begin(), input->get_array().end());
+  } else {
+    return invalid("input", "must be a string or a list of at least one item");
+  }
+  if (items.size() > kMessagesMax)
+    return invalid("input", "at most {} items with those before, got {}", kMessagesMax, items.size());
+  Conversation conversation;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    TRY_VOID(conversation.add(items[i], fmt::format("input[{}]", i < before ? i : i - before)));
+  return conversation.take();
+}
+
+// {"type": "function", "name", ..} as chats have it: {"type": "function", "function": {"name", ..}}. Tools
+// that the server would have to run itself do not exist here.
+Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& ignored) {
+  TRY(const json::array* tools, fields.array("tools"));
+  json::array functions;
+  for (std::size_t i = 0; tools && i < tools->size(); ++i) {
+    const std::string name = fmt::format("tools[{}]", i);
+    if (!(*tools)[i].is_object()) return invalid(name, "must be an object");
+    Fields f((*tools)[i].get_object(), name + ".");
+    std::string type;
+    TRY_VOID(f.text("type", type));
+    if (type != "function") {
+      ignored.push_back("tools.type=" + type);
+      continue;
+    }
+    json::object function = (*tools)[i].get_object();
+    function.erase("type");
+    if (const json::value* strict = function.if_contains("strict"); strict && strict->is_null())
+      function.erase("strict");
+    functions.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
+  }
+  const bool any = !functions.empty();
+  if (any) chat["tools"] = std::move(functions);
+  const json::value* choice = fields.any("tool_choice");
+  if (!choice || (!any && *choice == "auto")) return {};
+  chat["tool_choice"] = *choice;
+  if (!choice->is_object()) return {};
+  Fields c(choice->get_object(), "tool_choice.");
+  std::string type;
+  std::string name;
+  TRY_VOID(c.text("type", type));
+  TRY_VOID(c.text("name", name));
+  if (type != "function") return invalid("tool_choice.type", "only \"function\" is supported");
+  chat["tool_choice"] = json::object{{"type", "function"}, {"function", {{"name", name}}}};
+  return {};
+}
+
+// text.format, as response_format of chats.
+Result<> convert_format(Fields& fields, json::object& chat) {
+  TRY(const json::object* text, fields.object("text"));
+  if (!text) return {};
+  Fields t(*text, "text.");
+  TRY(const json::object* format, t.object("format"));
+  if (!format) return {};
+  const json::value* type = format->if_contains("type");
+  if (!type || *type != "json_schema") {
+    chat["response_format"] = *format;
+    return {};
+  }
+  json::object schema = *format;
+  schema.erase("type");
+  chat["response_format"] = json::object{{"type", "json_schema"}, {"json_schema", std::move(schema)}};
+  return {};
+}
+
+Result<> convert_limits(Fields& fields, json::object& chat) {
+  if (const json::value* most = fields.any("max_output_tokens")) chat["max_completion_tokens"] = *most;
+  TRY(const json::object* reasoning, fields.object("reasoning"));
+  if (reasoning)
+    if (const json::value* effort = reasoning->if_contains("effort"); effort && !effort->is_null())
+      chat["reasoning_effort"] = *effort;
+  std::vector<std::string> include;
+  TRY_VOID(fields.texts("include", include));
+  for (const std::string& name : include)
+    if (name == "message.output_text.logprobs") chat["logprobs"] = true;
+  if (const json::value* top = fields.any("top_logprobs"); top && chat.contains("logprobs"))
+    chat["top_logprobs"] = *top;
+  std::string truncation = "disabled";
+  TRY_VOID(fields.text("truncation", truncation));
+  if (truncation == "auto")
+    chat["truncate_prompt_tokens"] = -1;
+  else if (truncation != "disabled")
+    return invalid("truncation", "must be \"auto\" or \"disabled\"");
+  return {};
+}
+
+json::value or_null(const json::object& body, std::string_view name) {
+  const json::value* value = body.if_contains(name);
+  return value ? *value : json::value(nullptr);
+}
+
+json::value or_default(const json::object& body, std::string_view name, json::value value) {
+  const json::value* given = body.if_contains(name);
+  return given && !given->is_null() ? *given : std::move(value);
+}
+
+json::object shown(const json::object& body, const ResponsesRequest& request) {
+  const SamplingParams& p = request.chat.generation.sampling;
+  json::object out{{"object", "response"},
+                   {"background", request.background},
+                   {"error", nullptr},
+                   {"incomplete_details", nullptr},
+                   {"model", request.chat.generation.model},
+                   {"output", json::array()},
+                   {"usage", nullptr},
+                   {"store", request.store},
+                   {"temperature", p.temperature},
+                   {"top_p", p.top_p},
+                   {"parallel_tool_calls", or_default(body, "parallel_tool_calls", true)},
+                   {"tool_choice", or_default(body, "tool_choice", "auto")},
+                   {"tools", or_default(body, "tools", json::array())},
+                   {"text", or_default(body, "text", {{"format", {{"type", "text"}}}})},
+                   {"truncation", or_default(body, "truncation", "disabled")},
+                   {"top_logprobs", or_default(body, "top_logprobs", 0)},
+                   {"service_tier", or_default(body, "service_tier", "auto")},
+                   {"metadata", or_default(body, "metadata", json::object())},
+                   {"reasoning", or_default(body, "reasoning", {{"effort", nullptr}, {"summary", nullptr}})}};
+  for (const std::string_view name :
+       {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id", "user"})
+    out[name] = or_null(body, name);
+  return out;
+}
+
+// Fields that are read here and have another name, or none, in chats.
+constexpr std::string_view kOwnFields[] = {"input",
+                                           "instructions",
+                                           "max_output_tokens",
+                                           "previous_response_id",
+                                           "prompt",
+                                           "reasoning",
+                                           "text",
+                                           "tools",
+                                           "tool_choice",
+                                           "background",
+                                           "store",
+                                           "include",
+                                           "truncation",
+                                           "max_tool_calls",
+                                           "top_logprobs",
+                                           "messages",
+                                           "conversation",
+                                           "logprobs",
+                                           "response_format",
+                                           "max_tokens",
+                                           "stream_options"};
+
+}  // namespace
+
+Result<ResponsesRequest> parse_responses_request(const json::object& body, const RequestRules& rules,
+                                                 const ResponseStore& stored) {
+  ResponsesRequest request;
+  Fields fields(body);
+  TRY_VOID(fields.boolean("store", request.store));
+  TRY_VOID(fields.boolean("background", request.background));
+  bool stream = false;
+  TRY_VOID(fields.boolean("stream", stream));
+  if (request.background && !request.store) return invalid("background", "needs store = true");
+  if (request.background && stream) return invalid("background", "cannot be streamed");
+  TRY_VOID(fields.refuse("prompt", "stored prompts are not supported"));
+  TRY_VOID(fields.refuse("conversation", "is not supported: use previous_response_id"));
+
+  std::string previous;
+  TRY_VOID(fields.text("previous_response_id", previous));
+  if (!previous.empty()) {
+    TRY(request.conversation, stored.conversation(previous));
+  }
+  TRY(json::array messages, read_input(fields, request.conversation));
+
+  json::object chat;
+  for (const auto& [name, value] : body)
+    if (std::ranges::find(kOwnFields, std::string_view(name)) == std::end(kOwnFields)) chat[name] = value;
+  std::vector<std::string> ignored;
+  TRY_VOID(convert_tools(fields, chat, ignored));
+  TRY_VOID(convert_format(fields, chat));
+  TRY_VOID(convert_limits(fields, chat));
+  std::string instructions;
+  TRY_VOID(fields.text("instructions", instructions));
+  if (!instructions.empty())
+    messages.insert(messages.begin(), json::object{{"role", "system"}, {"content", instructions}});
+  chat["messages"] = std::move(messages);
+
+  TRY(request.chat, parse_chat_request(chat, rules));
+  if (request.chat.generation.sampling.n != 1) return invalid("n", "must be 1");
+  for (std::string& name : ignored) request.chat.generation.unknown_fields.push_back(std::move(name));
+  request.response = shown(body, request);
+  return request;
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,20 @@
+// The edge of a request: what runs for it may want more memory than there is.
+#pragma once
+
+#include <new>
+
+#include "base/error.h"
+
+namespace octavo {
+
+// Runs the work. Memory that is not there is an error (unavailable) of this request, and nobody else's.
+template <class Work>
+Result<> within_memory(Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return failure(ErrorCode::unavailable, "the server has not enough memory for this request");
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,24 @@
+#include "serve/page.h"
+
+#include <string>
+
+namespace octavo {
+namespace {
+
+// What scripts may do stands in the files themselves.
+http::Response html(int status, std::string_view text) {
+  return {.status = status,
+          .content_type = "text/html; charset=utf-8",
+          .headers = {{"Cache-Control", "no-cache"},
+                      {"Content-Security-Policy", "frame-ancestors 'none'"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"X-Content-Type-Options", "nosniff"}},
+          .body = std::string(text)};
+}
+
+}  // namespace
+
+http::Response start_page() { return html(200, page_files::index); }
+http::Response login_page() { return html(401, page_files::login); }
+
+}  // namespace octavo

@@ -1,0 +1,20 @@
+// The page at `/`: a playground and the engine at work, built from web/ and kept in the binary.
+#pragma once
+
+#include <string_view>
+
+#include "http/message.h"
+
+namespace octavo {
+
+http::Response start_page();
+// In its place for those without a key (401): asks for one.
+http::Response login_page();
+
+// Made from web/dist by cmake/embed.cmake.
+namespace page_files {
+extern const std::string_view index;
+extern const std::string_view login;
+}  // namespace page_files
+
+}  // namespace octavo

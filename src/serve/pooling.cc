@@ -1,0 +1,143 @@
+#include "serve/pooling.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "serve/openai/errors.h"
+#include "serve/out_of_memory.h"
+
+namespace octavo {
+namespace {
+
+std::vector<int> lengths_of(const PoolingPlan& plan) {
+  std::vector<int> lengths;
+  for (const Tokenizer::Texts& text : plan.texts) lengths.push_back(static_cast<int>(text.ids.size()));
+  return lengths;
+}
+
+Price price_of(const PoolingPlan& plan, int pooled_size) {
+  constexpr std::int64_t kTextBytes = 8 << 10;
+  constexpr std::int64_t kTokenBytes = 8;
+  constexpr std::int64_t kNumberBytes = 16;  // as a float, and as it is written
+  const std::int64_t texts = std::ssize(plan.texts);
+  return {.answers = static_cast<int>(texts),
+          .bytes = texts * (kTextBytes + pooled_size * kNumberBytes) + plan.tokens() * kTokenBytes};
+}
+
+}  // namespace
+
+class Pooling::Sink final : public OutputSink {
+ public:
+  Sink(std::shared_ptr<Pooling> pooling, std::size_t text) : pooling_(std::move(pooling)), text_(text) {}
+  void deliver(Output&& output) noexcept override { pooling_->deliver(text_, std::move(output)); }
+
+ private:
+  std::shared_ptr<Pooling> pooling_;
+  std::size_t text_;
+};
+
+Pooling::Pooling(std::shared_ptr<Service> service, PoolingPlan plan, Admission::Ticket ticket,
+                 std::shared_ptr<http::Exchange> exchange)
+    : service_(std::move(service)),
+      plan_(std::move(plan)),
+      ticket_(std::move(ticket)),
+      exchange_(std::move(exchange)),
+      lengths_(lengths_of(plan_)),
+      vectors_(plan_.texts.size()),
+      unfinished_(plan_.texts.size()) {}
+
+Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
+                        std::shared_ptr<http::Exchange> exchange) {
+  auto ticket = service->admission.admit(plan.client, price_of(plan, service->engine_info.pooled_size));
+  if (!ticket) {
+    service->metrics.admission_rejected();
+    return std::unexpected(std::move(ticket.error()));
+  }
+  const std::shared_ptr<Pooling> self(
+      new Pooling(std::move(service), std::move(plan), *std::move(ticket), std::move(exchange)));
+  self->exchange_->on_close([weak = std::weak_ptr(self)](http::CloseReason) {
+    if (const auto pooling = weak.lock()) pooling->cancel();
+  });
+  const auto submitted = within_memory([&] { return self->submit(); });
+  if (submitted) {
+    self->exchange_->release_body();
+    return {};
+  }
+  if (submitted.error().code == ErrorCode::resource_exhausted) self->service_->metrics.admission_rejected();
+  // The texts that the engine has taken end some time, and nobody hears of them.
+  {
+    const std::lock_guard lock(self->mutex_);
+    self->unfinished_ = 0;
+  }
+  self->cancel();
+  return submitted;
+}
+
+Result<> Pooling::submit() {
+  for (std::size_t i = 0; i < plan_.texts.size(); ++i) {
+    Request request;
+    request.name = plan_.request_id;
+    request.task = service_->engine_info.task;
+    request.prompt = std::move(plan_.texts[i].ids);
+    request.second_text = plan_.texts[i].second;
+    request.priority = plan_.priority;
+    TRY(const RequestId id,
+        service_->engine.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i)));
+    bool cancelled = false;
+    {
+      const std::lock_guard lock(mutex_);
+      ids_.push_back(id);
+      cancelled = cancelled_;
+    }
+    if (cancelled) service_->engine.abort(id);
+  }
+  return {};
+}
+
+void Pooling::cancel() noexcept {
+  std::vector<RequestId> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    ids = ids_;
+  }
+  for (const RequestId id : ids) service_->engine.abort(id);
+}
+
+void Pooling::deliver(std::size_t text, Output&& output) noexcept {
+  if (!output.finished) return;
+  service_->metrics.answer_ended({.engine = output.engine,
+                                  .reason = *output.finished,
+                                  .prompt_tokens = lengths_[text],
+                                  .times = output.times,
+                                  .finished_us = now_us()});
+  bool last = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ticket_.give_back_answer();
+    vectors_[text] = std::move(output.pooled);
+    if (output.error && !error_) error_ = std::move(output.error);
+    last = unfinished_ > 0 && --unfinished_ == 0;
+  }
+  if (last) service_->delivery.post([self = shared_from_this()] { self->conclude(); });
+}
+
+// All texts have ended: the engine's thread is at work here no more.
+void Pooling::conclude() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cancelled_) return;  // the client has left
+  }
+  std::string body;
+  if (!error_)
+    if (const auto done = within_memory([&]() -> Result<> {
+          body = plan_.reply(std::move(vectors_));
+          return {};
+        });
+        !done)
+      error_ = done.error();
+  exchange_->respond(error_ ? openai::error_response(*error_) : http::Response{.body = std::move(body)});
+}
+
+}  // namespace octavo

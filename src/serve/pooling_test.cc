@@ -1,0 +1,199 @@
+// The routes of models that read texts: sockets, routes, text, with a scripted engine.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PoolingTest : public ServeTest {
+ protected:
+  // A model that makes (tokens, first token, 0) of a text.
+  void serve_embedder(bool normalise = true) {
+    serve(
+        [](const Request& r, int) {
+          return Script{.pooled = {static_cast<float>(r.prompt.size()), static_cast<float>(r.prompt[0]), 0}};
+        },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.rules.max_model_len = 20;
+          engine_->described = {.architecture = "Embedder",
+                                .max_model_len = 20,
+                                .task = Task::embed,
+                                .pooled_size = 3,
+                                .normalise = normalise};
+        });
+  }
+  // A model whose score is the number of tokens less 10.
+  void serve_reranker() {
+    serve([](const Request& r, int) { return Script{.pooled = {static_cast<float>(r.prompt.size()) - 10}}; },
+          [&](ServeOptions& options, http::ServerOptions&) {
+            options.rules.max_model_len = 20;
+            engine_->described = {.architecture = "Reranker",
+                                  .max_model_len = 20,
+                                  .task = Task::classify,
+                                  .pooled_size = 1,
+                                  .labels = {"relevant"},
+                                  .score_activation = ScoreActivation::sigmoid};
+          });
+  }
+  std::string refusal(const std::string& path, const std::string& body) {
+    const http::Response response = post(path, body);
+    EXPECT_EQ(response.status, 400) << response.body;
+    return std::string(json::parse(response.body).at("error").at("message").as_string());
+  }
+  static std::vector<double> numbers(const json::value& list) {
+    std::vector<double> all;
+    for (const json::value& item : list.as_array()) all.push_back(item.to_number<double>());
+    return all;
+  }
+  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+};
+
+TEST_F(PoolingTest, EmbeddingsComeInTheOrderOfTheInput) {
+  serve_embedder();
+  const json::object r = reply("/v1/embeddings", R"({"model":"demo","input":["\u0003xx","a"]})");
+  EXPECT_EQ(r.at("object"), "list");
+  EXPECT_EQ(r.at("model"), "demo");
+  EXPECT_TRUE(std::string_view(r.at("id").as_string()).starts_with("embd-"));
+  EXPECT_EQ(r.at("usage").at("prompt_tokens"), 4);
+  EXPECT_EQ(r.at("usage").at("total_tokens"), 4);
+  const json::array& data = r.at("data").as_array();
+  ASSERT_EQ(data.size(), 2U);
+  EXPECT_EQ(data[0].at("index"), 0);
+  EXPECT_EQ(data[0].at("object"), "embedding");
+  const double root = std::sqrt(0.5);
+  EXPECT_THAT(numbers(data[0].at("embedding")),
+              testing::ElementsAre(testing::DoubleNear(root, 1e-7), testing::DoubleNear(root, 1e-7), 0));
+  EXPECT_EQ(data[1].at("index"), 1);
+  EXPECT_NEAR(numbers(data[1].at("embedding"))[1], 97 / std::sqrt(97.0 * 97 + 1), 1e-6);
+}
+
+TEST_F(PoolingTest, InputMayBeIdsAndVectorsMayBeShort) {
+  serve_embedder();
+  const auto vector = [&](const std::string& fields) {
+    return numbers(reply("/v1/embeddings", "{" + fields + "}").at("data").at(0).at("embedding"));
+  };
+  EXPECT_EQ(vector(R"("input":[4,4,4],"normalize":false)"), (std::vector<double>{3, 4, 0}));
+  EXPECT_EQ(vector(R"("input":[[4,4,4]],"use_activation":false)"), (std::vector<double>{3, 4, 0}));
+  EXPECT_EQ(vector(R"("input":[4,4,4],"dimensions":1)"), (std::vector<double>{1}));  // normalised again
+  EXPECT_EQ(vector(R"("input":"ab0123456789012345678901","truncate_prompt_tokens":5,"normalize":false)"),
+            (std::vector<double>{5, 97, 0}));
+  EXPECT_EQ(vector(R"("input":"ab0123456789012345678901","truncate_prompt_tokens":-1,"normalize":false)")[0],
+            20);
+}
+
+TEST_F(PoolingTest, Base64IsLittleEndianFloats) {
+  serve_embedder(false);
+  const json::object r =
+      reply("/v1/embeddings", R"({"input":[4,4,4],"encoding_format":"base64","priority":3})");
+  // 3.0, 4.0, 0.0
+  EXPECT_EQ(r.at("data").at(0).at("embedding"), "AABAQAAAgEAAAAAA");
+  EXPECT_EQ(engine_->last_request.priority, 3);
+  EXPECT_EQ(engine_->last_request.task, Task::embed);
+}
+
+TEST_F(PoolingTest, BadInputNamesTheField) {
+  serve_embedder();
+  EXPECT_THAT(refusal("/v1/embeddings", "{}"), HasSubstr("input: is missing"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":[]})"), HasSubstr("input: must not be empty"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":["a",""]})"), HasSubstr("input: a text is empty"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"012345678901234567890"})"),
+              HasSubstr("a text has 21 tokens, the model reads 20"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","dimensions":4})"), HasSubstr("at most 3"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","dimensions":0})"), HasSubstr("dimensions"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","encoding_format":"hex"})"),
+              HasSubstr("encoding_format"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","truncate_prompt_tokens":21})"),
+              HasSubstr("truncate_prompt_tokens"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":["a",[1]]})"), HasSubstr("input"));
+  EXPECT_THAT(refusal("/classify", R"({"input":"a"})"), HasSubstr("Embedder models do not classify"));
+  EXPECT_EQ(post("/v1/embeddings", R"({"input":"a","model":"other"})").status, 404);
+  std::string many = R"({"input":["a")";
+  for (int i = 0; i < 2048; ++i) many += R"(,"a")";
+  EXPECT_THAT(refusal("/v1/embeddings", many + "]}"), HasSubstr("at most 2048"));
+  EXPECT_EQ(engine_->submitted, 0);
+}
+
+TEST_F(PoolingTest, ModelsThatGenerateMakeNoVectors) {
+  serve_text("x");
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a"})"), HasSubstr("do not make vectors"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a"})"), HasSubstr("do not make vectors"));
+  EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"]})"), HasSubstr("do not score texts"));
+}
+
+TEST_F(PoolingTest, TextsOfEmbeddersAreAlikeAsTheirVectors) {
+  serve_embedder();
+  const json::object r =
+      reply("/v1/score", R"({"text_1":"\u0003xx","text_2":["\u0003yy","\u0001","\u0003zz"]})");
+  const json::array& data = r.at("data").as_array();
+  ASSERT_EQ(data.size(), 3U);
+  EXPECT_NEAR(data[0].at("score").to_number<double>(), 1, 1e-6);
+  EXPECT_NEAR(data[1].at("score").to_number<double>(), 1, 1e-6);
+  EXPECT_EQ(data[2].at("index"), 2);
+  EXPECT_EQ(data[2].at("object"), "score");
+  EXPECT_THAT(refusal("/score", R"({"text_1":["a","b"],"text_2":["a","b","c"]})"), HasSubstr("text_1"));
+}
+
+TEST_F(PoolingTest, RerankersReadPairs) {
+  serve_reranker();
+  const std::string body = R"({"query":"quer","documents":["ab","abcdef",{"text":"abcd"}])";
+  for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank"}) {
+    const json::object r = reply(path, body + "}");
+    const json::array& results = r.at("results").as_array();
+    ASSERT_EQ(results.size(), 3U);
+    EXPECT_EQ(results[0].at("index"), 1);
+    EXPECT_EQ(results[0].at("document").at("text"), "abcdef");
+    EXPECT_NEAR(results[0].at("relevance_score").to_number<double>(), 0.5, 1e-7);
+    EXPECT_EQ(results[1].at("index"), 2);
+    EXPECT_EQ(results[2].at("index"), 0);
+    EXPECT_NEAR(results[2].at("relevance_score").to_number<double>(), sigmoid(-4), 1e-7);
+    EXPECT_EQ(r.at("usage").at("total_tokens"), 24);
+  }
+  const json::object first = reply("/rerank", body + R"(,"top_n":1,"return_documents":false})");
+  ASSERT_EQ(first.at("results").as_array().size(), 1U);
+  EXPECT_FALSE(first.at("results").at(0).as_object().contains("document"));
+
+  const json::object scores =
+      reply("/score", R"({"queries":["a","ab"],"documents":["b","c"],"use_activation":false})");
+  EXPECT_EQ(scores.at("data").at(0).at("score").to_number<double>(), -8);
+  EXPECT_EQ(scores.at("data").at(1).at("score").to_number<double>(), -7);
+  EXPECT_THAT(refusal("/rerank", R"({"documents":["b"]})"), HasSubstr("query: is missing"));
+  EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":[7]})"), HasSubstr("documents"));
+}
+
+TEST_F(PoolingTest, ClassifyNamesTheLabel) {
+  serve([](const Request&, int) { return Script{.pooled = {1, 3, 2}}; },
+        [&](ServeOptions&, http::ServerOptions&) {
+          engine_->described = {.max_model_len = 20,
+                                .task = Task::classify,
+                                .pooled_size = 3,
+                                .labels = {"no", "yes \"or\" so", "perhaps"},
+                                .score_activation = ScoreActivation::softmax};
+        });
+  const json::object r = reply("/classify", R"({"input":"a"})");
+  const json::value& answer = r.at("data").at(0);
+  EXPECT_EQ(answer.at("label"), "yes \"or\" so");
+  EXPECT_EQ(answer.at("num_classes"), 3);
+  EXPECT_NEAR(numbers(answer.at("probs"))[1], 0.66524, 1e-5);
+  EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"]})"), HasSubstr("one label"));
+}
+
+TEST_F(PoolingTest, AnErrorOfTheEngineIsTheAnswer) {
+  serve(
+      [](const Request&, int) {
+        return Script{.end = FinishReason::error, .error = Error{ErrorCode::internal, "no numbers", {}}};
+      },
+      [&](ServeOptions&, http::ServerOptions&) {
+        engine_->described = {.max_model_len = 20, .task = Task::embed, .pooled_size = 3};
+      });
+  EXPECT_EQ(post("/v1/embeddings", R"({"input":["a","b"]})").status, 500);
+  engine_->refusal_code = ErrorCode::resource_exhausted;
+  EXPECT_EQ(post("/v1/embeddings", R"({"input":["a","b"]})").status, 429);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,148 @@
+// /v1/responses, through the whole server.
+#include <gmock/gmock.h>
+
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kPath = "/v1/responses";
+
+class ResponsesTest : public ServeTest {
+ protected:
+  // The prompt that the engine was given last.
+  std::string prompt() const {
+    std::string text;
+    for (const TokenId id : engine_->last_request.prompt) text += static_cast<char>(id);
+    return text;
+  }
+  std::vector<std::string> types(const http::Response& response) {
+    std::vector<std::string> all;
+    for (const std::string& event : events(response))
+      all.emplace_back(json::parse(event).at("type").as_string());
+    return all;
+  }
+  json::object respond(const std::string& fields) {
+    return reply(std::string(kPath), R"({"model":"demo",)" + fields + "}");
+  }
+  http::Response get(const std::string& id) { return client().get(std::string(kPath) + "/" + id).value(); }
+};
+
+TEST_F(ResponsesTest, AnswersInItems) {
+  serve_text("Hello");
+  const json::object response = respond(R"("input":"Hi","instructions":"Be kind.")");
+  EXPECT_EQ(prompt(), "system: Be kind.\nuser: Hi\nassistant: ");
+  EXPECT_EQ(response.at("status"), "completed");
+  EXPECT_EQ(response.at("instructions"), "Be kind.");
+  const json::value& item = response.at("output").at(0);
+  EXPECT_EQ(item.at("type"), "message");
+  EXPECT_EQ(item.at("content").at(0).at("text"), "Hello");
+  EXPECT_EQ(response.at("usage").at("output_tokens"), 6);
+}
+
+TEST_F(ResponsesTest, CutOffIsIncomplete) {
+  serve([](const Request&, int) { return Script{.tokens = bytes_of("abc"), .end = FinishReason::length}; });
+  const json::object response = respond(R"("input":"Hi","max_output_tokens":3)");
+  EXPECT_EQ(response.at("status"), "incomplete");
+  EXPECT_EQ(response.at("incomplete_details").at("reason"), "max_output_tokens");
+}
+
+TEST_F(ResponsesTest, StreamsEveryEventInOrder) {
+  serve_text_with_reasoning("hm>Hi");
+  const http::Response response = post(std::string(kPath), R"({"input":"Hi","stream":true})");
+  const std::vector<std::string> all = types(response);
+  const auto first = [&](std::string_view type) { return std::ranges::find(all, type) - all.begin(); };
+  EXPECT_THAT(std::vector(all.begin(), all.begin() + 5),
+              ElementsAre("response.created", "response.in_progress", "response.output_item.added",
+                          "response.content_part.added", "response.reasoning_text.delta"));
+  EXPECT_LT(first("response.reasoning_text.done"), first("response.output_text.delta"));
+  EXPECT_THAT(std::vector(all.end() - 4, all.end()),
+              ElementsAre("response.output_text.done", "response.content_part.done",
+                          "response.output_item.done", "response.completed"));
+  int sequence = 0;
+  for (const std::string& event : events(response))
+    EXPECT_EQ(json::parse(event).at("sequence_number"), sequence++);
+  EXPECT_THAT(response.body, HasSubstr("event: response.output_text.delta\ndata: {"));
+}
+
+TEST_F(ResponsesTest, GoesOnFromAStoredOne) {
+  serve_text("Hello");
+  const json::object first = respond(R"("input":"Hi","instructions":"Be kind.")");
+  const std::string id(first.at("id").as_string());
+  const json::object second = respond(R"("input":"And?","previous_response_id":")" + id + "\"");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: Hello\nuser: And?\nassistant: ");
+  EXPECT_EQ(json::parse(get(id).body), first);
+  EXPECT_EQ(post(std::string(kPath), R"({"input":"a","previous_response_id":"resp_none"})").status, 404);
+
+  const json::object third = respond(R"("input":"Hi","store":false)");
+  EXPECT_EQ(get(std::string(third.at("id").as_string())).status, 404);
+}
+
+TEST_F(ResponsesTest, CallsAndTheirResultsAreMessages) {
+  serve_text("ok");
+  respond(R"("input":[{"role":"user","content":[{"type":"input_text","text":"Hi"}]},
+             {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
+             {"type":"function_call_output","call_id":"c","output":"7"}])");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: None\ntool: 7\nassistant: ");
+}
+
+TEST_F(ResponsesTest, AForcedCallIsAnItem) {
+  serve_text(R"({"x": 1})");
+  const std::string tools = R"("tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],
+      "tool_choice":{"type":"function","name":"f"})";
+  const json::object response = respond(R"("input":"Hi",)" + tools);
+  const json::value& call = response.at("output").at(0);
+  EXPECT_EQ(call.at("type"), "function_call");
+  EXPECT_EQ(call.at("name"), "f");
+  EXPECT_EQ(call.at("arguments"), R"({"x": 1})");
+  const std::vector<std::string> all =
+      types(post(std::string(kPath), R"({"stream":true,"input":"Hi",)" + tools + "}"));
+  EXPECT_THAT(all, ::testing::Contains("response.function_call_arguments.delta"));
+  EXPECT_THAT(all, ::testing::Contains("response.function_call_arguments.done"));
+}
+
+TEST_F(ResponsesTest, BackgroundIsReadLaterOrCancelled) {
+  serve([](const Request&, int) { return Script{.tokens = bytes_of("a"), .hang = true}; });
+  const json::object pending = respond(R"("input":"Hi","background":true)");
+  EXPECT_EQ(pending.at("status"), "queued");
+  const std::string id(pending.at("id").as_string());
+  EXPECT_EQ(json::parse(get(id).body).at("status"), "queued");
+  EXPECT_EQ(post(std::string(kPath) + "/" + id + "/cancel", "").status, 200);
+  EXPECT_TRUE(eventually([&] { return json::parse(get(id).body).at("status") == "cancelled"; }));
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
+  EXPECT_EQ(post(std::string(kPath) + "/" + id + "/cancel", "").status, 400) << "it is over";
+}
+
+TEST_F(ResponsesTest, TheStoreIsBounded) {
+  serve([](const Request&, int) { return Script{.tokens = ending("Hello")}; },
+        [](ServeOptions& options, http::ServerOptions&) { options.response_store_bytes = 8 << 10; });
+  const std::string first(respond(R"("input":"Hi")").at("id").as_string());
+  EXPECT_EQ(get(first).status, 200);
+  std::string last;
+  for (int i = 0; i < 8; ++i) last = respond(R"("input":"Hi")").at("id").as_string();
+  EXPECT_EQ(get(last).status, 200);
+  EXPECT_EQ(get(first).status, 404);
+}
+
+TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
+  serve_text("x");
+  const auto field = [&](const std::string& body) {
+    const http::Response response = post(std::string(kPath), "{" + body + "}");
+    EXPECT_EQ(response.status, 400) << response.body;
+    return std::string(json::parse(response.body).at("error").at("param").as_string());
+  };
+  EXPECT_EQ(field(""), "input");
+  EXPECT_EQ(field(R"("input":[])"), "input");
+  EXPECT_EQ(field(R"("input":[{"type":"item_reference","id":"x"}])"), "input[0].type");
+  EXPECT_EQ(field(R"("input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}])"),
+            "input[0].content[0].type");
+  EXPECT_EQ(field(R"("input":"a","background":true,"store":false)"), "background");
+  EXPECT_EQ(field(R"("input":"a","prompt":{"id":"x"})"), "prompt");
+  EXPECT_EQ(field(R"("input":"a","truncation":"middle")"), "truncation");
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,69 @@
+// /v1/load_lora_adapter and /v1/unload_lora_adapter.
+#include <algorithm>
+
+#include "serve/openai/errors.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace {
+
+constexpr std::size_t kNameBytesMax = 256;
+
+Result<std::string> required_text(openai::Fields& fields, std::string_view name, std::size_t bytes_max) {
+  std::string text;
+  TRY_VOID(fields.text(name, text));
+  if (text.empty() || text.size() > bytes_max)
+    return invalid(name, "must have 1 to {} bytes, got {}", bytes_max, text.size());
+  return text;
+}
+
+bool is_model(const Service& service, const std::string& name) {
+  return std::ranges::find(service.options.rules.model_names, name) != service.options.rules.model_names.end();
+}
+
+AdapterDone answer(const ExchangePtr& exchange, std::string success) {
+  return [exchange, success = std::move(success)](const Result<>& done) {
+    if (!done) {
+      // What is wrong with a folder that the caller named is the caller's fault.
+      Error error = done.error();
+      if (error.code == ErrorCode::corrupt || error.code == ErrorCode::io) error.code = ErrorCode::invalid_argument;
+      return exchange->respond(openai::error_response(error));
+    }
+    exchange->respond({.content_type = "text/plain; charset=utf-8", .body = success});
+  };
+}
+
+}  // namespace
+
+Result<> load_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
+  openai::Fields fields(body);
+  TRY(const std::string name, required_text(fields, "lora_name", kNameBytesMax));
+  TRY(const std::string path, required_text(fields, "lora_path", 4096));
+  bool in_place = false;
+  TRY_VOID(fields.boolean("load_inplace", in_place));
+  if (is_model(*service, name)) return invalid("lora_name", "`{}` is the name of the base model", name);
+  if (!in_place && service->adapters->find(name))
+    return invalid("lora_name", "the LoRA adapter '{}' has already been loaded (load_inplace replaces it)", name);
+  service->engine.load_adapter(
+      {name, path}, [service, name, path, done = answer(exchange, fmt::format("Success: LoRA adapter '{}' added successfully", name))](
+                        const Result<>& loaded) {
+        if (loaded) service->offer_adapter({.name = name, .path = path, .parent = {}});
+        done(loaded);
+      });
+  return {};
+}
+
+Result<> unload_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
+  openai::Fields fields(body);
+  TRY(const std::string name, required_text(fields, "lora_name", kNameBytesMax));
+  if (!service->adapters->remove(name))
+    return field_failure("lora_name", ErrorCode::not_found, "the LoRA adapter '{}' cannot be found", name);
+  service->engine.unload_adapter(
+      name, answer(exchange, fmt::format("Success: LoRA adapter '{}' removed successfully", name)));
+  return {};
+}
+
+}  // namespace octavo::routes

@@ -1,0 +1,76 @@
+// What answers each route. Handlers of bodies run on the intake threads; the others run on the event loop and
+// must not wait.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "http/exchange.h"
+#include "serve/generation.h"
+#include "serve/service.h"
+
+namespace octavo::routes {
+
+using ExchangePtr = std::shared_ptr<http::Exchange>;
+using ServicePtr = std::shared_ptr<Service>;
+
+// `rest`: the path behind the route's, "" unless the route takes one.
+using Get = http::Response (*)(Service&, std::string_view rest);
+// An error is the answer.
+using Post = Result<> (*)(const ServicePtr&, const ExchangePtr&);
+
+using Stream = void (*)(const ServicePtr&, const ExchangePtr&);
+
+// info.cc
+http::Response health(Service&, std::string_view);
+http::Response version(Service&, std::string_view);
+http::Response load(Service&, std::string_view);
+http::Response metrics(Service&, std::string_view);
+http::Response models(Service&, std::string_view);
+http::Response model(Service&, std::string_view name);
+http::Response server_info(Service&, std::string_view);
+void live(const ServicePtr&, const ExchangePtr&);
+Result<> reset_prefix_cache(const ServicePtr&, const ExchangePtr&);
+
+// generate.cc
+Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
+Result<> completions(const ServicePtr&, const ExchangePtr&);
+// Names once, in the log, fields that have no effect; then the engine has it.
+std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
+
+// Says once for each name that a field of a request has no effect.
+void warn_unknown(Service& service, const std::vector<std::string>& names);
+// Who asks: a key, where keys are checked, otherwise an address.
+std::string client_of(const Service& service, const http::Request& request);
+
+// pooling.cc
+Result<> embeddings(const ServicePtr&, const ExchangePtr&);
+Result<> pooling(const ServicePtr&, const ExchangePtr&);
+Result<> classify(const ServicePtr&, const ExchangePtr&);
+Result<> score(const ServicePtr&, const ExchangePtr&);
+Result<> rerank(const ServicePtr&, const ExchangePtr&);
+
+// responses.cc
+Result<> create_response(const ServicePtr&, const ExchangePtr&);
+Result<> cancel_response(const ServicePtr&, const ExchangePtr&);
+http::Response stored_response(Service&, std::string_view id);
+http::Response delete_response(Service&, std::string_view id);
+
+// messages.cc
+Result<> messages(const ServicePtr&, const ExchangePtr&);
+Result<> count_tokens(const ServicePtr&, const ExchangePtr&);
+
+// adapters.cc
+Result<> load_adapter(const ServicePtr&, const ExchangePtr&);
+Result<> unload_adapter(const ServicePtr&, const ExchangePtr&);
+
+// tokenizer.cc
+Result<> tokenize(const ServicePtr&, const ExchangePtr&);
+Result<> detokenize(const ServicePtr&, const ExchangePtr&);
+http::Response tokenizer_info(Service&, std::string_view);
+
+}  // namespace octavo::routes

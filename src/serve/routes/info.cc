@@ -1,0 +1,96 @@
+// What the server is, runs and has done.
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "serve/openai/errors.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace json = boost::json;
+
+namespace {
+
+json::object model_json(const Service& service, const std::string& name, std::int64_t created,
+                        const std::string& root, json::value parent) {
+  return {{"id", name},
+          {"object", "model"},
+          {"created", created},
+          {"owned_by", "octavo"},
+          {"root", root},
+          {"parent", std::move(parent)},
+          {"max_model_len", service.options.rules.max_model_len},
+          {"permission", json::array()}};
+}
+json::object model_json(const Service& service, const std::string& name) {
+  const std::string& root = service.options.model_root;
+  return model_json(service, name, service.started_at, root.empty() ? name : root, nullptr);
+}
+json::object model_json(const Service& service, const AdapterCard& card) {
+  return model_json(service, card.name, card.created_at, card.path, json::value(card.parent));
+}
+
+}  // namespace
+
+http::Response health(Service& service, std::string_view) {
+  for (const EngineStats& engine : service.engine.stats()) {
+    if (!engine.healthy) return openai::error_response(503, "the engine has failed");
+    if (engine.hangs) return openai::error_response(503, "a step of the engine hangs");
+  }
+  return {.content_type = "", .body = ""};
+}
+
+http::Response version(Service& service, std::string_view) {
+  return {.body = json::serialize(json::object{{"version", service.options.version}})};
+}
+
+http::Response load(Service& service, std::string_view) {
+  return {.body = json::serialize(json::object{{"server_load", service.generations.count()}})};
+}
+
+http::Response metrics(Service& service, std::string_view) {
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+          .body = service.metrics.text(service.engine.stats(), service.engine.info().max_loras)};
+}
+
+http::Response models(Service& service, std::string_view) {
+  json::array data;
+  for (const std::string& name : service.options.rules.model_names) data.push_back(model_json(service, name));
+  for (const AdapterCard& card : service.adapters->all()) data.push_back(model_json(service, card));
+  return {.body = json::serialize(json::object{{"object", "list"}, {"data", std::move(data)}})};
+}
+
+http::Response model(Service& service, std::string_view name) {
+  const auto& names = service.options.rules.model_names;
+  if (const auto found = std::ranges::find(names, name); found != names.end())
+    return {.body = json::serialize(model_json(service, *found))};
+  if (const auto card = service.adapters->find(std::string(name)))
+    return {.body = json::serialize(model_json(service, *card))};
+  return openai::error_response(404, "this server does not have a model of that name", "model");
+}
+
+http::Response server_info(Service& service, std::string_view) {
+  const EngineInfo info = service.engine.info();
+  const json::object engine{{"architecture", info.architecture},   {"weight_bytes", info.weight_bytes},
+                            {"kv_cache_bytes", info.cache_bytes},  {"num_blocks", info.num_blocks},
+                            {"block_size", info.block_size},       {"vocab_size", info.vocab_size},
+                            {"max_model_len", info.max_model_len}, {"max_logprobs", info.max_logprobs}};
+  return {.body = json::serialize(json::object{{"version", service.options.version},
+                                               {"system_fingerprint", service.options.system_fingerprint},
+                                               {"model", service.options.model_root},
+                                               {"engine", engine}})};
+}
+
+void live(const ServicePtr& service, const ExchangePtr& exchange) {
+  if (!service->live.add(exchange))
+    exchange->respond(openai::error_response(503, "too many watch the engine already"));
+}
+
+Result<> reset_prefix_cache(const ServicePtr& service, const ExchangePtr& exchange) {
+  service->engine.reset_prefix_cache();
+  exchange->respond({.content_type = "", .body = ""});
+  return {};
+}
+
+}  // namespace octavo::routes

@@ -1,0 +1,32 @@
+// Anthropic's /v1/messages
+#include <boost/json/serialize.hpp>
+
+#include "serve/anthropic/messages_reply.h"
+#include "serve/anthropic/messages_request.h"
+#include "serve/prepare.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace json = boost::json;
+
+Result<> messages(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(openai::ChatRequest request, anthropic::parse_messages_request(body, service->options.rules));
+  TRY(GenerationPlan plan, prepare_chat_as(*service, std::move(request), "msg_", anthropic::messages_reply));
+  plan.error_response = anthropic::error_response;
+  generate(service, exchange, std::move(plan));
+  return {};
+}
+
+Result<> count_tokens(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(const openai::ChatRequest request, anthropic::parse_count_tokens_request(body, service->options.rules));
+  TRY(const std::vector<TokenId> ids,
+      chat_tokens(*service, request.prompt, request.generation.add_special_tokens,
+                  prompt_bytes_max(*service, true)));
+  exchange->respond({.body = json::serialize(json::object{{"input_tokens", ids.size()}})});
+  return {};
+}
+
+}  // namespace octavo::routes

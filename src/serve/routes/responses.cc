@@ -1,0 +1,70 @@
+// /v1/responses
+#include <boost/json/serialize.hpp>
+
+#include "serve/openai/errors.h"
+#include "serve/openai/responses_reply.h"
+#include "serve/openai/responses_request.h"
+#include "serve/prepare.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::string_view kPrefix = "/v1/responses/";
+constexpr std::string_view kCancel = "/cancel";
+
+}  // namespace
+
+Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(openai::ResponsesRequest request,
+      openai::parse_responses_request(body, service->options.rules, service->responses));
+  json::object pending;
+  std::string id;
+  const bool background = request.background;
+  const auto reply = [&](const Tokenizer& tokenizer, openai::ReplyOptions options) {
+    id = options.id;
+    pending = openai::pending_response(request.response, options);
+    return openai::responses_reply(tokenizer, std::move(options),
+                                   {.response = std::move(request.response),
+                                    .conversation = std::move(request.conversation),
+                                    .store = request.store ? &service->responses : nullptr,
+                                    .background = background});
+  };
+  TRY(GenerationPlan plan, prepare_chat_as(*service, std::move(request.chat), "resp_", reply));
+  plan.background = background;
+  const std::weak_ptr<Generation> generation = generate(service, exchange, std::move(plan));
+  if (!background) return {};
+  service->responses.cancel_with(id, [generation] {
+    if (const auto running = generation.lock()) running->cancel();
+  });
+  exchange->respond({.body = json::serialize(pending)});
+  return {};
+}
+
+http::Response stored_response(Service& service, std::string_view id) {
+  auto response = service.responses.response(std::string(id));
+  if (!response) return openai::error_response(response.error());
+  return {.body = *std::move(response)};
+}
+
+http::Response delete_response(Service& service, std::string_view id) {
+  if (const auto done = service.responses.forget(std::string(id)); !done)
+    return openai::error_response(done.error());
+  return {.body = json::serialize(json::object{{"id", id}, {"object", "response"}, {"deleted", true}})};
+}
+
+Result<> cancel_response(const ServicePtr& service, const ExchangePtr& exchange) {
+  const std::string& path = exchange->request().path;
+  if (!path.ends_with(kCancel) || path.size() <= kPrefix.size() + kCancel.size())
+    return failure(ErrorCode::not_found, "there is no such route");
+  const std::string id = path.substr(kPrefix.size(), path.size() - kPrefix.size() - kCancel.size());
+  TRY_VOID(service->responses.cancel(id));
+  exchange->respond(stored_response(*service, id));
+  return {};
+}
+
+}  // namespace octavo::routes

@@ -1,0 +1,21 @@
+// Which request is answered by what.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "http/exchange.h"
+#include "serve/api_key.h"
+#include "serve/service.h"
+
+namespace octavo {
+
+// The 401 for a request without a right key, unless no key is set.
+std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
+
+// Answers the exchange, at once or later from the service's threads. Without a right key only reading /health
+// is answered.
+void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
+           std::shared_ptr<http::Exchange> exchange);
+
+}  // namespace octavo

@@ -1,0 +1,136 @@
+// The table of routes, and the way through it.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "serve/anthropic/messages_reply.h"
+#include "serve/openai/errors.h"
+#include "serve/out_of_memory.h"
+#include "serve/page.h"
+#include "serve/routes/handlers.h"
+#include "serve/routes/routes.h"
+
+namespace octavo {
+
+namespace {
+
+using routes::ExchangePtr;
+using routes::ServicePtr;
+
+struct Route {
+  std::string_view path;  // that ends in '/': whatever follows belongs to it
+  routes::Get get = nullptr;
+  routes::Post post = nullptr;
+  routes::Get remove = nullptr;
+  routes::Stream stream = nullptr;
+  http::Response (*error_response)(const Error&) = openai::error_response;
+  bool ServeOptions::* enabled_by = nullptr;
+};
+
+constexpr Route kRoutes[] = {
+    {.path = "/health", .get = routes::health},
+    {.path = "/ping", .get = routes::health},
+    {.path = "/version", .get = routes::version},
+    {.path = "/load", .get = routes::load},
+    {.path = "/metrics", .get = routes::metrics},
+    {.path = "/octavo/live", .stream = routes::live},
+    {.path = "/v1/models", .get = routes::models},
+    {.path = "/v1/models/", .get = routes::model},
+    {.path = "/v1/completions", .post = routes::completions},
+    {.path = "/v1/chat/completions", .post = routes::chat_completions},
+    {.path = "/v1/responses", .post = routes::create_response},
+    {.path = "/v1/responses/",
+     .get = routes::stored_response,
+     .post = routes::cancel_response,
+     .remove = routes::delete_response},
+    {.path = "/v1/messages", .post = routes::messages, .error_response = anthropic::error_response},
+    {.path = "/v1/messages/count_tokens",
+     .post = routes::count_tokens,
+     .error_response = anthropic::error_response},
+    {.path = "/v1/embeddings", .post = routes::embeddings},
+    {.path = "/pooling", .post = routes::pooling},
+    {.path = "/classify", .post = routes::classify},
+    {.path = "/score", .post = routes::score},
+    {.path = "/v1/score", .post = routes::score},
+    {.path = "/rerank", .post = routes::rerank},
+    {.path = "/v1/rerank", .post = routes::rerank},
+    {.path = "/v2/rerank", .post = routes::rerank},
+    {.path = "/v1/load_lora_adapter",
+     .post = routes::load_adapter,
+     .enabled_by = &ServeOptions::change_adapters},
+    {.path = "/v1/unload_lora_adapter",
+     .post = routes::unload_adapter,
+     .enabled_by = &ServeOptions::change_adapters},
+    {.path = "/tokenize", .post = routes::tokenize},
+    {.path = "/detokenize", .post = routes::detokenize},
+    {.path = "/tokenizer_info", .get = routes::tokenizer_info},
+    {.path = "/server_info", .get = routes::server_info, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/reset_prefix_cache", .post = routes::reset_prefix_cache, .enabled_by = &ServeOptions::dev_mode},
+};
+
+constexpr std::string_view kPublicPath = "/health";
+
+const Route* find_route(std::string_view path, const ServeOptions& options) {
+  const Route* found = nullptr;
+  for (const Route& route : kRoutes) {
+    if (route.enabled_by && !(options.*route.enabled_by)) continue;
+    if (route.path == path) return &route;
+    if (route.path.ends_with('/') && path.starts_with(route.path)) found = &route;
+  }
+  return found;
+}
+
+bool is_json(const http::Request& request) {
+  const std::string_view type = request.headers.find("Content-Type").value_or("application/json");
+  return http::equal_ignoring_case(type.substr(0, type.find(';')), "application/json");
+}
+
+// Reading a body takes as long as the body is: never on the event loop.
+void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
+  if (!is_json(exchange->request()))
+    return exchange->respond(openai::error_response(415, "the Content-Type must be application/json"));
+  const bool taken = service->intake.try_post([service, &route, exchange] {
+    // A failure to do what was asked is the answer, also when it is for want of memory.
+    const auto done = within_memory([&] { return route.post(service, exchange); });
+    if (!done) exchange->respond(route.error_response(done.error()));
+  });
+  if (taken) return;
+  service->metrics.admission_rejected();
+  exchange->respond(
+      route.error_response({ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
+}
+
+void refuse_method(const Route& route, http::Exchange& exchange) {
+  http::Response response = openai::error_response(405, "the method is not allowed here");
+  response.headers.add("Allow", route.get ? "GET, HEAD" : route.post ? "POST" : "GET");
+  exchange.respond(std::move(response));
+}
+
+}  // namespace
+
+void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
+           std::shared_ptr<http::Exchange> exchange) {
+  const http::Request& request = exchange->request();
+  if (service->options.request_id_headers) {
+    const auto given = request.headers.find("X-Request-Id");
+    exchange->add_header("X-Request-Id", given ? std::string(*given)
+                                               : fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()));
+  }
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  const bool page = service->options.page && reads && request.path == "/";
+  if (!(reads && request.path == kPublicPath))
+    if (auto refusal = unauthorized(keys, request))
+      return exchange->respond(page ? login_page() : *std::move(refusal));
+  if (page) return exchange->respond(start_page());
+  const Route* found = find_route(request.path, service->options);
+  if (!found) return exchange->respond(openai::error_response(404, "there is no such route"));
+  const std::string_view rest = std::string_view(request.path).substr(found->path.size());
+  if (found->get && (reads || (request.method == "POST" && request.path == "/ping")))
+    return exchange->respond(found->get(*service, rest));
+  if (found->remove && request.method == "DELETE") return exchange->respond(found->remove(*service, rest));
+  if (found->stream && request.method == "GET") return found->stream(service, exchange);
+  if (found->post && request.method == "POST") return post(service, *found, exchange);
+  refuse_method(*found, *exchange);
+}
+
+}  // namespace octavo

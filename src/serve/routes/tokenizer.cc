@@ -1,0 +1,85 @@
+// Text to token ids and back.
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
+
+#include "serve/openai/errors.h"
+#include "serve/prepare.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t kDetokenizeMax = std::size_t{1} << 20;  // ids of one /detokenize
+
+}  // namespace
+
+Result<> tokenize(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  openai::Fields fields(body);
+  TRY_VOID(openai::read_model(fields, service->options.rules));
+  const bool chat = fields.any("messages") != nullptr;
+  bool add_special_tokens = !chat;
+  bool return_token_strs = false;
+  TRY_VOID(fields.boolean("add_special_tokens", add_special_tokens));
+  TRY_VOID(fields.boolean("return_token_strs", return_token_strs));
+  std::vector<TokenId> ids;
+  if (chat) {
+    TRY(const openai::ChatPrompt prompt, openai::read_chat_prompt(fields, service->options.rules));
+    TRY(ids, chat_tokens(*service, prompt, add_special_tokens, kEncodeBytesMax));
+  } else {
+    std::string prompt;
+    if (!fields.any("prompt")) return invalid("prompt", "is missing");
+    TRY_VOID(fields.text("prompt", prompt));
+    TRY(ids, service->tokenizer.encode(prompt, add_special_tokens));
+  }
+  json::object out{{"count", ids.size()}, {"max_model_len", service->options.rules.max_model_len}};
+  out["tokens"] = json::value_from(ids);
+  out["token_strs"] = nullptr;
+  if (return_token_strs) {
+    json::array strings;
+    for (const TokenId id : ids) strings.emplace_back(service->tokenizer.token(id).value_or(""));
+    out["token_strs"] = std::move(strings);
+  }
+  exchange->respond({.body = json::serialize(out)});
+  return {};
+}
+
+Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  openai::Fields fields(body);
+  TRY_VOID(openai::read_model(fields, service->options.rules));
+  std::vector<TokenId> ids;
+  if (!fields.any("tokens")) return invalid("tokens", "is missing");
+  TRY_VOID(fields.integers("tokens", ids));
+  if (ids.size() > kDetokenizeMax)
+    return invalid("tokens", "at most {} token ids, got {}", kDetokenizeMax, ids.size());
+  const int vocabulary = service->options.rules.limits.vocab_size;
+  for (const TokenId id : ids)
+    if (id < 0 || id >= vocabulary)
+      return invalid("tokens", "token id must be in [0, {}), got {}", vocabulary, id);
+  TRY(const std::string text, service->tokenizer.decode(ids, false));
+  exchange->respond({.body = json::serialize(json::object{{"prompt", text}})});
+  return {};
+}
+
+http::Response tokenizer_info(Service& service, std::string_view) {
+  if (!service.options.tokenizer_info)
+    return openai::error_response(404, "the server runs without --enable-tokenizer-info-endpoint");
+  // What tokenizer_config.json says, and what stands in files beside it.
+  const TokenizerConfig& config = service.tokenizer.config();
+  boost::system::error_code none;
+  const json::value file = json::parse(config.json, none);
+  json::object info = !none && file.is_object() ? file.get_object() : json::object();
+  for (const SpecialToken& token : config.special_tokens) info[token.name] = token.text;
+  if (!config.chat_template(false).empty()) info["chat_template"] = config.chat_template(false);
+  info.emplace("tokenizer_class", "PreTrainedTokenizerFast");
+  return {.body = json::serialize(info)};
+}
+
+}  // namespace octavo::routes

@@ -1,0 +1,125 @@
+// Who gets in, and what a request may cost: the whole server in one process, with a scripted engine.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <boost/json/parse.hpp>
+#include <new>
+
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AdmissionTest : public ServeTest {
+ protected:
+  // Twelve answers at a time, of which a client may have eight.
+  void serve_small(std::int64_t bytes = std::int64_t{1} << 30) {
+    serve(
+        [](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
+        [bytes](ServeOptions& o, http::ServerOptions&) {
+          o.api_keys = {"a", "b"};
+          o.max_num_seqs = 4;
+          o.max_num_queued_reqs = 8;
+          o.request_bytes_max = bytes;
+        });
+  }
+  http::Response post_as(const std::string& key, const std::string& path, const std::string& body) {
+    return client()
+        .request("POST", path, body,
+                 {{"Content-Type", "application/json"}, {"Authorization", "Bearer " + key}})
+        .value();
+  }
+  // Answers that run until the client goes.
+  http::Client hold(const std::string& key, int answers) {
+    const int before = engine_->running();
+    http::Client c = client();
+    const std::string body = fmt::format(R"({{"prompt":"x","seed":1,"stream":true,"n":{}}})", answers);
+    EXPECT_TRUE(
+        c.send_raw(fmt::format("POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n"
+                               "Content-Length: {}\r\n\r\n{}",
+                               key, body.size(), body))
+            .has_value());
+    EXPECT_TRUE(eventually([&] { return engine_->running() > before; }));
+    return c;
+  }
+  static std::string param(const http::Response& response) {
+    const json::value value = json::parse(response.body).at("error").at("param");
+    return value.is_string() ? std::string(value.as_string()) : "";
+  }
+};
+
+TEST_F(AdmissionTest, WhatCanNeverBeAdmittedIsA400AndNothingOfItRuns) {
+  serve_small();
+  const http::Response refused = post_as("a", "/v1/completions", R"({"prompt":["a","b","c","d","e"],"n":2})");
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_EQ(param(refused), "n");
+  EXPECT_THAT(refused.body, HasSubstr("at most 8"));
+  EXPECT_EQ(post_as("a", "/v1/chat/completions", kChat + R"(,"n":9})").status, 400);
+  EXPECT_EQ(engine_->submitted, 0);
+  EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b","c","d"],"n":2})").status, 200);
+}
+
+TEST_F(AdmissionTest, AClientThatFillsItsShareLeavesRoomForOthers) {
+  serve_small();
+  const http::Client held = hold("a", 6);
+  // All prompts of a request or none.
+  EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b","c"]})").status, 429);
+  EXPECT_EQ(engine_->submitted, 1);
+  EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b"]})").status, 200);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(post_as("b", "/v1/completions", R"({"prompt":["a","b","c","d","e","f"]})").status, 200);
+}
+
+TEST_F(AdmissionTest, PlacesComeBackWhenAClientGoes) {
+  serve_small();
+  {
+    const http::Client held = hold("a", 8);
+  }
+  EXPECT_TRUE(eventually([&] {
+    return post_as("a", "/v1/completions", R"({"prompt":["a","b","c","d"],"n":2})").status == 200;
+  }));
+}
+
+TEST_F(AdmissionTest, LogprobsOfPromptsAreAPriceThatIsKnownBefore) {
+  serve_small(1 << 20);
+  const std::string prompt = R"({"prompt":")" + std::string(150, 'x') + "\"";
+  for (const std::string asked : {R"(,"prompt_logprobs":20})", R"(,"echo":true,"logprobs":20})"}) {
+    const http::Response refused = post_as("a", "/v1/completions", prompt + asked);
+    EXPECT_EQ(refused.status, 400) << refused.body;
+    EXPECT_EQ(param(refused), "prompt_logprobs");
+  }
+  EXPECT_EQ(engine_->submitted, 0);
+  EXPECT_EQ(post_as("a", "/v1/completions", prompt + R"(,"prompt_logprobs":2})").status, 200);
+}
+
+TEST_F(AdmissionTest, LogprobsOfAnswersArePaidForAsTheyCome) {
+  serve([](const Request&,
+           int) { return Script{.tokens = std::vector<TokenId>(100, 'x'), .tokens_per_step = 10}; },
+        [](ServeOptions& o, http::ServerOptions&) { o.request_bytes_max = 500'000; });
+  EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"max_tokens":100,"logprobs":20})").status, 503);
+  EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"max_tokens":100,"logprobs":2})").status, 200);
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
+}
+
+TEST_F(AdmissionTest, MemoryThatRunsOutEndsOneRequest) {
+  serve([](const Request& r, int) {
+    if (r.sampling.seed == 1) throw std::bad_alloc();
+    return Script{.tokens = ending("x")};
+  });
+  EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"seed":1})").status, 503);
+  EXPECT_EQ(post("/v1/completions", kCompletion + "}").status, 200);
+}
+
+TEST_F(AdmissionTest, DetokenizeTakesOnlySoManyIds) {
+  serve_text("x");
+  std::string ids = "65";
+  for (int i = 0; i < 1 << 20; ++i) ids += ",65";
+  const http::Response refused = post("/detokenize", R"({"tokens":[)" + ids + "]}");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(param(refused), "tokens");
+}
+
+}  // namespace
+}  // namespace octavo

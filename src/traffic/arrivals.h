@@ -1,0 +1,28 @@
+// When requests are sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo::traffic {
+
+enum class RampUp : std::uint8_t { none, linear, exponential };
+
+struct ArrivalOptions {
+  double request_rate = 0;  // requests/s; 0: all at once
+  double burstiness = 1;    // shape of the gamma distribution of the gaps: 1 is Poisson, less is burstier
+  RampUp ramp_up = RampUp::none;
+  double ramp_up_start = 0;  // requests/s at the first request and at the last, instead of request_rate
+  double ramp_up_end = 0;
+  std::uint64_t seed = 0;
+};
+
+// Times in microseconds from the start, in order. The last one lies at count / rate whatever the gaps are (as
+// vLLM has it), so that equal rates mean equal durations.
+std::vector<std::int64_t> arrival_times(std::size_t count, const ArrivalOptions& options);
+
+}  // namespace octavo::traffic

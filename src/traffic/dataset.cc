@@ -1,0 +1,179 @@
+#include "traffic/dataset.h"
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+namespace octavo::traffic {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{4} << 30;
+// Conversations outside of these are left out, as in vLLM.
+constexpr int kShareGptLeast = 4, kShareGptPromptMost = 1024, kShareGptMost = 2048;
+
+class Chance {
+ public:
+  Chance(std::uint64_t seed, std::int32_t vocab) : random_(seed), id_(0, vocab - 1) {}
+
+  std::vector<std::int32_t> ids(int count) {
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
+    for (std::int32_t& id : ids) id = id_(random_);
+    return ids;
+  }
+  int near(int length, double ratio) {
+    const auto spread = static_cast<int>(length * ratio);
+    return std::max(1, std::uniform_int_distribution<int>(length - spread, length + spread)(random_));
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::uniform_int_distribution<std::int32_t> id_;
+};
+
+Prompt prompt_of(const std::vector<std::int32_t>& prefix, const std::vector<std::int32_t>& rest,
+                 int output_tokens) {
+  Prompt prompt{.ids = prefix, .text = {}, .output_tokens = output_tokens};
+  prompt.ids.insert(prompt.ids.end(), rest.begin(), rest.end());
+  prompt.input_tokens = static_cast<int>(prompt.ids.size());
+  return prompt;
+}
+
+std::vector<Prompt> random_prompts(const DatasetOptions& o, std::int32_t vocab) {
+  Chance chance(o.seed, vocab);
+  const std::vector<std::int32_t> prefix = chance.ids(o.random_prefix_len);
+  std::vector<Prompt> prompts;
+  for (int i = 0; i < o.num_prompts; ++i) {
+    const std::vector<std::int32_t> rest = chance.ids(chance.near(o.random_input_len, o.random_range_ratio));
+    prompts.push_back(prompt_of(prefix, rest, chance.near(o.random_output_len, o.random_range_ratio)));
+  }
+  return prompts;
+}
+
+std::vector<Prompt> repeated_prefixes(const DatasetOptions& o, std::int32_t vocab) {
+  Chance chance(o.seed, vocab);
+  std::vector<std::vector<std::int32_t>> prefixes;
+  for (int i = 0; i < o.prefixes; ++i) prefixes.push_back(chance.ids(o.prefix_len));
+  std::vector<Prompt> prompts;
+  for (int i = 0; i < o.num_prompts; ++i)
+    prompts.push_back(prompt_of(prefixes[static_cast<std::size_t>(i) % prefixes.size()],
+                                chance.ids(o.suffix_len), o.prefix_output_len));
+  std::shuffle(prompts.begin(), prompts.end(), std::mt19937_64(o.seed));
+  return prompts;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  if (path.empty()) return invalid("dataset-path", "this dataset needs a file");
+  std::error_code wrong;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, wrong);
+  if (wrong) return field_failure("dataset-path", ErrorCode::not_found, "{}: {}", path, wrong.message());
+  if (bytes > kFileBytesMax)
+    return invalid("dataset-path", "{} has {} bytes, at most {} are read", path, bytes, kFileBytesMax);
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!(text << file.rdbuf()) && bytes > 0)
+    return field_failure("dataset-path", ErrorCode::io, "cannot read {}", path);
+  return std::move(text).str();
+}
+
+std::unexpected<Error> corrupt(const DatasetOptions& o, std::size_t entry, std::string_view what) {
+  return field_failure("dataset-path", ErrorCode::corrupt, "{}, entry {}: {}", o.path, entry + 1, what);
+}
+
+Result<int> tokens_of(std::string_view text, const Tokenizer& tokenizer) {
+  TRY(const auto ids, tokenizer.encode(text, true));
+  return static_cast<int>(ids.size());
+}
+
+// The text of a turn, null where the entry is none.
+const json::string* turn(const json::array& turns, std::size_t i) {
+  const json::object* object = turns[i].if_object();
+  const json::value* value = object == nullptr ? nullptr : object->if_contains("value");
+  return value == nullptr ? nullptr : value->if_string();
+}
+
+// Of a file of many conversations only as many are tokenized as are wanted.
+Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& tokenizer) {
+  TRY(const std::string text, read_file(o.path));
+  json::error_code wrong;
+  const json::value root = json::parse(text, wrong);
+  if (wrong || !root.is_array())
+    return field_failure("dataset-path", ErrorCode::corrupt, "{} is no JSON list of conversations", o.path);
+  const json::array& entries = root.get_array();
+  std::vector<std::size_t> order(entries.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(o.seed));
+  std::vector<Prompt> prompts;
+  for (const std::size_t i : order) {
+    if (prompts.size() == static_cast<std::size_t>(o.num_prompts)) break;
+    const json::object* entry = entries[i].if_object();
+    const json::value* all = entry == nullptr ? nullptr : entry->if_contains("conversations");
+    if (all == nullptr || !all->is_array()) return corrupt(o, i, "\"conversations\" must be a list");
+    const json::array& turns = all->get_array();
+    if (turns.size() < 2) continue;
+    const json::string *asked = turn(turns, 0), *answered = turn(turns, 1);
+    if (asked == nullptr || answered == nullptr) return corrupt(o, i, "a turn has no \"value\"");
+    TRY(const int input, tokens_of(*asked, tokenizer));
+    int output = o.sharegpt_output_len;
+    if (output == 0) {
+      TRY(output, tokens_of(*answered, tokenizer));
+    }
+    if (input < kShareGptLeast || output < kShareGptLeast || input > kShareGptPromptMost ||
+        input + output > kShareGptMost)
+      continue;
+    prompts.push_back(
+        {.ids = {}, .text = std::string(*asked), .input_tokens = input, .output_tokens = output});
+  }
+  return prompts;
+}
+
+Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tokenizer) {
+  TRY(const std::string text, read_file(o.path));
+  std::istringstream lines(text);
+  std::vector<Prompt> prompts;
+  std::string line;
+  for (std::size_t i = 0; std::getline(lines, line); ++i) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    json::error_code wrong;
+    const json::value entry = json::parse(line, wrong);
+    const json::object* object = wrong ? nullptr : entry.if_object();
+    const json::value* prompt = object == nullptr ? nullptr : object->if_contains("prompt");
+    if (prompt == nullptr || !prompt->is_string())
+      return corrupt(o, i, "must be a JSON object with a \"prompt\"");
+    int output = o.custom_output_len;
+    if (const json::value* asked = object->if_contains("output_tokens")) {
+      if (!asked->is_int64() || asked->get_int64() < 1 || asked->get_int64() > 1 << 24)
+        return corrupt(o, i, "\"output_tokens\" must lie in [1, 16777216]");
+      output = static_cast<int>(asked->get_int64());
+    }
+    TRY(const int input, tokens_of(prompt->get_string(), tokenizer));
+    prompts.push_back({.ids = {},
+                       .text = std::string(prompt->get_string()),
+                       .input_tokens = input,
+                       .output_tokens = output});
+  }
+  std::shuffle(prompts.begin(), prompts.end(), std::mt19937_64(o.seed));
+  return prompts;
+}
+
+}  // namespace
+
+Result<std::vector<Prompt>> load_dataset(const DatasetOptions& o, const Tokenizer& tokenizer) {
+  if (o.name == "random") return random_prompts(o, tokenizer.vocab_size());
+  if (o.name == "prefix_repetition") return repeated_prefixes(o, tokenizer.vocab_size());
+  if (o.name != "sharegpt" && o.name != "custom")
+    return invalid("dataset-name",
+                   "\"{}\" is not known; known are random, prefix_repetition, sharegpt, custom", o.name);
+  TRY(std::vector<Prompt> prompts, o.name == "sharegpt" ? sharegpt(o, tokenizer) : custom(o, tokenizer));
+  if (prompts.empty())
+    return field_failure("dataset-path", ErrorCode::corrupt, "{} holds no usable prompt", o.path);
+  const std::size_t there = prompts.size(), wanted = static_cast<std::size_t>(o.num_prompts);
+  for (std::size_t i = there; i < wanted; ++i) prompts.push_back(prompts[i % there]);
+  prompts.resize(wanted);
+  return prompts;
+}
+
+}  // namespace octavo::traffic

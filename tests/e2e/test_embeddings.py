@@ -1,0 +1,154 @@
+"""Models that read texts, with OpenAI's client: small random encoders (tests/data/encoders), whose vectors transformers has
+computed."""
+
+import json
+import math
+import pathlib
+import shutil
+import struct
+
+import httpx
+import openai
+import pytest
+
+from conftest import serve
+
+ENCODERS = pathlib.Path("tests/data/encoders")
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def tensors(path):
+    """The F32 and I32 tensors of a safetensors file, as flat lists."""
+    data = path.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header, body = json.loads(data[8:8 + size]), data[8 + size:]
+    header.pop("__metadata__", None)
+    found = {}
+    for name, tensor in header.items():
+        begin, end = tensor["data_offsets"]
+        kind = {"F32": "f", "I32": "i"}[tensor["dtype"]]
+        found[name] = struct.unpack(f"<{(end - begin) // 4}{kind}", body[begin:end])
+    return found
+
+
+def golden(case, name):
+    """Pairs of ids and what transformers makes of them."""
+    all = tensors(ENCODERS / case / "golden.safetensors")
+    starts, rows = all["starts"], all[name]
+    width = len(rows) // (len(starts) - 1)
+    return [(list(all["ids"][starts[i]:starts[i + 1]]), rows[i * width:(i + 1) * width])
+            for i in range(len(starts) - 1)]
+
+
+def folder_of(case, path):
+    """The checkpoint of a case with a WordPiece tokenizer of letters, set up as BERT's."""
+    shutil.copytree(ENCODERS / case, path, dirs_exist_ok=True)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *LETTERS, *("##" + letter for letter in LETTERS)]
+    special = [{"id": i, "content": words[i], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+                "special": True} for i in range(4)]
+    a, b = ({"Sequence": {"id": name, "type_id": kind}} for kind, name in enumerate("AB"))
+
+    def token(name, kind):
+        return {"SpecialToken": {"id": name, "type_id": kind}}
+
+    tokenizer = {
+        "version": "1.0",
+        "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},  # must not count
+        "padding": None,
+        "added_tokens": special,
+        "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
+                       "lowercase": True},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [token("[CLS]", 0), a, token("[SEP]", 0)],
+            "pair": [token("[CLS]", 0), a, token("[SEP]", 0), b, token("[SEP]", 1)],
+            "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for i, name in ((2, "[CLS]"), (3, "[SEP]"))},
+        },
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 100, "vocab": {word: i for i, word in enumerate(words)}},
+    }
+    (path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return path
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory):
+    folder = folder_of("roberta", tmp_path_factory.mktemp("roberta"))
+    with serve("--model", str(folder), "--served-model-name", "tiny", "--dtype", "float32") as base:
+        yield base
+
+
+@pytest.fixture(scope="module")
+def reranker(tmp_path_factory):
+    folder = folder_of("bert-reranker", tmp_path_factory.mktemp("reranker"))
+    with serve("--model", str(folder), "--dtype", "float32") as base:
+        yield base
+
+
+def ids_of(text):
+    """[CLS], the letters of each word, [SEP]"""
+    ids = [4 + LETTERS.index(letter) + (0 if first else 26)
+           for word in text.split() for first, letter in zip([True] + [False] * len(word), word)]
+    return [2, *ids, 3]
+
+
+def close(a, b, tolerance=1e-5):
+    return len(a) == len(b) and all(abs(x - y) < tolerance for x, y in zip(a, b))
+
+
+def test_openai_client_gets_the_vectors_of_transformers(embedder):
+    client = openai.OpenAI(base_url=embedder + "/v1", api_key="none", max_retries=0)
+    cases = golden("roberta", "first")
+    reply = client.embeddings.create(model="tiny", input=[ids for ids, _ in cases])  # the client asks for base64
+    assert [item.index for item in reply.data] == list(range(len(cases)))
+    assert reply.usage.prompt_tokens == sum(len(ids) for ids, _ in cases)
+    for (_, expected), item in zip(cases, reply.data):
+        length = math.sqrt(sum(x * x for x in expected))
+        assert close(item.embedding, [x / length for x in expected])
+    floats = client.embeddings.create(model="tiny", input=cases[2][0], encoding_format="float")
+    assert floats.data[0].embedding == pytest.approx(reply.data[2].embedding, rel=1e-6)
+    short = client.embeddings.create(model="tiny", input=cases[2][0], dimensions=5).data[0].embedding
+    assert math.isclose(sum(x * x for x in short), 1, rel_tol=1e-5) and len(short) == 5
+
+
+def test_texts_are_framed_and_cut(embedder):
+    client = openai.OpenAI(base_url=embedder + "/v1", api_key="none", max_retries=0)
+
+    def vector(text, **more):
+        return client.embeddings.create(model="tiny", input=text, extra_body=more).data[0].embedding
+
+    text = "the quick brown fox"
+    assert vector(text) == vector(ids_of(text))
+    assert vector("The QUICK  brown fox") == vector(text)
+    assert vector("x " * 400, truncate_prompt_tokens=9) == vector("x " * 7)  # the special tokens stay
+    with pytest.raises(openai.BadRequestError, match="a text has 402 tokens, the model reads 318"):
+        vector("x " * 400)
+    with pytest.raises(openai.BadRequestError, match="make vectors of texts"):
+        client.completions.create(model="tiny", prompt="x")
+
+
+def test_many_at_once_change_nothing(embedder):
+    client = openai.OpenAI(base_url=embedder + "/v1", api_key="none", max_retries=0)
+    texts = [f"{'abc ' * (i % 60)} {LETTERS[i % 26]}" for i in range(300)]
+    together = [item.embedding for item in client.embeddings.create(model="tiny", input=texts).data]
+    for i in (0, 17, 59, 255, 299):
+        assert client.embeddings.create(model="tiny", input=texts[i]).data[0].embedding == together[i]
+
+
+def test_rerankers_read_pairs(reranker):
+    documents = ["a b c", "the answer is here", "nothing of the kind"]
+    body = {"query": "where is the answer", "documents": documents}
+    results = httpx.post(reranker + "/v1/rerank", json=body).json()["results"]
+    scores = [result["relevance_score"] for result in results]
+    assert sorted(result["index"] for result in results) == [0, 1, 2] and scores == sorted(scores, reverse=True)
+    assert all(result["document"]["text"] == documents[result["index"]] for result in results)
+    for result in results:
+        pair = {"text_1": body["query"], "text_2": documents[result["index"]]}
+        alone = httpx.post(reranker + "/score", json=pair).json()["data"][0]["score"]
+        raw = httpx.post(reranker + "/score", json=pair | {"use_activation": False}).json()["data"][0]["score"]
+        assert alone == result["relevance_score"] and math.isclose(alone, 1 / (1 + math.exp(-raw)), rel_tol=1e-5)
+        swapped = {"text_1": pair["text_2"], "text_2": pair["text_1"]}
+        assert httpx.post(reranker + "/score", json=swapped).json()["data"][0]["score"] != alone
+    assert httpx.post(reranker + "/v1/embeddings", json={"input": "a"}).status_code == 400

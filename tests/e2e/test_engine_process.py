@@ -1,0 +1,105 @@
+"""The engine in a process of its own: streams survive its kill -9, and nobody is left behind."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import openai
+import pytest
+from conftest import eventually, fetch, serve
+
+STREAMS = 12
+
+
+def processes(*words):
+    """Of this machine: those whose command line has all the words."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().decode().split("\0")
+            if (folder / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                continue
+        except OSError:
+            continue
+        if all(word in command for word in words):
+            found.append(int(folder.name))
+    return found
+
+
+def engines(base):
+    return processes("--run-engine", base.rsplit(":", 1)[1])
+
+
+def streams(base, each=lambda: None):
+    """The texts of all streams; `each` is called with every piece of text."""
+    client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+    texts = [""] * STREAMS
+    failures = []
+
+    def run(i):
+        fields = {"temperature": 0 if i % 3 == 0 else 1.0, "seed": i, "extra_body": {"ignore_eos": True}}
+        if i % 4 == 1:
+            fields["extra_body"] = {"structured_outputs": {"regex": "([a-z]{2,9} ){200}"}}
+        if i % 4 == 2:
+            fields["presence_penalty"] = 0.7
+        try:
+            for chunk in client.completions.create(
+                model="demo", prompt=f"Story number {i}:", max_tokens=400, stream=True, **fields
+            ):
+                texts[i] += chunk.choices[0].text
+                each()
+        except openai.OpenAIError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(STREAMS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    return texts
+
+
+def test_streams_survive_the_engine():
+    with serve() as base:
+        undisturbed = streams(base)
+        assert all(undisturbed)
+        killed = []
+        pieces = [0]
+
+        def kill_now_and_then():
+            pieces[0] += 1
+            if pieces[0] < 300 * (len(killed) + 1) or len(killed) == 4:
+                return
+            pids = engines(base)
+            if len(pids) == 1 and pids[0] not in killed:
+                killed.append(pids[0])
+                os.kill(pids[0], signal.SIGKILL)
+
+        lock = threading.Lock()
+
+        def each():
+            with lock:
+                kill_now_and_then()
+
+        assert streams(base, each) == undisturbed
+        assert len(killed) >= 3
+        assert fetch(base + "/health") == ""
+    assert eventually(lambda: not engines(base))
+
+
+def test_the_engine_dies_with_its_server():
+    with pytest.raises(AssertionError), serve() as base:
+        server = [pid for pid in processes("--port", base.rsplit(":", 1)[1]) if pid not in engines(base)]
+        assert len(server) == 1 and len(engines(base)) == 1
+        os.kill(server[0], signal.SIGKILL)
+        assert eventually(lambda: not engines(base), 10)
+        time.sleep(0.1)
+        # serve() finds the server dead: the AssertionError.
+
+
+def test_a_model_that_does_not_load_says_so():
+    with pytest.raises(AssertionError, match="ended before it was ready"), serve("--max-model-len", "9999999"):
+        pass

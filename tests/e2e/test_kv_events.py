@@ -1,0 +1,117 @@
+"""KV cache events, read with classes of vLLM's published message layout."""
+
+import json
+import struct
+from typing import Optional, Union
+
+import httpx
+import msgspec
+import pytest
+import zmq
+from conftest import eventually, serve
+
+
+class BlockStored(msgspec.Struct, tag="BlockStored", forbid_unknown_fields=True):
+    block_hashes: list[int]
+    parent_block_hash: Optional[int]
+    token_ids: list[int]
+    block_size: int
+    lora_id: Optional[int]
+    medium: Optional[str]
+    lora_name: Optional[str]
+    extra_keys: Optional[list[Optional[tuple[str, ...]]]] = None
+    group_idx: Optional[int] = None
+    kv_cache_spec_kind: Optional[str] = None
+    kv_cache_spec_sliding_window: Optional[int] = None
+
+
+class BlockRemoved(msgspec.Struct, tag="BlockRemoved", forbid_unknown_fields=True):
+    block_hashes: list[int]
+    medium: Optional[str]
+    group_idx: Optional[int] = None
+
+
+class AllBlocksCleared(msgspec.Struct, tag="AllBlocksCleared", forbid_unknown_fields=True):
+    pass
+
+
+class KVEventBatch(msgspec.Struct, array_like=True):
+    ts: float
+    events: list[Union[BlockStored, BlockRemoved, AllBlocksCleared]]
+    data_parallel_rank: Optional[int] = None
+
+
+DECODER = msgspec.msgpack.Decoder(KVEventBatch)
+
+
+class Subscriber:
+    """Reads every batch from the replay socket: a subscription could miss the first ones."""
+
+    def __init__(self, endpoint):
+        self.socket = zmq.Context.instance().socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.RCVTIMEO, 20_000)
+        self.socket.connect(endpoint)
+
+    def batches(self):
+        self.socket.send_multipart([b"", struct.pack(">q", 0)])
+        found = []
+        while True:
+            _, number, batch = self.socket.recv_multipart()
+            number = struct.unpack(">q", number)[0]
+            if number == -1:
+                return found
+            assert number == len(found)
+            found.append(DECODER.decode(batch))
+
+    def events(self, count):
+        """All events, once there are so many: they follow an answer by a step."""
+        events = []
+
+        def came():
+            events[:] = [event for batch in self.batches() for event in batch.events]
+            return len(events) >= count
+
+        assert eventually(came)
+        return events
+
+
+@pytest.fixture
+def server(tmp_path):
+    config = {"enable_kv_cache_events": True, "endpoint": f"ipc://{tmp_path}/events",
+              "replay_endpoint": f"ipc://{tmp_path}/replay"}
+    with serve("--kv-events-config", json.dumps(config), "--block-size", "16", "--server-dev-mode") as url:
+        yield url, Subscriber(config["replay_endpoint"])
+
+
+def complete(url, prompt):
+    body = {"prompt": prompt, "max_tokens": 1, "temperature": 0}
+    return httpx.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status().json()
+
+
+def test_a_prompt_is_stored_once_and_cleared(server):
+    url, subscriber = server
+    prompt = list(range(10, 60))  # three full blocks
+    complete(url, prompt)
+    stored = subscriber.events(3)
+    assert [event.token_ids for event in stored] == [prompt[0:16], prompt[16:32], prompt[32:48]]
+    assert stored[0].parent_block_hash is None
+    assert [event.parent_block_hash for event in stored[1:]] == [event.block_hashes[0] for event in stored[:-1]]
+    assert all(event.block_size == 16 and event.medium == "GPU" for event in stored)
+
+    complete(url, prompt)
+    complete(url, prompt[:32] + [7] * 16 + [8])  # shares two blocks
+    events = subscriber.events(4)
+    assert len(events) == 4
+    assert events[3].token_ids == [7] * 16 and events[3].parent_block_hash == stored[1].block_hashes[0]
+
+    httpx.post(f"{url}/reset_prefix_cache", json={}).raise_for_status()
+    events = subscriber.events(5)
+    assert isinstance(events[4], AllBlocksCleared)
+
+
+def test_a_salted_prompt_has_a_key_of_its_own(server):
+    url, subscriber = server
+    body = {"prompt": list(range(10, 40)), "max_tokens": 1, "cache_salt": "mine"}
+    httpx.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status()
+    (event,) = subscriber.events(1)
+    assert len(event.extra_keys) == 1 and len(event.extra_keys[0][0]) == 32

@@ -1,0 +1,148 @@
+"""The page at `/`, driven in headless Chromium as a person would; skipped where Chromium or playwright is missing."""
+
+import json
+import os
+import shutil
+import threading
+import time
+
+import pytest
+from conftest import eventually, metric, serve
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium")
+
+DESKTOP = {"width": 1280, "height": 860}
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page on which nothing may go wrong unseen."""
+    context = browser.new_context(viewport=DESKTOP)
+    context.set_default_timeout(30_000)
+    page = context.new_page()
+    wrong = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.wrong = wrong
+    yield page
+    context.close()
+    assert wrong == []
+
+
+def send(page, text):
+    page.get_by_label("Message", exact=True).fill(text)
+    page.get_by_label("Message", exact=True).press("Enter")
+
+
+def answer(page, number=-1):
+    """The text of an answer that is there whole."""
+    view = page.locator(".answer").nth(number)
+    sync_api.expect(view).to_have_attribute("aria-busy", "false")
+    return view.locator(".text").first.inner_text()
+
+
+def test_chat_streams_and_messages_can_be_edited(page, server):
+    page.goto(server)
+    page.get_by_label("Temperature").fill("0")
+    page.get_by_label("Max tokens").fill("24")
+    send(page, "Where does Mira live?")
+    first = answer(page)
+    assert first
+    assert "tokens/s" in page.locator(".timing").inner_text()
+    send(page, "And who else?")
+    answer(page, 1)
+    page.get_by_role("button", name="Edit").first.click()
+    page.get_by_label("Edited message").fill("Tell me a story.")
+    page.get_by_role("button", name="Send").first.click()
+    sync_api.expect(page.locator(".answer")).to_have_count(1)
+    assert answer(page) != first
+    page.get_by_role("button", name="Clear").click()
+    sync_api.expect(page.locator(".answer")).to_have_count(0)
+
+
+def test_stop_ends_the_answer_at_the_server(page, server):
+    page.goto(server)
+    page.get_by_label("Max tokens").fill("1800")
+    page.get_by_label("Min tokens").fill("1800")
+    page.get_by_role("button", name="Completion").click()
+    page.get_by_role("button", name="Complete", exact=True).click()
+    sync_api.expect(page.locator(".answer .text")).not_to_be_empty()
+    page.get_by_role("button", name="Stop").click()
+    assert answer(page)
+    assert "stopped" in page.locator(".timing").inner_text()
+    assert eventually(lambda: metric(server, "vllm:num_requests_running") == 0)
+
+
+def test_logprobs_and_schema(page, server):
+    page.goto(server)
+    page.get_by_label("Show log-probabilities").check()
+    page.get_by_label("Max tokens").fill("40")
+    page.get_by_label("JSON schema of the answer").fill(
+        '{"type": "object", "properties": {"name": {"enum": ["Mira", "Tom"]}}, "required": ["name"], '
+        '"additionalProperties": false}')
+    send(page, "Who is it?")
+    assert json.loads(answer(page).split("<|")[0])["name"] in ("Mira", "Tom")  # the end token stands there, too
+    page.locator(".tokens span").first.hover()
+    assert "%" in page.locator(".candidates").inner_text()
+
+
+def test_mistakes_are_told(page, server):
+    page.goto(server)
+    page.get_by_label("Temperature").fill("9")
+    send(page, "Hi")
+    sync_api.expect(page.get_by_role("alert")).to_contain_text("temperature")
+    assert all("400" in text for text in page.wrong)  # Chromium itself reports the status
+    page.wrong.clear()
+
+
+def test_engine_view_under_load(page, server, client, model):
+    page.goto(server + "/#engine")
+    sync_api.expect(page.get_by_role("status")).to_have_text("Live")
+
+    def load():
+        for _ in range(4):
+            client.completions.create(model=model, prompt=["Once upon a time"] * 8, max_tokens=100,
+                                      extra_body={"ignore_eos": True})
+    thread = threading.Thread(target=load)
+    thread.start()
+    figure = page.locator(".figure", has_text="Generated tokens/s").locator("dd")
+    sync_api.expect(figure).not_to_have_text("0")
+    sync_api.expect(page.locator("rect.decode").last).to_be_visible()
+    thread.join()
+    sync_api.expect(page.locator(".figure", has_text="TTFT p50").locator("dd")).not_to_have_text("–")
+
+
+def test_phone_does_not_scroll_sideways(page, server):
+    page.set_viewport_size(PHONE)
+    for view in ("#playground", "#engine"):
+        page.goto(server + "/" + view)
+        time.sleep(0.5)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_key_is_asked_for(page):
+    with serve("--api-key", "secret") as base:
+        page.goto(base)
+        page.get_by_label("API key").fill("wrong")
+        page.get_by_role("button", name="Open").click()
+        sync_api.expect(page.get_by_role("alert")).to_contain_text("does not take this key")
+        page.get_by_label("API key").fill("secret")
+        page.get_by_role("button", name="Open").click()
+        page.get_by_label("Max tokens").fill("5")
+        send(page, "Hi")
+        answer(page)
+        page.reload()
+        page.get_by_label("Message", exact=True).wait_for()
+        assert all("401" in text for text in page.wrong)
+        page.wrong.clear()

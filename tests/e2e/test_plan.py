@@ -1,0 +1,94 @@
+"""`octavo plan`: the fleet that recorded traffic needs, fixed and changing."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
+
+
+def plan(*arguments):
+    return subprocess.run([OCTAVO, "plan", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Ten minutes in Mooncake's format: few requests, many, few."""
+    lines = []
+    for minute, count in enumerate([6, 6, 6, 60, 120, 120, 6, 6, 6, 6]):
+        for i in range(count):
+            lines.append({"timestamp": minute * 60000 + i * 60000 // count, "input_length": 1024, "output_length": 20,
+                          "hash_ids": [2 * len(lines), 2 * len(lines) + 1]})
+    path = tmp_path / "trace.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """A replica that takes about a second for a request."""
+    timing = tmp_path / "timing.json"
+    timing.write_text('{"fixed_us": 20000, "token_us": 600}')
+    return ["--timing", timing, "--num-gpu-blocks-override", "8k"]
+
+
+def test_the_smallest_fleet_for_an_slo(trace, slow, tmp_path):
+    result = tmp_path / "plan.json"
+    flags = ["--trace", trace, *slow, "--policy", "least_loaded"]
+    done = plan(*flags, "--slo", "ttft:2000", "tpot:200", "--output-json", result)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(result.read_text())
+    assert answer["replicas"] > 1 and answer["slo"] == {"ttft_ms": 2000, "tpot_ms": 200, "e2el_ms": None, "share": 0.99}
+    assert f"{answer['replicas']} replicas meet the SLO" in done.stdout
+    for trial in answer["trials"]:
+        assert trial["meets_slo"] == (trial["replicas"] >= answer["replicas"]) == (trial["slo_attainment"] >= 0.99)
+
+    # The simulator says the same of that fleet, and of one replica less.
+    for replicas in (answer["replicas"], answer["replicas"] - 1):
+        file = tmp_path / "simulated.json"
+        subprocess.run([OCTAVO, "simulate", *map(str, flags), "--replicas", str(replicas), "--goodput", "ttft:2000",
+                        "tpot:200", "--output-json", file], check=True, capture_output=True, timeout=60)
+        (simulated,) = json.loads(file.read_text())
+        good = simulated["request_goodput"] * simulated["duration"]
+        assert (good >= 0.99 * simulated["num_prompts"]) == (replicas == answer["replicas"])
+
+
+def test_a_fleet_that_changes_costs_less(trace, slow, tmp_path):
+    result = tmp_path / "plan.json"
+    done = plan("--trace", trace, *slow, "--slo", "ttft:3000", "--share", "0.9", "--window", 60, "--scale-down-delay",
+                60, "--startup-time", 5, "--predictor", "oracle", "--output-json", result)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(result.read_text())
+    scaling = answer["scaling"]
+    fixed = next(t for t in answer["trials"] if t["replicas"] == answer["replicas"])
+    assert scaling["figures"]["completed"] == 342, "no request is lost while the fleet changes"
+    assert scaling["figures"]["replica_hours"] < 0.8 * fixed["replica_hours"]
+    assert scaling["figures"]["slo_attainment"] > 0.8
+    counts = [window["replicas"] for window in scaling["windows"]]
+    assert len(counts) == 10 and counts[4] == answer["replicas"] and counts[2] == 1 and counts[-1] == 1
+    assert "replica hours of" in done.stdout
+
+
+def test_the_same_options_give_the_same_plan(trace, slow, tmp_path):
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file in files:
+        assert plan("--trace", trace, *slow, "--slo", "ttft:3000", "--policy", "random", "--window", 60,
+                    "--output-json", file).returncode == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("flags, said", [
+    (["--slo", "ttft:1"], "slo: cannot be met with replicas up to 256"),
+    (["--slo", "ttft:2000", "--max-replicas", "1"], "slo: cannot be met with replicas up to 1:"),
+    (["--slo", "itl:5"], "slo"),
+    ([], "--slo"),
+    (["--slo", "ttft:9", "--share", "1.5"], "--share"),
+    (["--slo", "ttft:9", "--min-replicas", "9", "--max-replicas", "3"], "min-replicas"),
+    (["--slo", "ttft:9", "--window", "10", "--startup-time", "11"], "startup-time"),
+    (["--slo", "ttft:9", "--predictor", "crystal ball"], "--predictor"),
+])
+def test_mistakes_are_named(trace, slow, flags, said):
+    done = plan("--trace", trace, *slow, *flags)
+    assert done.returncode == 2 and said in done.stderr, done.stderr

@@ -1,0 +1,157 @@
+"""The Python package: vLLM's offline examples with the import changed. Needs liboctavo: OCTAVO_LIBRARY, or build/library."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = os.environ.setdefault("OCTAVO_LIBRARY", str(ROOT / "build/library/liboctavo.so.1"))
+if not Path(LIBRARY).exists():
+    pytest.skip("liboctavo is not built (cmake --preset library)", allow_module_level=True)
+sys.path.insert(0, str(ROOT / "bindings/python"))
+
+from octavo import (AsyncEngineArgs, AsyncLLM, LLM, OctavoError, RequestOutputKind, SamplingParams,  # noqa: E402
+                    StructuredOutputsParams)
+
+DEMO = str(ROOT / "models/demo")
+PROMPTS = ["Once upon a time", "Mira lives", "The sun", "There was a"]
+
+
+@pytest.fixture(scope="module")
+def llm():
+    with LLM(model=DEMO, kv_cache_memory_bytes="64M", trust_remote_code=True) as llm:
+        yield llm
+
+
+def test_basic(llm):
+    sampling_params = SamplingParams(temperature=0.8, top_p=0.95, seed=7, min_tokens=4)
+    outputs = llm.generate(PROMPTS, sampling_params)
+    assert [output.prompt for output in outputs] == PROMPTS
+    for output in outputs:
+        answer = output.outputs[0]
+        assert answer.text and len(answer.token_ids) <= 16
+        assert output.finished and answer.finish_reason in ("length", "stop")
+    assert [o.outputs[0].text for o in llm.generate(PROMPTS, sampling_params)] == [o.outputs[0].text for o in outputs]
+
+
+def test_prompts_as_text_tokens_and_dictionaries(llm):
+    greedy = SamplingParams(temperature=0, max_tokens=8)
+    ids = llm.get_tokenizer().encode("Once upon a time")
+    outputs = llm.generate(["Once upon a time", {"prompt": "Once upon a time"}, {"prompt_token_ids": ids}], greedy)
+    outputs += llm.generate("Once upon a time", greedy) + llm.generate(ids, greedy)
+    assert len({o.outputs[0].text for o in outputs}) == 1
+    assert all(o.prompt_token_ids == ids for o in outputs)
+    assert all(o.prompt == "Once upon a time" for o in outputs)
+
+
+def test_several_answers_stop_strings_and_params_for_each(llm):
+    outputs = llm.generate(["Once upon a time"] * 2, [SamplingParams(n=3, seed=1, max_tokens=12),
+                                                      SamplingParams(temperature=0, max_tokens=None, stop=["upon"])])
+    assert [answer.index for answer in outputs[0].outputs] == [0, 1, 2]
+    assert len({answer.text for answer in outputs[0].outputs}) > 1
+    assert outputs[1].outputs[0].stop_reason == "upon" and "upon" not in outputs[1].outputs[0].text
+
+
+def test_logprobs(llm):
+    output = llm.generate("Once upon a time", SamplingParams(temperature=0, max_tokens=4, logprobs=3,
+                                                             prompt_logprobs=1))[0]
+    answer = output.outputs[0]
+    assert len(answer.logprobs) == 4
+    for token, position in zip(answer.token_ids, answer.logprobs):
+        assert position[token].rank == 1 and len(position) == 3
+    assert "".join(p[t].decoded_token for t, p in zip(answer.token_ids, answer.logprobs)) == answer.text
+    assert answer.cumulative_logprob == pytest.approx(sum(p[t].logprob for t, p in zip(answer.token_ids, answer.logprobs)))
+    assert output.prompt_logprobs[0] is None and len(output.prompt_logprobs) == len(output.prompt_token_ids)
+
+
+def test_chat(llm):
+    conversation = [{"role": "system", "content": "You are a helpful assistant."},
+                    {"role": "user", "content": "Where does Mira live?"}]
+    one = llm.chat(conversation, SamplingParams(temperature=0, max_tokens=16), use_tqdm=False)
+    many = llm.chat([conversation] * 3, SamplingParams(temperature=0, max_tokens=16))
+    assert one[0].outputs[0].text and "Mira" in one[0].prompt
+    assert [o.outputs[0].text for o in many] == [one[0].outputs[0].text] * 3
+
+
+def test_structured_outputs(llm):
+    choice = SamplingParams(structured_outputs=StructuredOutputsParams(choice=["Positive", "Negative"]))
+    assert llm.generate("This is wonderful!", choice)[0].outputs[0].text in ("Positive", "Negative")
+    schema = {"enum": ["red", "green", "blue"]}
+    for given in (schema, json.dumps(schema)):
+        params = SamplingParams(structured_outputs=StructuredOutputsParams(json=given), max_tokens=40)
+        assert json.loads(llm.generate("Which colour?", params)[0].outputs[0].text) in schema["enum"]
+
+
+def test_prefix_caching(llm):
+    prefix = "Once upon a time there was a girl whose name was Mira, and she lived in a house by the sea. " * 3
+    llm.generate(prefix + "She", SamplingParams(max_tokens=1))
+    output = llm.generate(prefix + "Her dog", SamplingParams(max_tokens=1))[0]
+    assert output.num_cached_tokens >= 16
+    assert llm.reset_prefix_cache()
+
+
+def test_more_prompts_than_fit_at_once(llm):
+    outputs = llm.generate([f"{i} and" for i in range(2500)], SamplingParams(max_tokens=2, temperature=0))
+    assert [o.prompt for o in outputs] == [f"{i} and" for i in range(2500)]
+    assert [int(o.request_id) for o in outputs] == sorted(int(o.request_id) for o in outputs)
+
+
+def test_mistakes_are_named_and_leave_nothing_behind(llm):
+    with pytest.raises(ValueError, match="temperature"):
+        llm.generate(["fine"] * 4 + ["wrong"], [SamplingParams()] * 4 + [SamplingParams(temperature=-1)])
+    assert llm.stats()["running"] == 0
+    with pytest.raises(ValueError, match="sampling_params"):
+        llm.generate(PROMPTS, [SamplingParams()])
+    with pytest.raises(ValueError, match="no_such_option"):
+        LLM(model=DEMO, no_such_option=1)
+    with pytest.raises(ValueError, match="tensor_parallel_size"):
+        LLM(model=DEMO, tensor_parallel_size=2)
+    with pytest.raises(OctavoError, match="no/such/model"):
+        LLM(model="no/such/model")
+    assert llm.generate("Once", SamplingParams(max_tokens=1))[0].finished
+
+
+@pytest.fixture(scope="module")
+def engine():
+    engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=DEMO, kv_cache_memory_bytes="64M"))
+    yield engine
+    engine.shutdown()
+
+
+def params(kind, **more):
+    return SamplingParams(temperature=0, output_kind=kind, **{"max_tokens": 24, **more})
+
+
+def test_async_streams_of_every_kind_agree(engine):
+    async def read(kind):
+        return [output.outputs[0].text async for output in engine.generate("Once upon a time", params(kind), kind.name)]
+
+    async def read_all():
+        return await asyncio.gather(*(read(kind) for kind in RequestOutputKind))
+
+    cumulative, delta, final = asyncio.run(read_all())
+    assert len(cumulative) > 4 and cumulative == ["".join(delta[:i + 1]) for i in range(len(delta))]
+    assert final == cumulative[-1:]
+
+
+def test_async_abort_and_leaving_early(engine):
+    async def run():
+        seen = 0
+        async for output in engine.generate("Once", params(RequestOutputKind.DELTA, max_tokens=None, ignore_eos=True), "a"):
+            seen += 1
+            if seen == 3:
+                await engine.abort("a")
+        assert output.outputs[0].finish_reason == "abort"
+        stream = engine.generate("Once", params(RequestOutputKind.DELTA, max_tokens=None, ignore_eos=True), "a")
+        await anext(stream)
+        await stream.aclose()
+        for _ in range(500):
+            if engine.stats()["running"] == 0:
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("the request runs on")
+    asyncio.run(run())

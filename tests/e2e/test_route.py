@@ -1,0 +1,228 @@
+"""`octavo route` in front of two `octavo serve`, as the official OpenAI client sees it."""
+
+import json
+import shlex
+import threading
+import urllib.request
+
+import httpx
+import openai
+import pytest
+from conftest import eventually, fetch, metric, running
+
+SERVE = "build/release/octavo serve --port {port}"
+ROUTE = "build/release/octavo route --port {port} --worker-urls "
+MESSAGES = [{"role": "user", "content": "Tell me a short story."}]
+
+
+@pytest.fixture(scope="module")
+def replica():
+    with running(SERVE) as (_, base):
+        yield base
+
+
+def client_of(base):
+    return openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+
+
+def workers(base):
+    return json.loads(fetch(base + "/workers"))["workers"]
+
+
+@pytest.fixture(scope="module")
+def replicas(replica):
+    """Two replicas that stay."""
+    with running(SERVE) as (_, second):
+        yield replica, second
+
+
+@pytest.fixture(scope="module")
+def routed(replicas):
+    with running(ROUTE + " ".join(replicas)) as (_, base):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+        yield base
+
+
+def test_the_client_sees_no_difference(replica, routed):
+    direct, through = client_of(replica), client_of(routed)
+    model = through.models.list().data[0].id
+    assert model == direct.models.list().data[0].id
+    fields = dict(model=model, messages=MESSAGES, max_tokens=24, temperature=0)
+    whole = through.chat.completions.create(**fields)
+    assert whole.choices == direct.chat.completions.create(**fields).choices
+    streamed = "".join(
+        choice.delta.content or "" for chunk in through.chat.completions.create(**fields, stream=True) for choice in chunk.choices
+    )
+    assert streamed == whole.choices[0].message.content
+    completion = dict(model=model, prompt="Once upon a time", max_tokens=8, temperature=0)
+    assert through.completions.create(**completion).choices == direct.completions.create(**completion).choices
+
+
+def test_errors_come_through(routed):
+    through = client_of(routed)
+    model = through.models.list().data[0].id
+    with pytest.raises(openai.BadRequestError):
+        through.chat.completions.create(model=model, messages=MESSAGES, temperature=-1)
+    with pytest.raises(openai.NotFoundError):
+        through.chat.completions.create(model="nobody's", messages=MESSAGES)
+
+
+def test_a_conversation_stays_where_its_prefix_is(routed):
+    through = client_of(routed)
+    model = through.models.list().data[0].id
+
+    def selections():
+        lines = [line.rsplit(" ", 1) for line in fetch(routed + "/metrics").splitlines()]
+        return {line[0]: float(line[1]) for line in lines if line[0].startswith("smg_worker_selection_total{")}
+
+    messages = [{"role": "user", "content": "The same long beginning of a conversation, turn after turn."}]
+    through.chat.completions.create(model=model, messages=messages, max_tokens=4)
+    before = selections()
+    for _ in range(4):
+        messages.append({"role": "assistant", "content": "Yes."})
+        messages.append({"role": "user", "content": "And?"})
+        through.chat.completions.create(model=model, messages=messages, max_tokens=4)
+    after = selections()
+    assert sorted(after[worker] - before.get(worker, 0) for worker in after) in ([0, 4], [4])
+
+
+def test_a_decision_explains_itself(routed):
+    request = urllib.request.Request(
+        routed + "/v1/completions",
+        json.dumps({"prompt": "Hello", "max_tokens": 1}).encode(),
+        {"Content-Type": "application/json", "X-Octavo-Explain": "1"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as response:
+        told = json.loads(response.headers["X-Octavo-Explain"])
+    assert told["policy"] == "cache_aware"
+    assert told["chosen"] in told["total"]
+
+
+def test_a_client_that_leaves_ends_its_request_at_the_replica(replica):
+    with running(ROUTE + replica) as (_, base):
+        assert eventually(lambda: workers(base)[0]["models"])
+        through = client_of(base)
+        stream = through.chat.completions.create(model=workers(base)[0]["models"][0], messages=MESSAGES, max_tokens=400, stream=True, extra_body={"ignore_eos": True})
+        next(iter(stream))
+        stream.close()
+        assert eventually(lambda: metric(replica, "vllm:num_requests_running") == 0)
+        assert eventually(lambda: workers(base)[0]["load"] == 0)
+
+
+def test_no_request_is_lost_when_a_replica_is_killed(replica):
+    with running(SERVE) as (victim, second), running(ROUTE + f"{replica} {second} --policy round_robin") as (_, base):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+        through = client_of(base)
+        model = through.models.list().data[0].id
+        fields = dict(model=model, prompt="Once upon a time", max_tokens=24, temperature=0)
+        expected = through.completions.create(**fields).choices[0].text
+        texts, failures = [], []
+
+        def ask():
+            for _ in range(6):
+                try:
+                    texts.append(through.completions.create(**fields).choices[0].text)
+                except Exception as error:  # noqa: BLE001 the test is that there is none
+                    failures.append(error)
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        assert eventually(lambda: len(texts) >= 4)
+        victim.kill()
+        for thread in threads:
+            thread.join()
+        assert not failures
+        assert texts == [expected] * 48
+
+
+def test_wrong_configuration_is_one_line_that_names_the_field():
+    import subprocess
+
+    for flags, field in (("--worker-urls ftp://x", "worker-urls"), ("--worker-urls http://a --policy best", "policy"),
+                         ("--worker-urls http://a --kv-events 5557", "kv-events"),
+                         ("--worker-urls http://a --kv-events none none", "kv-events")):
+        done = subprocess.run(["build/release/octavo", "route", *flags.split()], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 2 and field in done.stderr, done.stderr
+
+
+def kv_replica(folder, name):
+    """The command of a replica that tells its KV cache events, and what --kv-events says of it."""
+    events, replay = f"ipc://{folder}/{name}.events", f"ipc://{folder}/{name}.replay"
+    config = {"enable_kv_cache_events": True, "endpoint": events, "replay_endpoint": replay}
+    flags = f" --block-size 16 --server-dev-mode --kv-events-config {shlex.quote(json.dumps(config))}"
+    return SERVE + flags, f"{events},{replay}"
+
+
+def post(base, path, **body):
+    headers = {"Content-Type": "application/json", "X-Octavo-Explain": "1"}
+    request = urllib.request.Request(base + path, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return response.headers["X-Octavo-Explain"]
+
+
+def explained(base, prompt):
+    return json.loads(post(base, "/v1/completions", prompt=prompt, max_tokens=1, temperature=0))
+
+
+def events_told(base):
+    """By worker; before the events themselves, each connection tells one, that nothing is known yet."""
+    name = "octavo_route_kv_events_total{worker="
+    lines = [line for line in fetch(base + "/metrics").splitlines() if line.startswith(name)]
+    return {line.split('"')[1]: int(line.rsplit(" ", 1)[1]) for line in lines}
+
+
+def test_kv_aware_goes_where_the_prefix_is_learnt_from_events_alone(tmp_path):
+    (first, first_events), (second, second_events) = kv_replica(tmp_path, "a"), kv_replica(tmp_path, "b")
+    with running(first) as (_, one), running(second) as (_, two):
+        homes = []
+        for i in range(8):  # straight to the replicas, past the router
+            home, prompt = (one, two)[i % 2], [10 + i] * 40 + [50 + i] * 40
+            post(home, "/v1/completions", prompt=prompt, max_tokens=1)
+            homes.append((home, prompt))
+        flags = f"{one} {two} --policy kv_aware --kv-events {first_events} {second_events}"
+        with running(ROUTE + flags) as (_, router):
+            assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
+            assert eventually(lambda: events_told(router) == {one: 21, two: 21})
+            for home, prompt in homes:
+                told = explained(router, prompt + [7] * 5)
+                assert told["chosen"] == home and told["cached_tokens"] == {home: 80}
+
+            # Nobody is taken to hold what it has let go of.
+            before = events_told(router)[two]
+            post(two, "/reset_prefix_cache")
+            assert eventually(lambda: events_told(router)[two] == before + 1)
+            assert explained(router, homes[1][1])["cached_tokens"] == {}
+            assert explained(router, homes[0][1])["cached_tokens"] == {one: 80}
+
+
+def test_kv_aware_without_events_goes_where_the_prompt_was_sent(replicas):
+    with running(ROUTE + f"{' '.join(replicas)} --policy kv_aware") as (_, router):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
+        for i in range(6):
+            prompt = f"{i}: " + "the same long beginning of a text, over and over. " * 8
+            home = explained(router, prompt)["chosen"]
+            told = explained(router, prompt + "And more.")
+            assert told["chosen"] == home and list(told["cached_tokens"]) == [home]
+
+
+def test_kv_aware_finds_text_in_what_replicas_tell(tmp_path):
+    (first, first_events), (second, second_events) = kv_replica(tmp_path, "a"), kv_replica(tmp_path, "b")
+    with running(first) as (_, one), running(second) as (_, two):
+        text = "tell me of the sea, and of the ships that sail it. " * 4
+        asked = [("/v1/chat/completions", {"messages": [{"role": "user", "content": f"{i}: {text}"}]}) for i in range(6)]
+        asked += [("/v1/completions", {"prompt": f"Day {i}: {text}"}) for i in range(2)]
+        blocks = {one: set(), two: set()}
+        for i, (path, body) in enumerate(asked):
+            home = (one, two)[i % 2]
+            post(home, path, **body, max_tokens=1)
+            ids = httpx.post(home + "/tokenize", json=body).json()["tokens"]
+            blocks[home] |= {tuple(ids[:end]) for end in range(16, len(ids) + 1, 16)}
+        flags = f"{one} {two} --policy kv_aware --tokenizer-path models/demo --kv-events {first_events} {second_events}"
+        with running(ROUTE + flags) as (_, router):
+            assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
+            assert eventually(lambda: events_told(router) == {url: len(held) + 1 for url, held in blocks.items()})
+            for i, (path, body) in enumerate(asked):
+                home = (one, two)[i % 2]
+                told = json.loads(post(router, path, **body, max_tokens=1))
+                assert told["chosen"] == home and told["cached_tokens"][home] >= 32

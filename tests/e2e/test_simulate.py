@@ -1,0 +1,116 @@
+"""`octavo simulate`: a recorded hour in seconds, the same bytes each time."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import xml.etree.ElementTree
+
+import openai
+import pytest
+
+from conftest import serve
+
+OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
+
+
+def simulate(*arguments):
+    return subprocess.run([OCTAVO, "simulate", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Conversations of 30 users in Mooncake's format; each turn brings the whole past."""
+    lines = []
+    for turn in range(6):
+        for user in range(30):
+            blocks = turn + 4
+            lines.append({"timestamp": turn * 20000 + user * 600, "input_length": blocks * 512 - 100,
+                          "output_length": 60, "hash_ids": [user * 100 + b for b in range(blocks)]})
+    path = tmp_path / "trace.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_policies_are_compared_in_numbers_and_a_picture(trace, tmp_path):
+    result, plot = tmp_path / "result.json", tmp_path / "plot.svg"
+    done = simulate("--trace", trace, "--replicas", 7, "--policy", "round_robin", "cache_aware", "--goodput",
+                    "ttft:100", "--output-json", result, "--plot", plot)
+    assert done.returncode == 0, done.stderr
+    blind, aware = json.loads(result.read_text())
+    assert (blind["policy"], aware["policy"]) == ("round_robin", "cache_aware")
+    for one in (blind, aware):
+        assert one["completed"] == 180 and one["failed"] == 0
+        assert one["total_output_tokens"] == 180 * 60
+        assert 0 < one["median_ttft_ms"] <= one["p90_ttft_ms"] <= one["p99_ttft_ms"]
+        assert f"{one['p99_itl_ms']:.3f}" in done.stdout
+    assert aware["prefix_cache_hit_rate"] > blind["prefix_cache_hit_rate"] + 0.2
+    assert aware["mean_ttft_ms"] < blind["mean_ttft_ms"]
+    picture = plot.read_text()
+    xml.etree.ElementTree.fromstring(picture)
+    assert picture.count("<polyline") == 8 and "cache_aware" in picture
+
+
+def test_the_same_seed_gives_the_same_bytes(trace, tmp_path):
+    def run(name, seed):
+        flags = ["--trace", trace, "--policy", "random", "--copies", 3, "--seed", seed]
+        files = [tmp_path / f"{name}.json", tmp_path / f"{name}.svg"]
+        assert simulate(*flags, "--output-json", files[0], "--plot", files[1]).returncode == 0
+        return [file.read_bytes() for file in files]
+
+    assert run("a", 7) == run("b", 7)
+    assert run("c", 8) != run("d", 7)
+
+
+def test_a_replica_is_described_by_files(trace, tmp_path):
+    timing, result = tmp_path / "timing.json", tmp_path / "result.json"
+    timing.write_text('{"fixed_us": 5000, "token_us": 0.001}')
+    done = simulate("--trace", trace, "--timing", timing, "--num-gpu-blocks-override", "4k", "--policy",
+                    "least_loaded", "--output-json", result)
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(result.read_text())
+    assert abs(report["median_itl_ms"] - 5) < 0.1
+
+
+@pytest.mark.parametrize("flags, said", [
+    (["--trace", "/nowhere/trace.jsonl"], "/nowhere/trace.jsonl"),
+    (["--trace", "TRACE", "--policy", "nobody"], "--policy"),
+    (["--trace", "TRACE", "--device", "/nowhere/device.json"], "/nowhere/device.json"),
+    (["--trace", "TRACE", "--model", "llama-3.1-70b", "-t", "1"], "leave no room"),
+    (["--trace", "TRACE", "--goodput", "itl:5"], "goodput"),
+    (["--trace", "TRACE", "--trace-block-size", "256"], "hash_ids"),
+    (["--trace", "TRACE", "--max-num-batched-tokens", "100"], "max_num_batched_tokens"),
+])
+def test_mistakes_are_named(trace, flags, said):
+    done = simulate(*[trace if flag == "TRACE" else flag for flag in flags])
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_a_server_stands_in_for_a_model(tmp_path):
+    """No weights: a folder with the configuration and the tokenizer is enough, and steps take their time."""
+    model, timing = tmp_path / "model", tmp_path / "timing.json"
+    model.mkdir()
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(f"models/demo/{name}", model)
+    timing.write_text('{"fixed_us": 20000}')
+    with serve("--model", str(model), "--executor", f"simulated={timing}") as base:
+        client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+        name = client.models.list().data[0].id
+        ask = {"model": name, "prompt": "Once upon a time", "max_tokens": 12, "seed": 3,
+               "extra_body": {"ignore_eos": True}}
+        began = time.monotonic()
+        answer = client.completions.create(**ask)
+        assert time.monotonic() - began >= 12 * 0.02
+        assert answer.usage.completion_tokens == 12 and answer.choices[0].finish_reason == "length"
+        streamed = "".join(part.choices[0].text for part in client.completions.create(**ask, stream=True))
+        assert streamed == answer.choices[0].text
+        guided = client.completions.create(
+            **ask | {"max_tokens": 40, "extra_body": {"structured_outputs": {"choice": ["yes", "no"]}}})
+        assert guided.choices[0].text in ("yes", "no")
+
+
+def test_an_executor_that_nobody_knows_is_named():
+    done = subprocess.run([OCTAVO, "serve", "--executor", "imagined", "--port", "0"], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 2 and "imagined" in done.stderr

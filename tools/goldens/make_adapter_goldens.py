@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Makes tests/data/adapters/: random LoRA adapters of models in tests/data/models, and what PEFT computes with them.
+
+Needs torch, transformers and peft (made with 2.13, 5.23 and 0.21). Usage: make_adapter_goldens.py DATA_DIR [CASE ...]
+
+A case is named like its base model and is a directory with adapter_config.json, adapter_model.safetensors and
+golden.safetensors:
+  ids     I32 [n]         the prompt
+  logits  F32 [n, vocab]  of every position, computed in f32
+"""
+import json
+import os
+import shutil
+import sys
+
+import peft
+import torch
+import transformers
+from safetensors.torch import save_file
+
+VOCAB = 128
+TOKENS = 40
+
+CASES = {
+    "llama-f32": dict(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "down_proj", "up_proj"]),
+    "qwen3": dict(r=8, lora_alpha=16, use_rslora=True, target_modules="all-linear"),
+    "phi3": dict(r=3, lora_alpha=4, target_modules=["qkv_proj", "gate_up_proj"]),
+    "gpt2": dict(r=5, lora_alpha=10, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True),
+    "gpt_neox": dict(r=4, lora_alpha=4, target_modules=["query_key_value", "dense"]),
+    "qwen3_next": dict(r=3, lora_alpha=6, target_modules=["in_proj_qkvz", "in_proj_ba", "out_proj", "q_proj", "k_proj"]),
+    "qwen2_moe": dict(r=2, lora_alpha=6, target_modules=r".*(self_attn\.(q|o)_proj|shared_expert\.(gate|down)_proj)"),
+}
+
+
+def make(name, data):
+    base = os.path.join(data, "models", name)
+    directory = os.path.join(data, "adapters", name)
+    generator = torch.Generator().manual_seed(sum(map(ord, name)))
+    model = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, attn_implementation="eager")
+    adapted = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **CASES[name])).eval()
+    with torch.no_grad():
+        for parameter, p in adapted.named_parameters():
+            if "lora_" in parameter:
+                p.copy_(torch.randn(p.shape, generator=generator) * (0.7 / p.shape[-1] ** 0.5))
+    shutil.rmtree(directory, ignore_errors=True)
+    adapted.save_pretrained(directory)
+    os.remove(os.path.join(directory, "README.md"))
+    path = os.path.join(directory, "adapter_config.json")
+    with open(path) as f:
+        config = json.load(f)
+    config["base_model_name_or_path"] = name
+    with open(path, "w") as f:
+        json.dump(config, f, indent=1, sort_keys=True)
+        f.write("\n")
+
+    ids = torch.randint(3, VOCAB, (TOKENS,), generator=generator)
+    with torch.no_grad():
+        logits = adapted(ids[None], use_cache=False).logits[0]
+    save_file(dict(ids=ids.to(torch.int32), logits=logits), os.path.join(directory, "golden.safetensors"))
+    print(f"{name}: logits std {logits.std():.2f}")
+
+
+def main():
+    for name in sys.argv[2:] or CASES:
+        make(name, sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Makes tests/data/encoders/: for each family of encoders a tiny random checkpoint, and what transformers computes with it.
+
+Needs torch and transformers (made with 2.13 and 5.23). Usage: make_encoder_goldens.py OUT_DIR [CASE ...]
+
+A case is a directory with config.json, model.safetensors and golden.safetensors:
+  ids     I32 [n]              the tokens of several sequences, one after the other
+  types   I32 [n]              their token types
+  starts  I32 [sequences + 1]  where each sequence begins
+  first, mean F32 [sequences, dim]   of models without labels: the first token's vector, the mean of all
+  scores      F32 [sequences, labels]  of classifiers: their logits
+All is computed in f32, each sequence alone. Weights are stored in bf16.
+"""
+import os
+import shutil
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+LENGTHS = [1, 7, 40, 33, 290]
+
+# Odd sizes: heads of 24, an odd number of heads and labels.
+BERT = dict(vocab_size=97, hidden_size=72, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+            max_position_embeddings=320, type_vocab_size=2, pad_token_id=0)
+ROBERTA = dict(BERT, hidden_size=64, num_attention_heads=4, type_vocab_size=1, pad_token_id=1, layer_norm_eps=1e-5)
+
+CASES = {
+    "bert": (transformers.BertModel, transformers.BertConfig(**BERT)),
+    "bert-classifier": (transformers.BertForSequenceClassification, transformers.BertConfig(**BERT, num_labels=3)),
+    "bert-reranker": (transformers.BertForSequenceClassification,
+                      transformers.BertConfig(**BERT, num_labels=1, hidden_act="gelu_new")),
+    "roberta": (transformers.RobertaModel, transformers.RobertaConfig(**ROBERTA)),
+    "xlm-roberta-classifier": (transformers.XLMRobertaForSequenceClassification,
+                               transformers.XLMRobertaConfig(**ROBERTA, num_labels=5)),
+}
+
+
+def make(directory, kind, config):
+    torch.manual_seed(0)
+    model = kind(config).eval()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "LayerNorm.weight" in name:
+                p.copy_(1 + 0.3 * torch.randn_like(p))
+            else:
+                p.copy_((0.3 if p.dim() == 1 else 0.12) * torch.randn_like(p))
+    model = model.to(torch.bfloat16)
+    model.save_pretrained(directory)
+    model = model.float()
+    generator = torch.Generator().manual_seed(1)
+    golden = {"ids": [], "types": [], "starts": [0]}
+    rows = {}
+    for length in LENGTHS:
+        # Not the padding token, from which RoBERTa counts positions differently.
+        ids = torch.randint(3, config.vocab_size, (1, length), generator=generator)
+        types = (torch.arange(length) >= length // 2).long()[None] * (config.type_vocab_size > 1)
+        with torch.no_grad():
+            out = model(input_ids=ids, token_type_ids=types)
+        if hasattr(out, "logits"):
+            rows.setdefault("scores", []).append(out.logits[0])
+        else:
+            rows.setdefault("first", []).append(out.last_hidden_state[0, 0])
+            rows.setdefault("mean", []).append(out.last_hidden_state[0].mean(0))
+        golden["ids"] += ids[0].tolist()
+        golden["types"] += types[0].tolist()
+        golden["starts"].append(golden["starts"][-1] + length)
+    tensors = {name: torch.tensor(values, dtype=torch.int32) for name, values in golden.items()}
+    tensors |= {name: torch.stack(values).contiguous() for name, values in rows.items()}
+    save_file(tensors, os.path.join(directory, "golden.safetensors"))
+
+
+def main():
+    out, wanted = sys.argv[1], sys.argv[2:] or CASES
+    for name in wanted:
+        directory = os.path.join(out, name)
+        shutil.rmtree(directory, ignore_errors=True)
+        make(directory, *CASES[name])
+
+
+if __name__ == "__main__":
+    main()

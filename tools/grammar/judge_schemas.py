@@ -1,0 +1,171 @@
+"""Judges engines on a collection of real schemas: which of them compile, which instances they take, what their masks cost.
+
+    python judge_schemas.py FOLDER VOCABULARY [--tool grammar_tool] [--engines octavo,llguidance,xgrammar] [--sample N] [--report FILE]
+
+FOLDER holds JSON files {"schema": .., "tests": [{"data": .., "valid": true}, ..]}, as collect_schemas.py writes them. Each
+engine is in its default mode but for objects, which are open as the specification has them. Every instance is written as
+json.dumps does, cut into tokens and read with a mask before each token, engine by engine in turn; times are of the processor.
+"""
+
+import argparse
+import collections
+import glob
+import json
+import os
+import random
+import re
+import time
+
+from engines import LLGuidance, Octavo, XGrammar, load_vocabulary
+
+
+def cpu_us():
+    return time.thread_time_ns() / 1e3
+
+
+class Ours(Octavo):
+    def compile(self, text):
+        answer = self.ask(op="new", kind="json_schema", text=text, whitespace=1, strict=False)
+        return answer.get("error"), answer.get("us", 0.0)
+
+    def read(self, tokens):
+        self.restart()
+        answer = self.ask(op="walk", tokens=tokens)
+        return answer["end"], answer["masks"]
+
+
+class Package:
+    """The other two, through their Python packages: each call costs about a microsecond (five: llguidance) more than inside."""
+
+    def read(self, tokens):
+        self.restart()
+        times = []
+        for token in tokens:
+            begin = cpu_us()
+            self.fill()
+            times.append(cpu_us() - begin)
+            if not self.accept(token):
+                return False, times
+        return self.can_end(), times
+
+    def compile(self, text):
+        begin = cpu_us()
+        try:
+            self.open_schema(text)
+            self.restart()
+            problem = self.problem()
+        except Exception as error:  # the packages raise many kinds
+            problem = str(error) or "error"
+        return problem, cpu_us() - begin
+
+
+class Theirs(Package, XGrammar):
+    def open_schema(self, text):
+        self.grammar = self.compiler.compile_json_schema(text, strict_mode=False)
+
+    def problem(self):
+        return None
+
+    def can_end(self):
+        self.fill()
+        return bool(self.buffer[0][self.eos // 32] >> (self.eos % 32) & 1)
+
+
+class Guidance(Package, LLGuidance):
+    def open_schema(self, text):
+        self.grammar = self.l.LLMatcher.grammar_from_json_schema(text)
+
+    def problem(self):
+        return self.matcher.get_error() if self.matcher.is_error() else None
+
+    def can_end(self):
+        return self.matcher.is_accepting()
+
+
+def reason_of(error):
+    """An error without what differs from schema to schema."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|#\S*|\d[\d,]*", "_", error)[:110]
+
+
+def percentiles(times):
+    times.sort()
+    return [times[min(len(times) - 1, int(len(times) * q))] if times else 0 for q in (0.5, 0.99, 0.999, 1.0)]
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("folder")
+parser.add_argument("vocabulary")
+parser.add_argument("--tool", default="build/release/grammar_tool")
+parser.add_argument("--engines", default="octavo")
+parser.add_argument("--sample", type=int, default=0)
+parser.add_argument("--report", help="a line of JSON for each schema that is refused or misjudged, and each slow mask")
+options = parser.parse_args()
+
+tokens, eos, encode = load_vocabulary(options.vocabulary)
+specials = set(range(eos, len(tokens)))
+makers = {
+    "octavo": lambda: Ours(options.tool, options.vocabulary),
+    "xgrammar": lambda: Theirs([b"" if i in specials else t for i, t in enumerate(tokens)], eos),
+    "llguidance": lambda: Guidance(tokens, specials, eos, encode),
+}
+engines = []
+for name in options.engines.split(","):
+    engine = makers[name]()
+    engine.name, engine.eos = name, eos
+    engine.count, engine.reasons = collections.Counter(), collections.Counter()
+    engine.masks, engine.first = [], []
+    engines.append(engine)
+
+files = sorted(glob.glob(os.path.join(options.folder, "**", "*.json"), recursive=True))
+if options.sample and options.sample < len(files):
+    files = sorted(random.Random(7).sample(files, options.sample))
+report = open(options.report, "w") if options.report else None
+
+
+def note(**line):
+    if report:
+        report.write(json.dumps(line) + "\n")
+
+
+for path in files:
+    case = json.load(open(path))
+    text = json.dumps(case["schema"], ensure_ascii=False)
+    instances = [(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False))) for test in case["tests"]]
+    for engine in engines:
+        count = engine.count
+        count["schemas"] += 1
+        error, compile_us = engine.compile(text)
+        if error:
+            engine.reasons[reason_of(error)] += 1
+            note(engine=engine.name, file=path, error=error)
+            continue
+        count["compiled"] += 1
+        wrong = set()
+        for index, (valid, ids) in enumerate(instances):
+            accepted, times = engine.read(ids)
+            if index == 0 and times:
+                engine.first.append(compile_us + times[0])
+            engine.masks += times
+            if accepted != valid:
+                wrong.add("accepted" if accepted else "rejected")
+                note(engine=engine.name, file=path, test=index, wrong="accepted" if accepted else "rejected",
+                     at=len(times), of=len(ids), text=b"".join(tokens[t] for t in ids[: len(times)])[-60:].decode(errors="replace"))
+            if times and max(times) > 1000:
+                at = times.index(max(times))
+                note(engine=engine.name, file=path, test=index, slow=max(times),
+                     text=b"".join(tokens[t] for t in ids[:at])[-60:].decode(errors="replace"))
+        count["right"] += not wrong
+        for kind in wrong:
+            count[kind] += 1
+
+print("| engine | schemas | compiled | right | valid rejected | invalid accepted | mask us p50 | p99 | p99.9 | max | mean | first mask ms p50 | p99 | max |")
+print("| --- " * 14 + "|")
+for engine in engines:
+    c, masks, first = engine.count, percentiles(engine.masks), percentiles(engine.first)
+    mean = sum(engine.masks) / max(1, len(engine.masks))
+    print(f"| {engine.name} | {c['schemas']} | {c['compiled']} | {c['right']} | {c['rejected']} | {c['accepted']} | "
+          + " | ".join(f"{t:.1f}" for t in masks) + f" | {mean:.1f} | {first[0] / 1e3:.2f} | {first[1] / 1e3:.1f} | {first[3] / 1e3:.0f} |")
+for engine in engines:
+    print(f"\nrefused by {engine.name}:")
+    for reason, times in engine.reasons.most_common(25):
+        print(f"{times:6}  {reason}")
