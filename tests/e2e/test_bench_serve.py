@@ -15,7 +15,7 @@ def bench(server, *flags):
 
 
 def test_counts_are_the_servers(server, tmp_path):
-    names = ["vllm:prompt_tokens_total", "vllm:generation_tokens_total"]
+    names = ["vllm:request_prompt_tokens_sum", "vllm:request_generation_tokens_sum"]
     before = [metric(server, name) for name in names]
     done = bench(
         server,
