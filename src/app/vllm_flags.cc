@@ -208,7 +208,7 @@ constexpr VllmFlag kFlags[] = {
     any("--dcp-kv-cache-interleave-size", value, kOneEngine),
     any("--cp-kv-cache-interleave-size", value, kOneEngine),
     only("1", "--prefill-context-parallel-size", value, kOneEngine, "-pcp"),
-    only("1", "--data-parallel-size", value, kOneEngine, "-dp"),
+    works("--data-parallel-size", "-dp"),
     only("0", "--data-parallel-rank", value, kOneEngine, "-dpn"),
     only("0", "--data-parallel-start-rank", value, kOneEngine, "-dpr"),
     only("1", "--data-parallel-size-local", value, kOneEngine, "-dpl"),

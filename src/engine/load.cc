@@ -147,9 +147,10 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
 
 // 0: as many as this process may use.
 int threads_of_rank(const EngineOptions& options) {
-  if (options.tensor_parallel_size == 1) return options.threads;
+  const int sharers = options.data_parallel_size * options.tensor_parallel_size;
+  if (sharers == 1) return options.threads;
   const int all = options.threads > 0 ? options.threads : usable_processors();
-  return std::max(1, all / options.tensor_parallel_size);
+  return std::max(1, all / sharers);
 }
 
 // What ranks cannot do yet.
@@ -238,6 +239,10 @@ Result<Loaded> load_model(Backend backend, const EngineOptions& options, const L
 Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
   TRY_VOID(check_ranks(options));
+  if (options.data_parallel_size > 1 && backend.name != "cpu")
+    return field_failure("data_parallel_size", ErrorCode::unsupported,
+                         "must be 1 on devices other than cpu, got {} on {}", options.data_parallel_size,
+                         backend.name);
   const int ranks = options.tensor_parallel_size;
   std::unique_ptr<RankProcesses> others;
   if (ranks > 1) {
@@ -253,7 +258,7 @@ Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& op
   const Device& device = executor->device();
   const MemoryPlan memory = {.asked = options.kv_cache_memory_bytes,
                              .all = static_cast<std::int64_t>(device.memory_bytes()),
-                             .available = static_cast<std::int64_t>(device.available_bytes()) / ranks,
+                             .available = static_cast<std::int64_t>(device.available_bytes()) / (options.data_parallel_size * ranks),
                              .reserved = executor->later_bytes(),
                              .shared_with_host = device.shares_host_memory(),
                              .utilization = options.gpu_memory_utilization};

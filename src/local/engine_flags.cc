@@ -118,6 +118,14 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->group("Device");
 
   command
+      .add_option("--data-parallel-size", o.data_parallel_size,
+                  "Engines with the whole model each behind one server, on CPUs; they share the compute threads")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group("Device");
+  command.add_option(kEngineIndexFlag, o.index)->group("");
+
+  command
       .add_option("--kv-cache-dtype", o.kv_cache_dtype,
                   "auto (as the activations), float16, bfloat16, fp8 (e4m3, scale 1) or int8_per_token_head")
       ->check(CLI::IsMember({"auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "int8_per_token_head"}))

@@ -58,9 +58,9 @@ void fields(Is<AnswerSoFar> auto& value, F&& f) {
 template <class F>
 void fields(Is<Request> auto& value, F&& f) {
   auto& [name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-         entropy, answers_so_far, second_text] = value;
+         entropy, answers_so_far, engine, second_text] = value;
   f(name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-    entropy, answers_so_far, second_text);
+    entropy, answers_so_far, engine, second_text);
 }
 template <class F>
 void fields(Is<TokenLogprobs> auto& value, F&& f) {
@@ -86,10 +86,10 @@ void fields(Is<Output> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo> auto& value, F&& f) {
-  auto& [index, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
+  auto& [index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
          max_num_seqs, max_queued, max_logprobs, priorities, task, pooled_size, normalise, labels,
          score_activation, max_loras] = value;
-  f(index, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
+  f(index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
     max_num_seqs, max_queued, max_logprobs, priorities, task, pooled_size, normalise, labels,
     score_activation, max_loras);
 }

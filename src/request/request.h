@@ -44,6 +44,9 @@ struct Request {
   // seed and its place alone, so with the same entropy they go on bit for bit as if they had never stopped.
   std::vector<AnswerSoFar> answers_so_far;
 
+  // Of several engines behind one client (data parallelism): the one that is to have it; nothing: any.
+  std::optional<int> engine;
+
   // Of models with token types: from here on tokens belong to a second text; nothing: there is one text.
   std::optional<int> second_text;
 
