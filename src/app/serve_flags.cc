@@ -145,6 +145,24 @@ void add_adapter_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
 }
 
+void add_tls_flags(CLI::App& app, http::TlsOptions& tls) {
+  constexpr auto kGroup = "Server";
+  app.add_option("--ssl-certfile", tls.certfile, "Serve https with the certificate (and those above it) in this PEM file")
+      ->group(kGroup);
+  app.add_option("--ssl-keyfile", tls.keyfile, "PEM file of its private key (default: the certificate's file)")
+      ->group(kGroup);
+  app.add_option("--ssl-ca-certs", tls.ca_certs, "PEM file of those who may sign clients' certificates")
+      ->group(kGroup);
+  app.add_option("--ssl-cert-reqs", tls.cert_reqs,
+                 "Clients' certificates: 0 not asked for, 1 checked where there is one, 2 required")
+      ->check(CLI::Range(0, 2))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--ssl-ciphers", tls.ciphers, "Ciphers of TLS 1.2, as OpenSSL lists them (default: OpenSSL's)")
+      ->group(kGroup);
+  app.add_flag("--enable-ssl-refresh", tls.refresh, "Read these files again when they change")->group(kGroup);
+}
+
 void add_server_flags(CLI::App& app, ServeCommand& c) {
   constexpr auto kGroup = "Server";
   c.http.host = "0.0.0.0";
@@ -154,6 +172,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_option("--port", c.http.port, "Port to listen on; any free one when 0")
       ->capture_default_str()
       ->group(kGroup);
+  app.add_option("--uds", c.http.uds, "Path of a Unix socket to listen on, in place of host and port")->group(kGroup);
+  add_tls_flags(app, c.http.tls);
   app.add_option("--api-key", s.api_keys, "Keys that clients must show; may be given several times")
       ->envname("OCTAVO_API_KEY")
       ->group(kGroup);

@@ -8,7 +8,7 @@ namespace {
 // The reasons that several flags share.
 constexpr std::string_view kOneEngine = "one engine on one device";
 constexpr std::string_view kOneDevice = "one device holds all experts";
-constexpr std::string_view kNoRecurrent = "no models with recurrent layers yet";
+constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
 constexpr std::string_view kTextOnly = "models take and give text only";
 constexpr std::string_view kNoCompiler = "kernels are compiled with the program";
 constexpr std::string_view kNoPython = "there is no Python to load code into";
@@ -94,7 +94,7 @@ constexpr VllmFlag kFlags[] = {
     any("--dp-supervisor-probe-interval-s", value, kOneEngine),
     any("--dp-supervisor-probe-timeout-s", value, kOneEngine),
     any("--dp-supervisor-probe-failure-threshold", value, kOneEngine),
-    refused("--uds", value, "no Unix sockets yet"),
+    works("--uds"),
     any("--uvicorn-log-level", value, "there is no uvicorn; --log-level sets the level"),
     any("--disable-uvicorn-access-log", nothing, "there is no access log"),
     any("--disable-access-log-for-endpoints", value, "there is no access log"),
@@ -103,12 +103,12 @@ constexpr VllmFlag kFlags[] = {
     works("--allowed-methods"),
     works("--allowed-headers"),
     works("--api-key"),
-    refused("--ssl-keyfile", value, "no TLS yet: put a proxy in front"),
-    refused("--ssl-certfile", value, "no TLS yet: put a proxy in front"),
-    refused("--ssl-ca-certs", value, "no TLS yet: put a proxy in front"),
-    refused("--enable-ssl-refresh", nothing, "no TLS yet: put a proxy in front"),
-    only("0", "--ssl-cert-reqs", value, "no TLS yet: put a proxy in front"),
-    refused("--ssl-ciphers", value, "no TLS yet: put a proxy in front"),
+    works("--ssl-keyfile"),
+    works("--ssl-certfile"),
+    works("--ssl-ca-certs"),
+    works("--enable-ssl-refresh"),
+    works("--ssl-cert-reqs"),
+    works("--ssl-ciphers"),
     any("--root-path", value, "paths are matched behind the proxy's prefix; no document shows it"),
     refused("--middleware", value, kNoPython),
     works("--enable-request-id-headers"),

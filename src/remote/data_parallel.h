@@ -16,8 +16,8 @@ class DataParallelClient final : public EngineClient {
   // engines[i]: of EngineInfo::index i; at least one. `seed`: for requests that bring none.
   DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed);
 
-  // Starts `count` engines at the same time by start(index), from a thread each. Errors: the first engine's that
-  // cannot start.
+  // Starts `count` engines at the same time by start(index), from a thread each. Errors: the first engine's
+  // that cannot start.
   static Result<std::unique_ptr<EngineClient>> start(
       int count, std::uint64_t seed, const std::function<Result<std::unique_ptr<EngineClient>>(int)>& start);
 

@@ -121,9 +121,10 @@ TEST(DataParallel, OneEngineDiesAndItsRequestsGoOn) {
 }
 
 TEST(DataParallel, AnEngineThatCannotStartIsAnError) {
-  const auto started = DataParallelClient::start(2, 0, [](int index) -> Result<std::unique_ptr<EngineClient>> {
-    return simulated({index == 1 ? "--refuse" : "--step-us=1"});
-  });
+  const auto started =
+      DataParallelClient::start(2, 0, [](int index) -> Result<std::unique_ptr<EngineClient>> {
+        return simulated({index == 1 ? "--refuse" : "--step-us=1"});
+      });
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().message, "the model is broken");
 }
@@ -131,7 +132,8 @@ TEST(DataParallel, AnEngineThatCannotStartIsAnError) {
 TEST(DataParallel, AdaptersAreAnsweredOnceByAll) {
   const Fleet fleet;
   std::promise<Result<>> answered;
-  fleet.client->load_adapter({"a", "/nowhere"}, [&](Result<> result) { answered.set_value(std::move(result)); });
+  fleet.client->load_adapter({"a", "/nowhere"},
+                             [&](Result<> result) { answered.set_value(std::move(result)); });
   EXPECT_FALSE(answered.get_future().get());
 }
 
