@@ -206,6 +206,13 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->check(CLI::Range(8, 10'000))
       ->capture_default_str()
       ->group(kGroup);
+  app.add_flag("!--disable-log-stats", c.log_stats, "No log lines of throughput, queue and cache while there is work")
+      ->group(kGroup);
+  app.add_option("--log-stats-interval", c.log_stats_interval_s, "Seconds between them")
+      ->check(CLI::Range(0.1, 86'400.0))
+      ->capture_default_str()
+      ->envname("VLLM_LOG_STATS_INTERVAL")
+      ->group(kGroup);
   app.add_flag("--enable-log-requests", s.log_requests, "A log line for each request")->group(kGroup);
   app.add_option_function<std::string>(
          "--log-level", [](const std::string& name) { set_log_level(*log_level_named(name)); },

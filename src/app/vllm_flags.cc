@@ -46,7 +46,7 @@ constexpr VllmFlag kFlags[] = {
     works("--config"),
     refused("--grpc", nothing, "HTTP is the only protocol"),
     refused("--grpc-port", value, "HTTP is the only protocol"),
-    any("--disable-log-stats", nothing, "no statistics are logged; /metrics has them"),
+    works("--disable-log-stats"),
     any("--aggregate-engine-logging", nothing, "no statistics are logged; /metrics has them"),
     any("--fail-on-environ-validation", nothing, "few VLLM_ variables are read: docs/flags.md lists them"),
     works("--shutdown-timeout"),
