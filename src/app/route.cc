@@ -47,6 +47,21 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
       ->capture_default_str()
       ->group(group);
   add_policy_flags(command, group, o.policy_options);
+  command
+      .add_flag("--pd-disaggregation", o.disaggregated,
+                "Prompts are computed by the workers of --prefill, answers by those of --decode, which take the KV "
+                "blocks over (--kv-transfer-config of octavo serve and vllm serve)")
+      ->group(group);
+  command.add_option("--prefill", o.prefill_urls, "A worker that computes prompts, as http://host:port; may be repeated")
+      ->group(group);
+  command.add_option("--decode", o.decode_urls, "A worker that decodes, as http://host:port; may be repeated")
+      ->group(group);
+  command.add_option("--prefill-policy", o.prefill_policy, "The policy among the workers of --prefill, if not --policy")
+      ->check(CLI::IsMember(policy_names()))
+      ->group(group);
+  command.add_option("--decode-policy", o.decode_policy, "The policy among the workers of --decode, if not --policy")
+      ->check(CLI::IsMember(policy_names()))
+      ->group(group);
 }
 
 void add_failure_flags(CLI::App& command, RouteCommand& c) {
@@ -163,7 +178,7 @@ Result<> route(RouteCommand& c) {
     o.tokenizer = std::make_shared<const Tokenizer>(*std::move(tokenizer));
   }
   const std::string policy = o.policy;
-  const std::size_t workers = o.worker_urls.size();
+  const std::size_t workers = o.worker_urls.size() + o.prefill_urls.size() + o.decode_urls.size();
   TRY(const auto router, fleet::Router::start(std::move(o)));
   log_info("routing by {} to {} replicas on {}", policy, workers, router->address());
 

@@ -371,7 +371,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--spec-tokens", value, "use --speculative-config"),
     refused("--watermark-config", value, "answers carry no watermark"),
     refused("--diffusion-config", value, "no diffusion models yet", "-dc"),
-    refused("--kv-transfer-config", value, "KV blocks do not leave the process yet"),
+    works("--kv-transfer-config"),
     works("--kv-events-config"),
     refused("--ec-transfer-config", value, kTextOnly),
     any("--ec-manager-config", value, kTextOnly),

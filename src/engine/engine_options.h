@@ -11,6 +11,7 @@
 #include "events/kv_event_options.h"
 #include "schedule/options.h"
 #include "speculate/ngram_proposer.h"
+#include "transfer/kv_transfer_options.h"
 
 namespace octavo {
 
@@ -53,6 +54,7 @@ struct EngineOptions {
   bool enable_prefix_caching = true;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
   KvEventOptions kv_events;
+  KvTransferOptions kv_transfer;
 
   int max_num_batched_tokens = 2048;
   int max_num_seqs = 128;

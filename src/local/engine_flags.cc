@@ -221,6 +221,19 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
           R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:5557", "replay_endpoint": "tcp://*:5558"})")
       ->group("KV cache");
   command
+      .add_option_function<std::string>(
+          "--kv-transfer-config",
+          [&o](const std::string& json) {
+            const auto options = parse_kv_transfer_config(json);
+            if (!options)
+              throw CLI::ValidationError("--kv-transfer-config",
+                                         options.error().field + " " + options.error().message);
+            o.kv_transfer = *options;
+          },
+          "Prefill and decode on two engines: one keeps the KV blocks of prompts, the other fetches them. As JSON: "
+          R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})")
+      ->group("KV cache");
+  command
       .add_option("--max-num-queued-reqs", o.max_queued,
                   "Answers that may wait beyond those that run; more are refused with 429")
       ->transform(suffix)

@@ -124,8 +124,11 @@ void write_prompt_sources(Engines engines, Exposition& out) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
                static_cast<double>(e.prompt_tokens - e.prompt_tokens_cached));
+    const std::int64_t external = std::min(e.kv_transfer.hits, e.prompt_tokens_cached);
     out.sample("prompt_tokens_by_source_total", i, "source", "local_cache_hit",
-               static_cast<double>(e.prompt_tokens_cached));
+               static_cast<double>(e.prompt_tokens_cached - external));
+    out.sample("prompt_tokens_by_source_total", i, "source", "external_kv_transfer",
+               static_cast<double>(external));
   }
 }
 
@@ -182,6 +185,35 @@ void write_adapters(Engines engines, int max_loras, Exposition& out) {
     out.line("vllm:lora_requests_info{{max_lora=\"{}\",running_lora_adapters=\"{}\",waiting_lora_adapters=\"{}\"}} {}\n",
              max_loras, running, waiting, seconds_since_1970());
   }
+}
+
+void write_kv_transfers(Engines engines, Exposition& out) {
+  using Stats = EngineStats;
+  const auto of = [](auto KvTransferStats::*which) {
+    return [=](const Stats& e) -> const auto& { return e.kv_transfer.*which; };
+  };
+  const auto failed = [](const Stats& e) {
+    return std::accumulate(e.kv_transfer.failures.begin(), e.kv_transfer.failures.end(), std::int64_t{0});
+  };
+  out.counter("external_prefix_cache_queries", "Prompt tokens that another engine was asked for.", engines,
+              of(&KvTransferStats::queries));
+  out.counter("external_prefix_cache_hits", "Of those, fetched.", engines, of(&KvTransferStats::hits));
+  out.histogram("nixl_xfer_time_seconds", "Time to fetch the KV blocks of a request.", engines,
+                of(&KvTransferStats::seconds));
+  out.histogram("nixl_bytes_transferred", "Bytes of the KV blocks fetched for a request.", engines,
+                of(&KvTransferStats::bytes));
+  out.histogram("nixl_num_descriptors", "KV blocks fetched for a request.", engines, of(&KvTransferStats::blocks));
+  out.counter("nixl_num_failed_transfers", "Requests whose KV blocks could not be fetched, and were computed.",
+              engines, failed);
+  out.counter("nixl_num_kv_expired_reqs", "Requests whose KV blocks nobody had fetched in time.", engines,
+              of(&KvTransferStats::expired));
+  out.gauge("kv_transfer_held_blocks", "KV blocks kept for other engines and for requests that wait for theirs.",
+            engines, of(&KvTransferStats::held_blocks));
+  out.begin("kv_transfer_failures_total", "Transfers that failed, by reason.", "counter");
+  for (std::size_t i = 0; i < engines.size(); ++i)
+    for (std::size_t reason = 0; reason < kKvTransferFailureNames.size(); ++reason)
+      out.sample("kv_transfer_failures_total", i, "reason", kKvTransferFailureNames[reason],
+                 static_cast<double>(engines[i].kv_transfer.failures[reason]));
 }
 
 void write_grammars(Engines engines, Exposition& out) {
@@ -278,6 +310,8 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   write_engines(engines, info, out);
   write_grammars(engines, out);
   if (info.max_loras > 0) write_adapters(engines, info.max_loras, out);
+  const auto transfers = [](const EngineStats& e) { return e.kv_transfer.enabled; };
+  if (std::ranges::any_of(engines, transfers)) write_kv_transfers(engines, out);
 
   std::vector<Answers> answers;  // of each engine
   {
