@@ -19,7 +19,7 @@
 
 namespace octavo::remote {
 
-inline constexpr int kWireVersion = 2;
+inline constexpr int kWireVersion = 3;
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 
 // To the engine.
