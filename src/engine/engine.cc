@@ -10,7 +10,6 @@
 #include "request/check_request.h"
 
 namespace octavo {
-
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineInfo info, EngineParts parts) {
   options.max_sequences = options.max_num_seqs + info.max_queued;
   options.max_steps_in_flight = parts.executor->steps_in_flight();
@@ -46,6 +45,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
           [this](RequestId id, CompiledGrammar grammar) { inbox_.grammar_ready({id, std::move(grammar)}); }),
       answers_(inbox_, info_.index),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.adapter_read(); }),
+      images_(*executor_, image_tokens_max(info_.max_model_len)),
       steps_(*scheduler_, *executor_, answers_, proposer_.get()),
       watch_(parts.watch, executor_->asynchronous()) {
   publish_stats(true);
@@ -88,13 +88,14 @@ void Engine::thread_main() {
   watch_.start();
   Mail mail;
   Result<bool> ran = false;  // an error: the device has failed, for good
-  while (inbox_.take(mail, !ran.value_or(false) && !adapters_.preparing())) {
+  while (inbox_.take(mail, !ran.value_or(false) && !adapters_.preparing() && !images_.encoding())) {
     if (mail.reset_prefix_cache) scheduler_->reset_prefix_cache();
     for (AdapterCommand& command : mail.adapters) take(command);
     for (Submission& submission : mail.submissions) admit(submission);
     for (GrammarReady& ready : mail.grammars) start_guided(ready);
     for (const RequestId id : mail.aborts) abort_request(id);
     advance_adapters();
+    advance_images();
     if (ran) {
       watch_.begin_step();
       ran = steps_.run();
@@ -133,14 +134,16 @@ void Engine::admit(Submission& submission) {
                                  info_.max_model_len, info_.vocab_size));
     start(opened);
   }
+  if (!request.images.empty()) images_.add(accepted);
   if (request.grammar) grammars_.post(accepted->id, std::move(*accepted->request.grammar));
 }
 
-// Schedules the answer if its grammar and its adapter are there.
+// Schedules the answer if its grammar, its images and its adapter are there.
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
   if (request.grammar && !answer.matcher) return;
+  if (answer.accepted->images.size() < request.images.size()) return;
   CacheIdentity identity = request.identity;
   if (!identity.adapter.empty()) {
     const auto use = adapters_.use(identity.adapter);
@@ -164,7 +167,8 @@ void Engine::schedule(AnswerIndex index, const CacheIdentity& identity) {
                        .identity = identity.digest(),
                        .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
                        .tag = index,
-                       .second_text = request.second_text.value_or(kNoSecondText)});
+                       .second_text = request.second_text.value_or(kNoSecondText),
+                       .extras = image_identities(identity.digest(), request.images, info_.block_size)});
   if (sequence) {
     answer.sequence = *sequence;
   } else {
@@ -199,6 +203,14 @@ void Engine::advance_adapters() {
   if (!adapters_.advance(is_used)) return;
   answers_.for_all([&](AnswerIndex index, const Answer& answer) {
     if (!answer.accepted->request.identity.adapter.empty() && answer.adapter < 0) start(index);
+  });
+}
+
+void Engine::advance_images() {
+  const std::optional<ImageTable::Ready> ready = images_.advance();
+  if (!ready) return;
+  answers_.for_request(ready->id, [&](AnswerIndex index, const Answer&) {
+    ready->result ? start(index) : answers_.fail(index, ready->result.error(), now_us());
   });
 }
 

@@ -12,6 +12,7 @@
 #include "engine/answer_table.h"
 #include "engine/executor.h"
 #include "engine/grammar_compiler.h"
+#include "engine/image_table.h"
 #include "engine/inbox.h"
 #include "engine/step.h"
 #include "engine/step_watch.h"
@@ -67,6 +68,7 @@ class Engine final : public EngineClient {
   void schedule(AnswerIndex index, const CacheIdentity& identity);
   void take(AdapterCommand& command);
   void advance_adapters();
+  void advance_images();
   void start_guided(GrammarReady& ready);
   void abort_request(RequestId id);
   void fail_everything(const Error& error);
@@ -85,6 +87,7 @@ class Engine final : public EngineClient {
   GrammarCompiler grammars_;
   AnswerTable answers_;
   AdapterTable adapters_;
+  ImageTable images_;
   StepLoop steps_;
   StepWatch watch_;
 

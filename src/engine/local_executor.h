@@ -12,6 +12,7 @@
 
 #include "engine/decode_recordings.h"
 #include "engine/executor.h"
+#include "engine/image_encoder.h"
 #include "engine/kv_memory.h"
 #include "kernels/ops.h"
 #include "model/decoder.h"
@@ -63,6 +64,8 @@ class LocalExecutor final : public Executor {
   Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;
+  Result<> encode_image(int place, std::string_view pixels) override;
+  void drop_image(int place) override;
 
  private:
   // Where a step's inputs lie; places depend on the number of tokens alone.
@@ -72,6 +75,7 @@ class LocalExecutor final : public Executor {
     Part<std::int32_t> state_slots, state_starts;  // of recurrent layers
     Part<std::int32_t> pending_tokens, pending_rows;
     Part<std::int32_t> adapter_tokens, adapter_starts;
+    Part<std::int32_t> image_rows;  // of the tokens of Batch::images, one image behind the other
   };
 
   LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
@@ -82,6 +86,7 @@ class LocalExecutor final : public Executor {
   void pack(const Batch& batch);
   std::size_t resolve(const Batch& batch);
   void sort_by_adapter(const Batch& batch);
+  void place_images(const Batch& batch);
   void plan(const Batch& batch, int size);
   Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
@@ -103,6 +108,10 @@ class LocalExecutor final : public Executor {
   std::vector<Adapter> adapters_;        // by place
   std::vector<const Adapter*> step_adapters_;
   std::vector<std::int32_t> adapter_starts_;  // of the step
+
+  std::unique_ptr<ImageEncoder> image_encoder_;  // of models that see
+  std::vector<Buffer> images_;                   // by place
+  std::vector<ImageRows> step_images_;
 
   StepMemory inputs_memory_, row_memory_;
   Inputs inputs_;
