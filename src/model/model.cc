@@ -57,6 +57,13 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
 Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
   ModelSpec tower = *spec.tower;
+  const ImageInput& input = *tower.image;
+  if (input.image_size % (input.patch_size * input.merge) != 0)
+    return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times scale_factor {}",
+                   input.image_size, input.patch_size, input.merge);
+  if (spec.image_token >= spec.vocab)
+    return invalid("image_token_id", "config.json: image_token_id is {}, the vocabulary has {} tokens",
+                   spec.image_token, spec.vocab);
   if (config.tile_size != tower.image->image_size)
     return invalid("max_image_size",
                    "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",

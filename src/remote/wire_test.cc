@@ -44,6 +44,7 @@ Request some_request() {
   r.grammar_after = 9;
   r.entropy = std::numeric_limits<std::uint64_t>::max();
   r.answers_so_far = {{1, {4, 5}}, {2, {}}};
+  r.images = {{{1, 2}, 3, 4, std::string("\0\xff", 2)}};
   return r;
 }
 

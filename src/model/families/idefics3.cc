@@ -1,5 +1,6 @@
 // Idefics3 (Laurençon et al., 2024) and SmolVLM (Marafioti et al., 2025): a SigLIP encoder (Zhai et al., 2023), a
 // pixel shuffle and one matrix in front of a Llama.
+#include "kernels/sampling_math.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -66,16 +67,11 @@ Result<ModelSpec> describe_idefics3(const Config& config) {
   spec.names.prefixes = {"model.text_model."};
   for (const char* other : {"model.vision_model.*", "model.connector.*"})
     spec.names.ignorable.emplace_back(other);
-  TRY(spec.image_token, config.integer("image_token_id", {0, spec.vocab - 1}));
+  TRY(spec.image_token, config.integer("image_token_id", {0, kMaxVocab}, 128257));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  if (!vision) return invalid("vision_config", "{} is missing", config.where("vision_config"));
-  TRY(ModelSpec tower, describe_siglip(*vision));
-  ImageInput& image = *tower.image;
-  TRY(image.merge, config.integer("scale_factor", {1, 64}));
-  if (image.image_size % (image.patch_size * image.merge) != 0)
-    return invalid("vision_config.image_size", "{} {} is not a multiple of patch_size {} times scale_factor {}",
-                   vision->where("image_size"), image.image_size, image.patch_size, image.merge);
-  image.out_dim = spec.dim;
+  TRY(ModelSpec tower, describe_siglip(vision.value_or(Config())));
+  TRY(tower.image->merge, config.integer("scale_factor", {1, 64}, 2));
+  tower.image->out_dim = spec.dim;
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
