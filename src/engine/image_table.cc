@@ -58,7 +58,6 @@ std::optional<ImageTable::Ready> ImageTable::advance() {
     if (next == parts.size()) return done({});
     Entry* entry = find(parts[next].digest);
     if (entry == nullptr && encoded) return std::nullopt;
-    counters_.hits += entry != nullptr;
     if (entry == nullptr) {
       const Result<bool> made = encode(parts[next]);
       if (!made) return done(std::unexpected(made.error()));
@@ -67,7 +66,6 @@ std::optional<ImageTable::Ready> ImageTable::advance() {
       encoded = true;
       entry = find(parts[next].digest);
     }
-    ++counters_.queries;
     entry->last_used = ++uses_;
     accepted->images.push_back(entry->image);
     accepted->request.images[next].pixels = {};

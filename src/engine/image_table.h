@@ -37,12 +37,6 @@ class ImageTable {
   // Whether advance() has something to do.
   bool encoding() const { return !waiting_.empty() && !blocked_; }
 
-  struct Counters {
-    std::int64_t queries = 0;  // images of requests
-    std::int64_t hits = 0;     // of those, found encoded
-  };
-  const Counters& counters() const { return counters_; }
-
  private:
   struct Entry {
     Hash128 digest;
@@ -62,7 +56,6 @@ class ImageTable {
   bool blocked_ = false;  // the first that waits needs memory of requests that run
   std::vector<Entry> entries_;  // by place
   std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted ones are gone
-  Counters counters_;
 };
 
 }  // namespace octavo
