@@ -77,6 +77,15 @@ void add_template_flags(CLI::App& app, RuntimeOptions& r) {
       },
       R"(JSON: arguments for the template that a request does not give, as {"enable_thinking": false})")
       ->group(kGroup);
+  add_json_flag(
+      app, "--mm-processor-kwargs",
+      [&r](const boost::json::object& kwargs) {
+        r.mm_processor_kwargs = kwargs;
+        return Result<>();
+      },
+      R"(JSON: how images are prepared, instead of what the model's files say: {"size": {"longest_edge": 1024}} )"
+      R"(makes fewer tiles of an image, {"do_image_splitting": false} one)")
+      ->group(kGroup);
   app.add_option("--response-role", r.serve.response_role, "Role of the messages in replies")
       ->capture_default_str()
       ->group(kGroup);

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kOneEngine = "one engine on one device";
 constexpr std::string_view kOneDevice = "one device holds all experts";
 constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
-constexpr std::string_view kTextOnly = "models take and give text only";
+constexpr std::string_view kTextOnly = "images come in data URLs and are prepared one by one; no video, no audio";
 constexpr std::string_view kNoCompiler = "kernels are compiled with the program";
 constexpr std::string_view kNoPython = "there is no Python to load code into";
 constexpr std::string_view kNoOffload = "weights stay on the device that computes";
@@ -277,11 +277,11 @@ constexpr VllmFlag kFlags[] = {
     any("--offload-params", values, kNoOffload),
 
     // Images, sound, video
-    any("--language-model-only", nothing, kTextOnly),
-    any("--limit-mm-per-prompt", value, kTextOnly),
+    works("--language-model-only"),
+    works("--limit-mm-per-prompt"),
     refused("--enable-mm-embeds", nothing, kTextOnly),
     any("--media-io-kwargs", value, kTextOnly),
-    any("--mm-processor-kwargs", value, kTextOnly),
+    works("--mm-processor-kwargs"),
     any("--mm-processor-cache-gb", value, kTextOnly),
     any("--mm-processor-cache-type", value, kTextOnly),
     any("--mm-hasher-algorithm", value, kTextOnly),

@@ -17,10 +17,16 @@
 
 namespace octavo {
 
+// Held by all who need it: an image that nobody holds may leave memory.
+struct EncodedImage {
+  int place = -1;  // Executor::encode_image
+};
+
 // What the n answers of a request have in common.
 struct Accepted {
   RequestId id = 0;
   Request request;
+  std::vector<std::shared_ptr<const EncodedImage>> images{};  // of the request's, in their order, as they come
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
   int unfinished = 0;  // answers

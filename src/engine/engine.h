@@ -12,6 +12,7 @@
 #include "engine/answer_table.h"
 #include "engine/executor.h"
 #include "engine/grammar_compiler.h"
+#include "engine/image_table.h"
 #include "engine/inbox.h"
 #include "engine/kv_transfers.h"
 #include "engine/step.h"
@@ -72,6 +73,7 @@ class Engine final : public EngineClient {
   Result<> start_transfers(KvTransferOptions options);
   void advance_transfers();
   bool must_give_way() const;
+  void advance_images();
   void start_guided(GrammarReady& ready);
   void abort_request(RequestId id);
   void fail_everything(const Error& error);
@@ -90,6 +92,7 @@ class Engine final : public EngineClient {
   GrammarCompiler grammars_;
   AnswerTable answers_;
   AdapterTable adapters_;
+  ImageTable images_;
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here

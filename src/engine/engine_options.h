@@ -63,6 +63,8 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
+  int images_max = 999;  // of one prompt; 0: what encodes images is not loaded
+
   std::optional<NgramOptions> speculation;  // nullopt: none
   LoraOptions lora;
 

@@ -173,6 +173,18 @@ Result<> check_ranks(const EngineOptions& options) {
   return {};
 }
 
+// What cannot be done yet beside images; without them it can.
+Result<> check_images(const EngineOptions& options, const Model& model) {
+  const auto refuse = [&](std::string_view field) {
+    return field_failure(field, ErrorCode::unsupported,
+                         "not with images yet, which {} sees; --limit-mm-per-prompt '{{\"image\": 0}}' leaves them out",
+                         model.spec.architecture);
+  };
+  if (options.tensor_parallel_size > 1) return refuse("tensor_parallel_size");
+  if (options.lora.enabled) return refuse("enable_lora");
+  return {};
+}
+
 // The device that the options ask for.
 Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "reference") return make_reference_backend();
@@ -213,11 +225,13 @@ Result<Loaded> load_model(Backend backend, const EngineOptions& options, const L
                    .max_model_len = options.max_model_len,
                    .runner = runner,
                    .threads = threads_of_rank(options),
+                   .tower = options.images_max > 0,
                    .shard = group != nullptr ? Shard{group->rank(), group->size()} : Shard{},
                    .progress = hooks.progress}));
   if (options.lora.enabled && model->spec.head)
     return invalid("enable_lora", "{} does not generate: LoRA adapters are for models that do",
                    model->spec.architecture);
+  if (model->tower) TRY_VOID(check_images(options, *model));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const bool pools = model->spec.head.has_value();
   const CacheLayout layout =
@@ -289,6 +303,8 @@ Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& op
   info.cache_bytes = ranks * (scheduler.num_blocks * block_bytes + scheduler.max_num_seqs * state_bytes);
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
+  if (const ModelSpec& spec = executor->model().spec; executor->model().tower)
+    info.image = {spec.tower->image->image_size, spec.tower->image->tokens(), spec.image_token};
   info.max_queued = options.max_queued;
   info.max_logprobs = options.max_logprobs;
   info.max_loras = options.lora.in_memory();

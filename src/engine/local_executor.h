@@ -12,6 +12,7 @@
 
 #include "engine/decode_recordings.h"
 #include "engine/executor.h"
+#include "engine/image_encoder.h"
 #include "engine/kv_memory.h"
 #include "kernels/ops.h"
 #include "model/decoder.h"
@@ -71,6 +72,8 @@ class LocalExecutor final : public Executor {
   void import_block(BlockId block, std::span<const std::byte> bytes) override {
     cache_.import_block(block, bytes);
   }
+  Result<> encode_image(int place, std::string_view pixels) override;
+  void drop_image(int place) override;
 
  private:
   // Where a step's inputs lie; places depend on the number of tokens alone.
@@ -80,6 +83,7 @@ class LocalExecutor final : public Executor {
     Part<std::int32_t> state_slots, state_starts;  // of recurrent layers
     Part<std::int32_t> pending_tokens, pending_rows;
     Part<std::int32_t> adapter_tokens, adapter_starts;
+    Part<std::int32_t> image_rows;  // of the tokens of Batch::images, one image behind the other
   };
 
   LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
@@ -90,6 +94,7 @@ class LocalExecutor final : public Executor {
   void pack(const Batch& batch);
   std::size_t resolve(const Batch& batch);
   void sort_by_adapter(const Batch& batch);
+  void place_images(const Batch& batch);
   void plan(const Batch& batch, int size);
   Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
@@ -111,6 +116,10 @@ class LocalExecutor final : public Executor {
   std::vector<Adapter> adapters_;        // by place
   std::vector<const Adapter*> step_adapters_;
   std::vector<std::int32_t> adapter_starts_;  // of the step
+
+  std::unique_ptr<ImageEncoder> image_encoder_;  // of models that see
+  std::vector<Buffer> images_;                   // by place
+  std::vector<ImageRows> step_images_;
 
   StepMemory inputs_memory_, row_memory_;
   Inputs inputs_;

@@ -24,6 +24,7 @@ Result<bool> StepLoop::run() {
     pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
     batch_.adapters.clear();
     for (const PlannedSequence& s : plan_.sequences) batch_.adapters.push_back(answers_[s.tag].adapter);
+    place_images();
     TRY_VOID(executor_.forward(batch_));
     if (executor_.pools()) {
       TRY_VOID(commit_pooled(record, began_us));
@@ -40,6 +41,22 @@ Result<bool> StepLoop::run() {
   flying_began_us_ = began_us;
   if (!executor_.asynchronous()) TRY_VOID(commit_flying());
   return true;
+}
+
+void StepLoop::place_images() {
+  batch_.images.clear();
+  for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
+    const PlannedSequence& s = plan_.sequences[i];
+    const Accepted& accepted = *answers_[s.tag].accepted;
+    for (std::size_t k = 0; k < accepted.images.size(); ++k) {
+      const ImagePart& part = accepted.request.images[k];
+      const int first = std::max(part.first, s.first);
+      const int end = std::min(part.first + part.tokens, s.first + s.count);
+      if (first < end)
+        batch_.images.push_back({batch_.query_starts[i] + first - s.first, end - first,
+                                 accepted.images[k]->place, first - part.first});
+    }
+  }
 }
 
 void StepLoop::note_scheduled() {

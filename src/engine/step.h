@@ -64,6 +64,7 @@ class StepLoop {
     bool dropped = false;     // a guess before it did not come true
   };
 
+  void place_images();
   void note_scheduled();
   StepRecord record_of_plan() const;
   void choose_rows();

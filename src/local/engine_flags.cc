@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -45,6 +47,21 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value
       .add_option_function<std::string>(
           flag, [&value, &choices](const std::string& name) { value = choices.at(name); }, help)
       ->check(CLI::IsMember(choices));
+}
+
+// {"image": 4} or {"image": {"count": 4}}. Of other kinds of media there are none to limit.
+Result<> read_image_limit(const std::string& text, int& most) {
+  boost::system::error_code not_json;
+  const boost::json::value value = boost::json::parse(text, not_json);
+  if (not_json || !value.is_object()) return invalid("", "must be a JSON object");
+  const boost::json::value* image = value.get_object().if_contains("image");
+  if (image && image->is_object()) image = image->get_object().if_contains("count");
+  if (!image) return {};
+  constexpr std::int64_t kMost = 4096;
+  if (!image->is_int64() || image->get_int64() < 0 || image->get_int64() > kMost)
+    return invalid("", "image must be a number from 0 to {}", kMost);
+  most = static_cast<int>(image->get_int64());
+  return {};
 }
 
 }  // namespace
@@ -259,6 +276,20 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("LoRA");
 
+  command
+      .add_option_function<std::string>(
+          "--limit-mm-per-prompt",
+          [&o](const std::string& json) {
+            if (const auto read = read_image_limit(json, o.images_max); !read)
+              throw CLI::ValidationError("--limit-mm-per-prompt", read.error().message);
+          },
+          R"(Images that one prompt may have, as JSON: {"image": 4}; with 0 what encodes images is not loaded)")
+      ->group("Multimodal");
+  command
+      .add_flag_callback(
+          "--language-model-only", [&o] { o.images_max = 0; },
+          "Do not load what encodes images: prompts are text alone")
+      ->group("Multimodal");
   command
       .add_option("--max-logprobs", o.max_logprobs,
                   "Most log-probabilities a request may ask for; -1: no limit")

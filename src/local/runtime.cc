@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "engine/load.h"
 #include "model/generation_config.h"
+#include "model/image_processor.h"
 #include "remote/data_parallel.h"
 #include "remote/engine_process.h"
 #include "weights/checkpoint.h"
@@ -141,6 +142,23 @@ Result<> load_adapters(const std::vector<LoraModule>& modules, const Service& se
   return {};
 }
 
+// Whether a template goes through the parts of a content, or prints it as a text.
+bool takes_parts(const ChatTemplate& chat_template) {
+  const auto text = chat_template.render(
+      {.messages = R"([{"role": "user", "content": [{"type": "text", "text": "octavo"}]}])"});
+  return text && text->find("octavo") != std::string::npos && text->find("'type'") == std::string::npos &&
+         text->find("\"type\"") == std::string::npos;
+}
+
+// How the model wants images, if it sees.
+Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
+  if (runtime.engine->info().image.tokens == 0) return {};
+  TRY(serve.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
+  serve.template_takes_parts = runtime.chat_template && takes_parts(*runtime.chat_template);
+  serve.rules.images_max = options.engine.images_max;
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
@@ -165,6 +183,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   serve.rules.model_names = options.served_model_names;
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
   serve.rules.take_limits(info);
+  TRY_VOID(set_images(options, *runtime, serve));
   serve.max_num_seqs = info.max_num_seqs;
   serve.max_num_queued_reqs = info.max_queued;
   TRY(serve.rules.defaults, generation_defaults(options, generation));

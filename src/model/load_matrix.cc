@@ -116,6 +116,11 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
     tensors.push_back(parameter.slice < 0 ? tensor : slice_of(tensor, parameter.slice));
+    std::vector<std::int64_t>& shape = tensors.back().shape;
+    if (shape.size() > 2) {  // of a convolution whose pieces do not overlap
+      shape[1] = parameter.cols;
+      shape.resize(2);
+    }
   }
   const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain);
   MatrixFormats formats = wanted;

@@ -100,6 +100,17 @@ TEST(PublishedConfigs, TransformersDefaultsOfFieldsThatChangeTheAnswer) {
   EXPECT_EQ(phi3->max_positions, 131072);
 }
 
+// SmolVLM-256M: 256,484,928 parameters in all.
+TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
+  const auto made = spec_of(R"({"architectures": ["Idefics3ForConditionalGeneration"], "image_token_id": 49190,
+      "scale_factor": 4, "text_config": {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
+      "num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 49280, "max_position_embeddings": 8192},
+      "vision_config": {"hidden_size": 768, "image_size": 512, "num_attention_heads": 12, "patch_size": 16}})");
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->tower->image->tokens(), 64);
+  EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 256'484'928);
+}
+
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
   for (const Family& family : families()) {
     const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"]}})", family.architecture));

@@ -9,7 +9,9 @@
 // from it.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -210,6 +212,9 @@ struct Names {
   std::string head_dense = {};  // these two without a prefix before them
   std::string classifier = {};
 
+  std::string patches = {};    // of encoders of images
+  std::string projector = {};  // without a prefix before it
+
   QkvOrder qkv_order = QkvOrder::by_kind;
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
   // Tensors that may be there and are not needed; '*' at one end.
@@ -227,6 +232,26 @@ struct Head {
   std::optional<Activation> dense = {};  // of a layer [dim, dim] behind the pooling
   std::vector<std::string> labels = {};  // of the rows of the matrix behind it; empty: there is none
   LabelActivation label_activation = LabelActivation::none;
+};
+
+// What an encoder of images (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021) has in place of
+// embeddings: a square image of fixed size, as a grid of square patches, each with a learned position. Squares
+// of merge x merge neighbours become one token of the language model ("pixel shuffle").
+struct ImageInput {
+  int image_size = 0;  // pixels of a side
+  int patch_size = 0;
+  int merge = 1;
+  int out_dim = 0;  // of a token
+  // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
+  float scale = 1.0F / 255;
+  std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
+  std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
+
+  int side() const { return image_size / patch_size; }
+  int patches() const { return side() * side(); }
+  int patch_values() const { return 3 * patch_size * patch_size; }
+  int tokens() const { return patches() / (merge * merge); }
+  std::size_t pixel_bytes() const { return std::size_t{3} * static_cast<std::size_t>(image_size * image_size); }
 };
 
 // Tensor parallelism: which part of every layer, and of the vocabulary, a process holds.
@@ -259,6 +284,10 @@ struct ModelSpec {
   Names names;
   std::optional<Names> other_names = {};  // some checkpoints use these instead
   Shard shard = {};                       // all numbers above are the whole network's (shard.h)
+  std::optional<ImageInput> image = {};   // it encodes images, and has no vocabulary
+  // Of a language model that sees: what encodes its images, and the token that stands where they are.
+  std::shared_ptr<const ModelSpec> tower = {};
+  int image_token = -1;
 
   // Whether its layers see all of a text at once, so that it cannot continue one.
   bool bidirectional() const {

@@ -28,6 +28,15 @@ struct EngineInfo {
   bool priorities = false;    // Request::priority has an effect
   int max_loras = 0;          // LoRA adapters in memory at a time; 0: none at all
 
+  // Images in prompts are squares of `size` pixels that stand for `tokens` tokens each, each of them
+  // `token_id`; no tokens: the model does not see.
+  struct ImageRule {
+    int size = 0;
+    int tokens = 0;
+    int token_id = 0;
+  };
+  ImageRule image{};
+
   Task task = Task::generate;  // of every request
   // Of the other tasks:
   int pooled_size = 0;               // of Output::pooled

@@ -9,6 +9,7 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   Request request;
   request.name = asked.request_id;
   request.prompt = std::move(plan.prompts[prompt]);
+  request.images = std::move(plan.images);
   request.sampling = asked.sampling;
   request.eos_ids = std::move(eos_ids);
   request.priority = asked.priority;

@@ -35,6 +35,7 @@ CLASSES = {
     "GptOssForCausalLM": ("gpt_oss", "GptOssConfig"),
     "GraniteForCausalLM": ("granite", "GraniteConfig"),
     "GraniteMoeForCausalLM": ("granitemoe", "GraniteMoeConfig"),
+    "Idefics3ForConditionalGeneration": ("llama", "LlamaConfig"),
     "LlamaForCausalLM": ("llama", "LlamaConfig"),
     "MistralForCausalLM": ("mistral", "MistralConfig"),
     "MixtralForCausalLM": ("mixtral", "MixtralConfig"),
@@ -52,10 +53,14 @@ CLASSES = {
     "Qwen3_5MoeForConditionalGeneration": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
     "RobertaForSequenceClassification": ("roberta", "RobertaConfig"),
     "RobertaModel": ("roberta", "RobertaConfig"),
+    "SmolVLMForConditionalGeneration": ("llama", "LlamaConfig"),
     "StableLmForCausalLM": ("stablelm", "StableLmConfig"),
     "XLMRobertaForSequenceClassification": ("xlm_roberta", "XLMRobertaConfig"),
     "XLMRobertaModel": ("xlm_roberta", "XLMRobertaConfig"),
 }
+
+# What a class that nests another gives it.
+GIVEN = {architecture: {"rms_norm_eps": 1e-5} for architecture in ("Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration")}
 
 # What older files call the numbers that transformers keeps in rope_parameters.
 ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rotary_factor"}
@@ -87,7 +92,7 @@ def text():
     read = fields_that_families_read()
     rows = []
     for architecture, (module, name) in sorted(CLASSES.items()):
-        found = defaults(module, name, read)
+        found = defaults(module, name, read) | GIVEN.get(architecture, {})
         fields = ",\n         ".join(f'"{field}": {json.dumps(found[field])}' for field in sorted(found))
         rows.append(f'    Defaults{{"{architecture}",\n     R"({{{fields}}})"}},\n')
     return f"""// Made by tools/families/config_defaults.py from transformers {transformers.__version__}: do not edit.

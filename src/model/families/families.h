@@ -38,6 +38,7 @@ Result<ModelSpec> describe_gpt_neox(const Config& config);
 Result<ModelSpec> describe_gpt_oss(const Config& config);
 Result<ModelSpec> describe_granite(const Config& config);
 Result<ModelSpec> describe_granite_moe(const Config& config);
+Result<ModelSpec> describe_idefics3(const Config& config);
 Result<ModelSpec> describe_llama(const Config& config);
 Result<ModelSpec> describe_mistral(const Config& config);
 Result<ModelSpec> describe_mixtral(const Config& config);
