@@ -44,7 +44,7 @@ __device__ void rank_experts(const RouteParams& p, const float* logits, float* k
     }
     return p.group_best > 1 && size > 1 ? first + second : first;
   };
-  __shared__ float ranks[kMaxExperts];
+  OCTAVO_SHARED(float, ranks, [kMaxExperts]);
   for (std::int64_t g = lane(); g < p.groups; g += kWarp) ranks[g] = rank_of(g);
   __syncthreads();
   for (std::int64_t g = lane(); g < p.groups; g += kWarp) {
@@ -59,7 +59,7 @@ __device__ void rank_experts(const RouteParams& p, const float* logits, float* k
 
 // A warp chooses for one token. Places get the experts' numbers, as -1 - number, until all are known.
 __global__ void choose_kernel(RouteParams p) {
-  __shared__ float keys[kMaxExperts];
+  OCTAVO_SHARED(float, keys, [kMaxExperts]);
   const std::int64_t token = block_x();
   const float* logits = static_cast<const float*>(p.logits.data) + element_at(token, p.logits.stride, 0);
   rank_experts(p, logits, keys);
