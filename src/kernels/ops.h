@@ -82,10 +82,10 @@ struct ActivateArgs {
 };
 
 // Which experts a token goes to: the `chosen` of greatest score, equal ones by number. Scores are the softmax
-// over all experts, or each logit's sigmoid. For the choice alone they get a bias (RouteArgs), and where there
-// are several groups of neighbouring experts, only those of `groups_kept` groups count: the groups whose
-// `group_best` greatest scores have the greatest sum (DeepSeek-V2 and V3, 2024). Weights are the scores,
-// divided by the sum of those chosen where they are renormalised, times `scale`.
+// over all experts, or each logit's sigmoid. For the choice alone they get a bias (RouteArgs), and where
+// there are several groups of neighbouring experts, only those of `groups_kept` groups count: the groups
+// whose `group_best` greatest scores have the greatest sum (DeepSeek-V2 and V3, 2024). Weights are the
+// scores, divided by the sum of those chosen where they are renormalised, times `scale`.
 struct RouterRule {
   int chosen = 0;
   bool renormalise = false;
@@ -164,7 +164,7 @@ struct QkvStoreArgs {
 // [h * rows, (h + 1) * rows) of w.
 struct HeadMatmulArgs {
   View x;           // w.activation() [m, heads, cols], heads and rows may lie apart
-  const Weight& w;  // plain numbers [heads * rows, cols]; rows a multiple of kHeadRows, cols up to kMaxLatentDim
+  const Weight& w;  // plain [heads * rows, cols], rows a multiple of kHeadRows, cols at most kMaxLatentDim
   View y;           // w.activation() [m, heads, rows], likewise
 };
 constexpr int kHeadRows = 32;
@@ -175,9 +175,9 @@ constexpr int kMaxLatentDim = 1024;
 // is also its value, then the numbers that turn. Of each head of q the last numbers turn, as many, and go to
 // the end of the same head of q_out, whose beginning is left alone.
 struct LatentStoreArgs {
-  View kv;    // f32 [n, head_dim]
-  Norm norm;  // weight [values_in_keys]
-  Rope rope;  // rotary_dim: head_dim - values_in_keys
+  View kv;         // f32 [n, head_dim]
+  Norm norm;       // weight [values_in_keys]
+  Rope rope;       // rotary_dim: head_dim - values_in_keys
   View positions;  // i32 [n]
   View slots;      // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;   // of one head

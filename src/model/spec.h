@@ -92,11 +92,11 @@ struct Attention {
 // Multi-head latent attention: see blocks/latent_attention.cc.
 struct LatentAttention {
   int heads = 0;
-  int q_rank = 0;     // of the latent that queries are made of; 0: they are made of the input
-  int kv_rank = 0;    // of the latent that keys and values are made of
-  int nope_dim = 0;   // of a head's query and key, what does not turn
-  int rope_dim = 0;   // and what does; all heads have one such key
-  int value_dim = 0;  // of a head
+  int q_rank = 0;      // of the latent that queries are made of; 0: they are made of the input
+  int kv_rank = 0;     // of the latent that keys and values are made of
+  int nope_dim = 0;    // of a head's query and key, what does not turn
+  int rope_dim = 0;    // and what does; all heads have one such key
+  int value_dim = 0;   // of a head
   NormSpec norm = {};  // of the latents
   bool bias = false;   // of the projections to the latents, and of the last
   float scale = 1;     // of the scores
@@ -144,7 +144,7 @@ struct Experts {
   bool shared_gate = false;        // and which counts as much as a gate of its own says
 };
 
-using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet>;  // monostate: the layer has no such half
+using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet>;  // monostate: no such half
 using FeedForward = std::variant<std::monostate, Mlp, Experts>;
 
 // How the two halves of a layer, F in {mixer, feed_forward}, act on the residual x:

@@ -4,7 +4,7 @@
 // the key that turns and that all heads share. The cache has c and that part alone. Neither product is ever
 // made of a cached token: queries are multiplied by W_UK_h instead, q_h k_h = (W_UK_h^T q_h) c, and the sum
 // of latents by W_UV_h. In prefill as in decode, so that an answer does not depend on how a prompt is cut.
-#include <algorithm>
+#include <utility>
 
 #include "model/blocks/block.h"
 
@@ -34,9 +34,13 @@ class LatentAttentionBlock final : public Block {
                      spec.q_rank > 0 ? spec.q_rank : dim, false);
     // Of each head the rows of keys, then those of values.
     const std::int64_t head_rows = spec.nope_dim + spec.value_dim;
-    up_key_ = up_value_ =
-        name.linear({names.latent_up}, {spec.heads * head_rows}, spec.kv_rank, false).weight;
-    up_key_.use = up_value_.use = MatrixUse::plain;
+    const auto up = [&] {
+      LinearParameter all = name.linear({names.latent_up}, {spec.heads * head_rows}, spec.kv_rank, false);
+      all.weight.use = MatrixUse::plain;
+      return std::move(all.weight);
+    };
+    up_key_ = up();
+    up_value_ = up();
     for (std::int64_t head = 0; head < spec.heads; ++head) {
       up_key_.order.push_back({head * head_rows, spec.nope_dim});
       up_value_.order.push_back({head * head_rows + spec.nope_dim, spec.value_dim});
