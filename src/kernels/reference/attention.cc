@@ -31,7 +31,7 @@ std::int64_t element_of(const KvSpec& spec, KeyOrValue which, std::int64_t head,
   return index_of(spec, which, head, token) * spec.head_dim;
 }
 std::int64_t vectors_of(const KvSpec& spec) {
-  return std::int64_t{spec.values_in_keys > 0 ? 1 : 2} * spec.kv_heads * spec.block_size;
+  return kv_exchange_parts(spec) * spec.kv_heads * spec.block_size;
 }
 
 // Scale of token's vector, for i8.
