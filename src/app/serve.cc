@@ -50,7 +50,7 @@ class StopSignals {
 };
 
 Result<> serve(ServeCommand& c) {
-  if (c.run_engine) return run_engine(std::move(c.runtime.engine), c.runtime.tokenizer, c.run_rank);
+  if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank);
   StopSignals signals;
   TRY(const Serving serving, start_serving(c));
   signals.wait();

@@ -46,7 +46,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
           [this](RequestId id, CompiledGrammar grammar) { inbox_.grammar_ready({id, std::move(grammar)}); }),
       answers_(inbox_, info_.index),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.adapter_read(); }),
-      steps_(*scheduler_, *executor_, answers_, proposer_.get()),
+      steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.guess_policy)),
       watch_(parts.watch, executor_->asynchronous()) {
   publish_stats(true);
   thread_ = std::thread([this] { thread_main(); });
@@ -205,14 +205,14 @@ void Engine::advance_adapters() {
 void Engine::abort_request(RequestId id) {
   grammars_.cancel(id);
   answers_.for_request(id, [&](AnswerIndex index, const Answer& answer) {
-    scheduler_->finish(answer.sequence);
+    steps_.finish(answer.sequence);
     answers_.abort(index, now_us());
   });
 }
 
 void Engine::fail_everything(const Error& error) {
   answers_.for_all([&](AnswerIndex index, const Answer& answer) {
-    scheduler_->finish(answer.sequence);
+    steps_.finish(answer.sequence);
     answers_.fail(index, error, now_us());
   });
 }

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "events/kv_event_options.h"
 #include "schedule/options.h"
-#include "speculate/ngram_proposer.h"
+#include "speculate/options.h"
 
 namespace octavo {
 
@@ -60,7 +60,7 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
-  std::optional<NgramOptions> speculation;  // nullopt: none
+  std::optional<SpeculativeOptions> speculation;  // nullopt: none
   LoraOptions lora;
 
   int max_queued = 4096;  // answers accepted beyond the max_num_seqs that run
