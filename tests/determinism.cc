@@ -22,6 +22,11 @@ constexpr const char* kDemoDraft = "models/demo-draft";
 // Blocks for the longest request and a few short ones.
 constexpr int kTightBlocks = 40;
 
+// So many guesses in batches of all sizes.
+SpeculativeOptions guessing(const decltype(SpeculativeOptions::method)& method, int tokens) {
+  return {.method = method, .num_speculative_tokens = tokens, .per_batch_size = {{1, 1 << 20, tokens}}};
+}
+
 std::vector<Variation> variations(const RigOptions& base) {
   std::vector<Variation> all;
   const auto add = [&](const char* variation) -> Variation& { return all.emplace_back(variation, base); };
@@ -69,18 +74,18 @@ std::vector<Variation> variations(const RigOptions& base) {
   }
   {
     Variation& v = add("batch of 64, guesses, then warm");
-    v.options.speculation = {{.method = NgramOptions{1, 3}, .num_speculative_tokens = 5}};
+    v.options.speculation = guessing(NgramOptions{1, 3}, 5);
     v.rounds = 2;
   }
   {
     Variation& v = add("preemption, by arrival, guesses");
     v.options.num_blocks = kTightBlocks;
-    v.options.speculation = {{.method = NgramOptions{2, 4}, .num_speculative_tokens = 3}};
+    v.options.speculation = guessing(NgramOptions{2, 4}, 3);
     v.preempts = true;
   }
   {
     Variation& v = add("batch of 64, draft model, then warm");
-    v.options.speculation = {{.method = DraftModelOptions{.model = kDemoDraft}, .num_speculative_tokens = 4}};
+    v.options.speculation = guessing(DraftModelOptions{.model = kDemoDraft}, 4);
     v.rounds = 2;
   }
   {
@@ -93,7 +98,7 @@ std::vector<Variation> variations(const RigOptions& base) {
   {
     Variation& v = add("batch of 64, steps of 64 tokens, suffixes, then warm");
     v.options.max_num_batched_tokens = 64;
-    v.options.speculation = {{.method = SuffixOptions{}, .num_speculative_tokens = 24}};
+    v.options.speculation = guessing(SuffixOptions{}, 24);
     v.rounds = 2;
   }
   {

@@ -88,7 +88,7 @@ Rig::Rig(const RigOptions& options) {
       draft = load_draft(shared, engine, model->spec, scheduler).value();
     scheduler.max_draft_tokens = options.speculation->num_speculative_tokens;
     parts.proposer = make_proposer(*options.speculation, std::move(draft), scheduler).value();
-    parts.guess_policy = guess_policy(*options.speculation);
+    parts.guess_policy = guess_policy(*options.speculation, *shared->device);
   }
   auto executor = LocalExecutor::create(
       shared, std::move(model), layout,

@@ -24,12 +24,14 @@ SamplingParams drafting_params(const SamplingParams& of, bool drawn) {
 DraftModel::Past::Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits)
     : params(drafting_params(*draft.sampling, limits.drawn)),
       sampling(params, {}, {}, draft.seed, limits.vocab_size),
+      identity(draft.identity),
       blocks(cache, limits.max_model_len) {}
 
 DraftModel::DraftModel(std::unique_ptr<Executor> executor, const DraftModelLimits& limits)
     : executor_(std::move(executor)),
       limits_(limits),
-      cache_(limits.num_blocks, limits.block_size, limits.groups) {
+      cache_(limits.num_blocks, limits.block_size, limits.groups),
+      hasher_(limits.prefix_hash, limits.block_size) {
   CHECK(!executor_->asynchronous(), "a draft model's guesses are needed at once");
 }
 
@@ -50,10 +52,18 @@ void DraftModel::take_up(Draft& draft) {
   draft.tokens.clear();
   draft.most = std::min(draft.most, limits_.max_model_len - static_cast<int>(draft.text.size()));
   if (draft.most <= 0) return;
-  Past& past = pasts_.try_emplace(draft.sequence, draft, cache_, limits_).first->second;
-  settle(past, draft.text);
+  const auto [entry, is_new] = pasts_.try_emplace(draft.sequence, draft, cache_, limits_);
+  Past& past = entry->second;
+  is_new ? find_computed(past, draft.text) : settle(past, draft.text);
   past.last_turn = turn_;
   working_.push_back({&draft, &past, static_cast<int>(draft.text.size()) - past.computed});
+}
+
+void DraftModel::find_computed(Past& past, std::span<const TokenId> text) {
+  hasher_.extend(text, past.identity, past.keys);
+  find_prefix(cache_, {text, past.keys, past.identity}, match_);
+  past.blocks.adopt(match_);
+  past.computed = match_.blocks * limits_.block_size;
 }
 
 // Guesses that came true are text now; what was computed of the others is written again.
@@ -66,6 +76,8 @@ void DraftModel::settle(Past& past, std::span<const TokenId> text) {
     ++past.computed;
   }
   past.fed.clear();
+  hasher_.extend(text.first(static_cast<std::size_t>(past.computed)), past.identity, past.keys);
+  past.blocks.publish(past.computed, {text, past.keys, past.identity});
   past.blocks.leave_window(past.computed);
 }
 
@@ -89,7 +101,10 @@ void DraftModel::forget(std::uint64_t sequence) {
   pasts_.erase(past);
 }
 
-void DraftModel::end(std::uint64_t sequence, std::span<const TokenId>, int) { forget(sequence); }
+void DraftModel::end(std::uint64_t sequence, std::span<const TokenId> text, int) {
+  if (const auto past = pasts_.find(sequence); past != pasts_.end()) settle(past->second, text);
+  forget(sequence);
+}
 
 // Texts that lack little go first, so that no guess waits for a long prompt.
 void DraftModel::plan_texts() {
@@ -100,14 +115,13 @@ void DraftModel::plan_texts() {
     const int count = std::min(w.missing, budget);
     if (count == 0) break;
     budget -= count;
-    const auto tokens = w.draft->text.subspan(static_cast<std::size_t>(w.past->computed),
-                                              static_cast<std::size_t>(count));
+    const auto tokens =
+        w.draft->text.subspan(static_cast<std::size_t>(w.past->computed), static_cast<std::size_t>(count));
     plan(w, w.past->computed, tokens, count == w.missing);
     w.past->computed += count;
   }
-  std::erase_if(working_, [](const Working& w) {
-    return w.past->computed < static_cast<int>(w.draft->text.size());
-  });
+  std::erase_if(working_,
+                [](const Working& w) { return w.past->computed < static_cast<int>(w.draft->text.size()); });
 }
 
 void DraftModel::plan_guesses() {

@@ -55,6 +55,22 @@ TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetGuesses) {
   }
 }
 
+TEST(DraftModel, WhatItHasReadOfAPromptIsNotReadAgain) {
+  Bench bench(32, 40);
+  const std::vector<TokenId> text = some_prompt(1, 70);
+  for (const Hash128 identity : {Hash128{}, Hash128{1, 2}}) {
+    for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
+      int turns = 0;
+      Draft draft = bench.draft(sequence, text, 2);
+      draft.identity = identity;
+      for (; draft.tokens.empty(); ++turns) ASSERT_TRUE(bench.model.propose({&draft, 1}));
+      EXPECT_EQ(draft.tokens, expected(text, 2));
+      EXPECT_EQ(turns, sequence == 1 ? 2 : 1);
+      bench.model.end(sequence, text, 70);
+    }
+  }
+}
+
 TEST(DraftModel, BeyondItsContextThereAreNoGuesses) {
   Bench bench(32, 64, 30);
   for (const int length : {25, 28, 30, 31}) {
@@ -106,8 +122,10 @@ TEST(DraftModel, EveryGuessIsTheModelsOwn) {
           EXPECT_EQ(draft.tokens, expected(text, draft.most));
         }
         const std::size_t right = random() % (draft.tokens.size() + 1);
-        text.insert(text.end(), draft.tokens.begin(), draft.tokens.begin() + static_cast<std::ptrdiff_t>(right));
-        text.push_back(random() % 2 == 0 ? expected(text, 1).front() : static_cast<TokenId>(random() % kVocab));
+        text.insert(text.end(), draft.tokens.begin(),
+                    draft.tokens.begin() + static_cast<std::ptrdiff_t>(right));
+        text.push_back(random() % 2 == 0 ? expected(text, 1).front()
+                                         : static_cast<TokenId>(random() % kVocab));
       }
       std::erase_if(texts, [&](const auto& entry) {
         if (random() % 25 != 0) return false;

@@ -265,7 +265,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .after_step = hooks.after_step,
                     .kv_events = options.kv_events};
   if (options.speculation) {
-    parts.guess_policy = guess_policy(*options.speculation);
+    parts.guess_policy = guess_policy(*options.speculation, *backend->device);
     TRY(parts.proposer, make_proposer(*options.speculation, std::move(draft), scheduler));
   }
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));

@@ -14,6 +14,11 @@ namespace {
 // Tokens of a pass: while a prompt is read, no step waits longer for its guesses than for so many.
 constexpr int kTokensOfPass = 256;
 
+// Tokens of a step from which on each more takes time in proportion: about the ratio of arithmetic to memory
+// bandwidth, for weights of two bytes.
+constexpr int kFreeTokensOnHost = 16;
+constexpr int kFreeTokensOnDevice = 256;
+
 }  // namespace
 
 Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
@@ -45,9 +50,7 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
     return field_failure(kField, ErrorCode::unsupported,
                          "the draft model ({}) has recurrent layers, whose states cannot take guesses back",
                          model->spec.architecture);
-  LoadedDraft draft{.executor = {},
-                    .groups = {},
-                    .block_bytes = layout.block_bytes(backend->ops),
+  LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
                     .max_tokens = std::max(kTokensOfPass, 2 * scheduler.max_num_seqs)};
   for (const LayerGroup& group : layout.groups) draft.groups.push_back({group.window});
   TRY(draft.executor, LocalExecutor::create(backend, std::move(model), layout,
@@ -70,6 +73,7 @@ Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& option
   const DraftModelLimits limits{.block_size = scheduler.block_size,
                                 .num_blocks = scheduler.num_blocks,
                                 .groups = std::move(draft->groups),
+                                .prefix_hash = scheduler.prefix_hash,
                                 .max_tokens = draft->max_tokens,
                                 .max_model_len = model.max_model_len,
                                 .vocab_size = model.spec.vocab,
@@ -77,9 +81,9 @@ Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& option
   return std::make_unique<DraftModel>(std::move(draft->executor), limits);
 }
 
-GuessPolicy guess_policy(const SpeculativeOptions& options) {
+GuessPolicy guess_policy(const SpeculativeOptions& options, const Device& device) {
   return GuessPolicy({.most = options.num_speculative_tokens,
-                      .free_tokens = 0,
+                      .free_tokens = device.shares_host_memory() ? kFreeTokensOnHost : kFreeTokensOnDevice,
                       .per_batch_size = options.per_batch_size,
                       .by_acceptance = options.draft_model() != nullptr});
 }

@@ -18,14 +18,14 @@ namespace octavo {
 
 // A draft model with everything but its KV cache.
 struct LoadedDraft {
-  std::unique_ptr<LocalExecutor> executor;
-  std::vector<CacheGroup> groups;
+  std::unique_ptr<LocalExecutor> executor = {};
+  std::vector<CacheGroup> groups = {};
   std::int64_t block_bytes = 0;
   int max_tokens = 0;  // of a pass
 };
 
-// target: the engine's model, whose options the draft model shares where it has none of its own. Errors: those
-// of Model::load; a draft model that does not generate, has recurrent layers or another vocabulary.
+// target: the engine's model, whose options the draft model shares where it has none of its own. Errors:
+// those of Model::load; a draft model that does not generate, has recurrent layers or another vocabulary.
 Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                const ModelSpec& target, const SchedulerOptions& scheduler);
 
@@ -34,7 +34,7 @@ Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& option
                                                 std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler);
 
-// How many guesses a sequence gets.
-GuessPolicy guess_policy(const SpeculativeOptions& options);
+// How many guesses a sequence gets on this device.
+GuessPolicy guess_policy(const SpeculativeOptions& options, const Device& device);
 
 }  // namespace octavo

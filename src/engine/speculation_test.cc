@@ -56,6 +56,7 @@ TEST(Speculation, AnswersAreThoseWithoutGuesses) {
   for (const Variation& v : variations) {
     EngineOptions options = demo();
     options.speculation = v.speculation;
+    options.speculation->per_batch_size = {{1, 6, options.speculation->num_speculative_tokens}};
     options.max_num_batched_tokens = v.tokens;
     options.num_blocks = v.blocks;
     options.enable_prefix_caching = v.prefix_caching;
@@ -91,7 +92,8 @@ TEST(Speculation, GuessesAreDrawnAsAnswersAre) {
   answers_of(*engine, kRequests);
   const EngineStats stats = engine->own_stats();
   EXPECT_GT(accepted(*engine), 0);
-  // Both compute the same numbers in batches of other shapes, and the places beyond an answer's end are not used.
+  // Both compute the same numbers in batches of other shapes, and the places beyond an answer's end are not
+  // used.
   EXPECT_GE(accepted(*engine), stats.draft_tokens * 9 / 10);
 }
 

@@ -203,6 +203,7 @@ Result<> StepLoop::propose() {
     draft.prompt_tokens = s.prompt_tokens;
     draft.sampling = &answer.params();
     draft.seed = answer.sampling.seed();
+    draft.identity = s.identity;
     draft.isolated = !answer.accepted->request.identity.salt.empty();
     // The answer's last token is never computed.
     const int room = std::max(0, s.max_total_tokens - 1 - s.length());

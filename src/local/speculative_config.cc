@@ -115,7 +115,9 @@ Result<std::vector<TokensPerBatchSize>> tokens_per_batch_size(const Fields& fiel
   std::vector<TokensPerBatchSize> ranges;
   const json::value* list = fields.find(kName);
   if (list == nullptr) return ranges;
-  const auto wrong = [&] { return invalid(kName, "must be a list of [from, to, tokens], three integers each"); };
+  const auto wrong = [&] {
+    return invalid(kName, "must be a list of [from, to, tokens], three integers each");
+  };
   if (!list->is_array()) return wrong();
   for (const json::value& item : list->get_array()) {
     if (!item.is_array() || item.get_array().size() != 3) return wrong();
@@ -152,8 +154,10 @@ Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
   } else if (method == "draft_model") {
     TRY(options.method, draft_model_options(fields));
   } else {
-    return invalid("method", "must be \"ngram\", \"suffix\" or \"draft_model\" (or left out where `model` is given), got {:?}",
-                   method);
+    return invalid(
+        "method",
+        "must be \"ngram\", \"suffix\" or \"draft_model\" (or left out where `model` is given), got {:?}",
+        method);
   }
   if (!count) return invalid("num_speculative_tokens", "must be given");
   options.num_speculative_tokens = *count;

@@ -39,8 +39,9 @@ TEST(SpeculativeConfig, SuffixHasVllmsDefaults) {
 }
 
 TEST(SpeculativeConfig, AModelMeansADraftModel) {
-  for (const char* json : {R"({"model": "a/b", "num_speculative_tokens": 4, "draft_sample_method": "greedy"})",
-                           R"({"method": "draft_model", "model": "a/b", "num_speculative_tokens": 4,
+  for (const char* json :
+       {R"({"model": "a/b", "num_speculative_tokens": 4, "draft_sample_method": "greedy"})",
+        R"({"method": "draft_model", "model": "a/b", "num_speculative_tokens": 4,
                                "draft_sample_method": "greedy", "draft_tensor_parallel_size": 1,
                                "num_speculative_tokens_per_batch_size": [[1, 8, 4], [9, 64, 0]]})"}) {
     const auto options = parse_speculative_config(json);
@@ -69,8 +70,9 @@ TEST(SpeculativeConfig, MistakesAreNamed) {
   EXPECT_EQ(error(R"({"method": "suffix", "suffix_decoding_min_token_prob": "x"})"),
             "suffix_decoding_min_token_prob: must be a number");
   for (const char* ranges : {"4", "[4]", "[[1, 2]]", R"([[1, 2, "x"]])"})
-    EXPECT_EQ(error(fmt::format(R"({{"method": "suffix", "num_speculative_tokens_per_batch_size": {}}})", ranges)),
-              "num_speculative_tokens_per_batch_size: must be a list of [from, to, tokens], three integers each");
+    EXPECT_EQ(
+        error(fmt::format(R"({{"method": "suffix", "num_speculative_tokens_per_batch_size": {}}})", ranges)),
+        "num_speculative_tokens_per_batch_size: must be a list of [from, to, tokens], three integers each");
 }
 
 }  // namespace

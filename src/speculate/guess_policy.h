@@ -26,8 +26,8 @@ class Acceptance {
 
 struct GuessPolicyOptions {
   int most = kDraftTokensMax;
-  // Tokens that a step computes in hardly more time than one: where all sequences' tokens and guesses would be
-  // more, there are fewer guesses. 0: no limit.
+  // Tokens that a step computes in hardly more time than one: where all sequences' tokens and guesses would
+  // be more, there are fewer guesses. 0: no limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // in place of free_tokens
   bool by_acceptance = false;  // guesses are cut where they are not likely to come true

@@ -45,7 +45,8 @@ TEST(GuessPolicy, GuessesThatDoNotComeTrueBecomeRare) {
   EXPECT_EQ(policy.count(1, never), 4);
 }
 
-// Whatever has happened: the count is in its bounds, and neither a better record nor a smaller batch lowers it.
+// Whatever has happened: the count is in its bounds, and neither a better record nor a smaller batch lowers
+// it.
 TEST(GuessPolicy, FollowsTheRecordAndTheBatch) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {

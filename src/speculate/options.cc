@@ -45,8 +45,10 @@ Result<> validate(const SpeculativeOptions& options) {
   for (const auto& [from, to, tokens] : options.per_batch_size) {
     constexpr std::string_view kField = "num_speculative_tokens_per_batch_size";
     if (from <= last || to < from)
-      return invalid(kField, "ranges of batch sizes must begin at 1 or more, ascend and not overlap, got {} to {} after {}",
-                     from, to, last);
+      return invalid(
+          kField,
+          "ranges of batch sizes must begin at 1 or more, ascend and not overlap, got {} to {} after {}",
+          from, to, last);
     if (tokens < 0 || tokens > options.num_speculative_tokens)
       return invalid(kField, "must have from 0 to num_speculative_tokens ({}) tokens, got {}",
                      options.num_speculative_tokens, tokens);

@@ -17,14 +17,14 @@ struct NgramOptions {
 };
 
 struct SuffixOptions {
-  int max_tree_depth = 24;             // tokens looked at, and guessed at a time
-  int max_cached_requests = 10000;     // past answers kept; 0: the sequence's own text alone
-  double max_spec_factor = 1.0;        // guesses for each token that came before alike
-  double min_token_prob = 0.1;         // guesses less likely are not made
+  int max_tree_depth = 24;          // tokens looked at, and guessed at a time
+  int max_cached_requests = 10000;  // past answers kept; 0: the sequence's own text alone
+  double max_spec_factor = 1.0;     // guesses for each token that came before alike
+  double min_token_prob = 0.1;      // guesses less likely are not made
 };
 
 struct DraftModelOptions {
-  std::string model;                  // folder or GGUF file of the draft model
+  std::string model = {};             // folder or GGUF file of the draft model
   std::string quantization = "none";  // of its plain matrices, as EngineOptions::quantization
   std::optional<int> max_model_len = {};
   bool drawn = true;  // guesses are drawn as the answer's tokens are; false: the likeliest token
@@ -39,7 +39,7 @@ struct TokensPerBatchSize {
 
 struct SpeculativeOptions {
   std::variant<NgramOptions, SuffixOptions, DraftModelOptions> method = NgramOptions{};
-  int num_speculative_tokens = 5;  // guesses of a sequence at a time, at most
+  int num_speculative_tokens = 5;                       // guesses of a sequence at a time, at most
   std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: GuessPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }

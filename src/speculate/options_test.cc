@@ -24,7 +24,8 @@ TEST(SpeculativeOptions, HaveLimits) {
   EXPECT_EQ(wrong_field({.method = SuffixOptions{.min_token_prob = 2}}), "suffix_decoding_min_token_prob");
   EXPECT_EQ(wrong_field({.method = DraftModelOptions{.model = "folder"}}), "");
   EXPECT_EQ(wrong_field({.method = DraftModelOptions{}}), "model");
-  EXPECT_EQ(wrong_field({.method = DraftModelOptions{.model = "folder", .max_model_len = 1}}), "max_model_len");
+  EXPECT_EQ(wrong_field({.method = DraftModelOptions{.model = "folder", .max_model_len = 1}}),
+            "max_model_len");
 }
 
 TEST(SpeculativeOptions, RangesOfBatchSizesAscend) {
@@ -32,8 +33,8 @@ TEST(SpeculativeOptions, RangesOfBatchSizesAscend) {
   constexpr auto* kField = "num_speculative_tokens_per_batch_size";
   for (const Ranges& good : {Ranges{{1, 4, 5}, {5, 8, 0}}, Ranges{{2, 2, 1}, {9, 12, 3}}})
     EXPECT_EQ(wrong_field({.per_batch_size = good}), "");
-  for (const Ranges& bad : {Ranges{{0, 4, 5}}, Ranges{{4, 2, 5}}, Ranges{{1, 4, 5}, {4, 8, 0}}, Ranges{{1, 4, 6}},
-                            Ranges{{1, 4, -1}}})
+  for (const Ranges& bad : {Ranges{{0, 4, 5}}, Ranges{{4, 2, 5}}, Ranges{{1, 4, 5}, {4, 8, 0}},
+                            Ranges{{1, 4, 6}}, Ranges{{1, 4, -1}}})
     EXPECT_EQ(wrong_field({.per_batch_size = bad}), kField);
 }
 

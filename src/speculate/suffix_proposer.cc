@@ -34,7 +34,8 @@ void SuffixProposer::end(std::uint64_t sequence, std::span<const TokenId> text, 
   if (own.empty() || own.mapped().isolated || options_.max_cached_requests == 0) return;
   const auto answer = text.subspan(static_cast<std::size_t>(prompt_tokens));
   if (answer.size() + 1 > kKeptTokensMax / 2) return;
-  if (young_answers_ >= (options_.max_cached_requests + 1) / 2 || young_.size() + answer.size() + 1 > kKeptTokensMax / 2) {
+  if (young_answers_ >= (options_.max_cached_requests + 1) / 2 ||
+      young_.size() + answer.size() + 1 > kKeptTokensMax / 2) {
     old_ = std::exchange(young_, {});
     young_answers_ = 0;
   }
@@ -50,8 +51,8 @@ void SuffixProposer::guess(const SuffixText& known, Draft& draft) {
   for (std::size_t count = 0; count < matches_.size();) {
     const int alike = matches_[count].alike;
     while (count < matches_.size() && matches_[count].alike == alike) ++count;
-    const int most = std::min({draft.most, options_.max_tree_depth,
-                               static_cast<int>(alike * options_.max_spec_factor + 1e-6)});
+    const int most = std::min(
+        {draft.most, options_.max_tree_depth, static_cast<int>(alike * options_.max_spec_factor + 1e-6)});
     const double expected = follow(known, count, most);
     if (expected <= best_) continue;
     best_ = expected;
@@ -76,8 +77,8 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::ranges::stable_sort(matches_, std::ranges::greater(), &Match::alike);
 }
 
-// Into guesses_: how the first `matches` matches went on, by majority; where votes are equal, as the longest and
-// latest did. Returns how many of the guesses are expected to come true.
+// Into guesses_: how the first `matches` matches went on, by majority; where votes are equal, as the longest
+// and latest did. Returns how many of the guesses are expected to come true.
 double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int most) {
   guesses_.clear();
   alive_.clear();
@@ -101,7 +102,8 @@ double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int 
     if (likely < options_.min_token_prob) break;
     expected += likely;
     guesses_.push_back(token);
-    std::erase_if(alive_, [&](std::uint32_t place) { return place >= known.size() || known[place] != token; });
+    std::erase_if(alive_,
+                  [&](std::uint32_t place) { return place >= known.size() || known[place] != token; });
   }
   return expected;
 }

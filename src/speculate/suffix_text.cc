@@ -5,7 +5,8 @@
 namespace octavo {
 
 std::size_t SuffixText::bucket(TokenId first, TokenId second) const {
-  const std::uint64_t pair = std::uint64_t{static_cast<std::uint32_t>(first)} << 32 | static_cast<std::uint32_t>(second);
+  const std::uint64_t pair =
+      std::uint64_t{static_cast<std::uint32_t>(first)} << 32 | static_cast<std::uint32_t>(second);
   const std::uint64_t mixed = (pair ^ (pair >> 29)) * 0x9e3779b97f4a7c15;
   return static_cast<std::size_t>(mixed >> 32) & (heads_.size() - 1);
 }

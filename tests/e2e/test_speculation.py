@@ -7,6 +7,7 @@ import subprocess
 import openai
 import pytest
 from conftest import eventually, fetch, serve
+from test_adapters import write_adapter
 
 PROMPTS = ["Once upon a time", "Who is the baker?", "Count from one to twenty: one, two,", "A list: apple, apple,"]
 METHODS = {
@@ -16,16 +17,16 @@ METHODS = {
 }
 
 
-def answers(base):
+def answers(base, model="demo"):
     client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
     found = []
     for prompt in PROMPTS:
         for temperature in (0, 0.8):
             completion = client.completions.create(
-                model="demo", prompt=prompt, max_tokens=48, temperature=temperature, seed=7, n=2 if temperature else 1)
+                model=model, prompt=prompt, max_tokens=48, temperature=temperature, seed=7, n=2 if temperature else 1)
             found += [choice.text for choice in completion.choices]
     messages = [{"role": "user", "content": "Tell me a story."}]
-    chat = client.chat.completions.create(model="demo", messages=messages, temperature=0, max_tokens=64)
+    chat = client.chat.completions.create(model=model, messages=messages, temperature=0, max_tokens=64)
     return [*found, chat.choices[0].message.content]
 
 
@@ -59,6 +60,16 @@ def test_two_ranks_guess_with_a_draft_model():
         plain = answers(base)
     with serve(*flags, "--speculative-config", json.dumps(METHODS["draft_model"])) as base:
         assert answers(base) == plain
+        assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0, 10)
+
+
+def test_adapters_take_guesses(tmp_path):
+    adapter = write_adapter(tmp_path / "adapter", 1, strength=0.3)
+    flags = ("--device", "cpu", "--enable-lora", "--max-lora-rank", "8", "--lora-modules", f"adapted={adapter}")
+    with serve(*flags) as base:
+        plain = answers(base, "adapted")
+    with serve(*flags, "--speculative-config", json.dumps(METHODS["draft_model"])) as base:
+        assert answers(base, "adapted") == plain
         assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0, 10)
 
 
