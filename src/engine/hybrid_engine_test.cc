@@ -54,7 +54,7 @@ TEST_P(HybridEngine, StatesHaveTheirShareOfTheMemory) {
 }
 
 TEST_P(HybridEngine, GuessesAreRefused) {
-  options_.speculation = NgramOptions{};
+  options_.speculation = SpeculativeOptions{};
   const auto loaded = load_engine(options_);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().field, "speculative_config");
