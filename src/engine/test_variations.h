@@ -34,7 +34,7 @@ inline void expect_the_same_answers(EngineOptions options, int requests, std::sp
       varied.max_num_batched_tokens = v.tokens;
       varied.max_num_seqs = v.sequences;
       varied.num_blocks = v.blocks;
-      if (v.guesses) varied.speculation = NgramOptions{};
+      if (v.guesses) varied.speculation = SpeculativeOptions{};
       const auto engine = load_engine(varied).value();
       // Whether one is preempted depends on when the others come: until it has happened.
       const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
