@@ -172,7 +172,7 @@ void Engine::start(AnswerIndex index) {
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = identity.digest();
-  if (!transfers_ || transfers_->ready(answer.accepted)) schedule(index);
+  if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
 }
 
 void Engine::schedule(AnswerIndex index) {

@@ -98,40 +98,43 @@ std::vector<Hash128> KvTransfers::transfer_keys(const Accepted& accepted, int bl
   return keys;
 }
 
-bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted) {
+bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us) {
   const std::optional<KvTransferParams>& from = accepted->request.kv_transfer;
   if (fetcher_ == nullptr || !from || !from->do_remote_prefill || accepted->scheduled || !may_travel(*accepted))
     return true;
-  const auto [place, is_new] = imports_.try_emplace(accepted->id, Import{.accepted = accepted});
-  if (is_new) place->second.fetching = begin_fetch(place->second);
-  return !place->second.fetching;
+  const std::int64_t give_up_us =
+      now_us + std::int64_t{options_.lease_seconds} * 500'000;  // half of the lease
+  const auto [place, is_new] =
+      imports_.try_emplace(accepted->id, Import{.accepted = accepted, .give_up_us = give_up_us});
+  if (is_new) place->second.state = begin_fetch(place->second, now_us);
+  return place->second.state == Import::State::done;
 }
 
-// False: there is nothing to wait for.
-bool KvTransfers::begin_fetch(Import& entry) {
+KvTransfers::Import::State KvTransfers::begin_fetch(Import& entry, std::int64_t now_us) {
   const Accepted& accepted = *entry.accepted;
   const KvTransferParams& from = *accepted.request.kv_transfer;
   if (from.remote_engine_id.empty() || from.remote_request_id.empty() || from.remote_host.empty() ||
       from.remote_port == 0 || from.remote_block_ids.empty() || from.remote_block_ids[0].empty()) {
-    log_warning("request {}: kv_transfer_params name no blocks, its prompt is computed here",
-                accepted.request.name);
-    return false;
+    log(LogLevel::debug, "request {}: kv_transfer_params name no blocks, its prompt is computed here",
+        accepted.request.name);
+    return Import::State::done;
   }
   const std::vector<TokenId>& prompt = accepted.request.prompt;
   const int own = (static_cast<int>(prompt.size()) - 1) / format_.block_size;
   const int there =
       static_cast<int>(std::min(from.remote_block_ids[0].size(), static_cast<std::size_t>(own)));
   PrefixHold* hold = scheduler_.hold(prompt, accepted.identity, there);
+  if (hold == nullptr && now_us < entry.give_up_us) return Import::State::no_room;
   if (hold == nullptr) {
     fail(accepted, KvTransferFailure::no_blocks, "no free blocks");
     give_lease_back(from);
-    return false;
+    return Import::State::done;
   }
   const int missing = (there - hold->cached) * format_.block_size;
   if (missing <= options_.recompute_threshold) {
     scheduler_.let_go(hold);
     give_lease_back(from);
-    return false;
+    return Import::State::done;
   }
   stats_.queries += missing;
   stats_.held_blocks += there;
@@ -143,7 +146,7 @@ bool KvTransfers::begin_fetch(Import& entry) {
                   .keys = transfer_keys(accepted, there),
                   .blocks = {table.begin() + hold->cached, table.end()},
                   .cancelled = entry.cancelled});
-  return true;
+  return Import::State::fetching;
 }
 
 // Nobody will fetch its blocks.
@@ -195,12 +198,13 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us) {
     take(result);
     ready.push_back(result.id);
   }
+  retry(now_us, ready);
   for (auto entry = imports_.begin(); entry != imports_.end();) {
     const auto next = std::next(entry);
     const Accepted& accepted = *entry->second.accepted;
     const bool over = accepted.scheduled || accepted.unfinished == 0;
     if (over) entry->second.cancelled->store(true);
-    if (over && !entry->second.fetching) {
+    if (over && entry->second.state != Import::State::fetching) {
       let_go(entry->second.hold);
       imports_.erase(entry);
     }
@@ -209,9 +213,27 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us) {
   return ready;
 }
 
+// Whether there is room now for those that have waited longest. Where nothing runs there will be no more.
+void KvTransfers::retry(std::int64_t now_us, std::vector<RequestId>& ready) {
+  const auto is = [](Import::State state) {
+    return [=](const auto& entry) { return entry.second.state == state; };
+  };
+  for (;;) {
+    const auto first = std::ranges::find_if(imports_, is(Import::State::no_room));
+    if (first == imports_.end()) return;
+    Import& entry = first->second;
+    const SchedulerStats s = scheduler_.stats();
+    if (s.running + s.waiting == 0 && std::ranges::none_of(imports_, is(Import::State::fetching)))
+      entry.give_up_us = 0;
+    entry.state = entry.accepted->unfinished == 0 ? Import::State::done : begin_fetch(entry, now_us);
+    if (entry.state == Import::State::no_room) return;
+    if (entry.state == Import::State::done) ready.push_back(first->first);
+  }
+}
+
 void KvTransfers::take(const FetchResult& result) {
   Import& entry = imports_.at(result.id);
-  entry.fetching = false;
+  entry.state = Import::State::done;
   if (result.failure && !*entry.cancelled) fail(*entry.accepted, *result.failure, result.message);
   if (result.fetched == 0) return let_go(entry.hold);
   scheduler_.publish(*entry.hold, entry.hold->cached + result.fetched);
@@ -230,7 +252,7 @@ bool KvTransfers::give_way() {
     return true;
   }
   const auto entry = std::find_if(imports_.rbegin(), imports_.rend(), [](const auto& each) {
-    return !each.second.fetching && each.second.hold != nullptr;
+    return each.second.state == Import::State::done && each.second.hold != nullptr;
   });
   if (entry == imports_.rend()) return false;
   let_go(entry->second.hold);

@@ -40,7 +40,7 @@ class KvTransfers {
 
   // Whether a request may be scheduled. False: its blocks are being fetched, advance() will say when to ask
   // again.
-  bool ready(const std::shared_ptr<const Accepted>& accepted);
+  bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
   // What another engine must know to decode the request that ends here; its blocks are kept from now on.
   // Nothing: it has not asked for it.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::int64_t now_us);
@@ -57,16 +57,20 @@ class KvTransfers {
  private:
   // Blocks for a request that waits for its turn.
   struct Import {
+    enum class State : std::uint8_t { no_room, fetching, done };
+
     std::shared_ptr<const Accepted> accepted;
+    std::int64_t give_up_us = 0;  // no_room: until then
+    State state = State::done;
     PrefixHold* hold = nullptr;  // null: there is none, or it has been given back
-    bool fetching = false;
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   };
 
   KvTransfers(KvTransferOptions options, BlockFormat format, Scheduler& scheduler, Executor& executor,
               std::function<void()> wake);
 
-  bool begin_fetch(Import& entry);
+  Import::State begin_fetch(Import& entry, std::int64_t now_us);
+  void retry(std::int64_t now_us, std::vector<RequestId>& ready);
   void give_lease_back(const KvTransferParams& from);
   std::vector<Hash128> transfer_keys(const Accepted& accepted, int blocks) const;
   void take(const FetchResult& result);

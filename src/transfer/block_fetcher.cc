@@ -85,6 +85,8 @@ Result<> BlockFetcher::fetch(Worker& worker, const FetchTask& task, FetchResult&
   Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
                                          : fetch_over(worker, socket, task, result);
   set_socket(worker, nullptr);
+  // The other engine may still write what it was asked for: into memory that nobody reads any more.
+  if (!task.blocks.empty() && (!fetched || *task.cancelled)) worker.slots.reset();
   return fetched;
 }
 

@@ -141,3 +141,42 @@ def test_errors_name_the_field(pair):
     assert error({"remote_port": "no"}) == "kv_transfer_params.remote_port"
     assert error({"remote_block_ids": "no"}) == "kv_transfer_params.remote_block_ids"
     assert error(ASK, ["one", "two"]) == "kv_transfer_params"
+
+
+def workers(base):
+    return json.loads(fetch(base + "/workers"))["workers"]
+
+
+def test_a_router_drives_both_legs(plain, pair):
+    producer, consumer = pair
+    route = f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {producer} --decode {consumer}"
+    with running(route) as (_, router):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
+        assert {w["worker_type"] for w in workers(router)} == {"prefill", "decode"}
+        through, alone = client_of(router), client_of(plain)
+        before = metric(consumer, "vllm:external_prefix_cache_hits_total")
+        body = {"model": "demo", "messages": [{"role": "user", "content": "By a router. " + PROMPT}],
+                "max_completion_tokens": 24, "temperature": 0}
+        whole = through.chat.completions.create(**body)
+        assert whole.choices == alone.chat.completions.create(**body).choices
+        streamed = "".join(c.choices[0].delta.content or "" for c in through.chat.completions.create(
+            **body, stream=True, stream_options={"include_usage": True}) if c.choices)
+        assert streamed == whole.choices[0].message.content
+        assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > before)
+        assert 'octavo_route_prefills_total{outcome="handed_over"} 2' in fetch(router + "/metrics")
+        assert 'outcome="failed"' not in fetch(router + "/metrics")
+
+
+def test_a_router_whose_prefill_server_is_gone_answers(plain):
+    with contextlib.ExitStack() as stack:
+        process, producer = stack.enter_context(running(shlex.join([*COMMAND.split(), NAME, config("kv_producer")])))
+        consumer = stack.enter_context(serve(NAME, config("kv_consumer")))
+        _, router = stack.enter_context(running(
+            f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {producer} --decode {consumer}"))
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        body = {"model": "demo", "prompt": PROMPT, "max_tokens": 12, "temperature": 0}
+        for _ in range(3):
+            got = client_of(router).completions.create(**body)
+            assert got.choices[0].text == client_of(plain).completions.create(**body).choices[0].text
