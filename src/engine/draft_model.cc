@@ -55,6 +55,8 @@ void DraftModel::take_up(Draft& draft) {
   const auto [entry, is_new] = pasts_.try_emplace(draft.sequence, draft, cache_, limits_);
   Past& past = entry->second;
   is_new ? find_computed(past, draft.text) : settle(past, draft.text);
+  CHECK(past.computed < static_cast<int>(draft.text.size()), "a text of {} tokens that has not grown",
+        past.computed);
   past.last_turn = turn_;
   working_.push_back({&draft, &past, static_cast<int>(draft.text.size()) - past.computed});
 }
@@ -70,7 +72,7 @@ void DraftModel::find_computed(Past& past, std::span<const TokenId> text) {
 void DraftModel::settle(Past& past, std::span<const TokenId> text) {
   for (const TokenId guess : past.fed) {
     // The last token is computed in any case: its logits tell what follows.
-    if (past.computed + 1 == static_cast<int>(text.size()) ||
+    if (past.computed + 1 >= static_cast<int>(text.size()) ||
         text[static_cast<std::size_t>(past.computed)] != guess)
       break;
     ++past.computed;

@@ -44,14 +44,15 @@ TEST(DraftModel, GuessesWhatItsModelSays) {
 
 TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetGuesses) {
   Bench bench(32, 40);
-  const std::vector<TokenId> longer = some_prompt(1, 100);
+  std::vector<TokenId> longer = some_prompt(1, 100);
   std::vector<TokenId> shorter = some_prompt(2, 5);
   for (int turn = 0; turn < 4; ++turn) {
     Draft drafts[] = {bench.draft(1, longer, 3), bench.draft(2, shorter, 3)};
     ASSERT_TRUE(bench.model.propose(drafts));
     EXPECT_EQ(drafts[0].tokens, turn < 2 ? std::vector<TokenId>() : expected(longer, 3)) << turn;
     EXPECT_EQ(drafts[1].tokens, expected(shorter, 3)) << turn;
-    shorter.push_back(drafts[1].tokens.front());
+    longer.push_back(turn);
+    shorter.push_back(expected(shorter, 1).front());
   }
 }
 
@@ -83,20 +84,30 @@ TEST(DraftModel, BeyondItsContextThereAreNoGuesses) {
 
 TEST(DraftModel, WithoutBlocksThoseNotAskedForLongestAreForgotten) {
   Bench bench(4);
-  const std::vector<TokenId> a = some_prompt(1, 30), b = some_prompt(2, 30), c = some_prompt(3, 30);
-  Draft of_a = bench.draft(1, a, 2), of_b = bench.draft(2, b, 2), of_c = bench.draft(3, c, 2);
-  ASSERT_TRUE(bench.model.propose({&of_a, 1}));
-  ASSERT_TRUE(bench.model.propose({&of_b, 1}));
-  ASSERT_TRUE(bench.model.propose({&of_c, 1}));  // in place of a
-  EXPECT_EQ(of_c.tokens, expected(c, 2));
-  Draft all[] = {of_a, of_b, of_c};
-  ASSERT_TRUE(bench.model.propose(all));  // for three there is no room
-  EXPECT_THAT(all[0].tokens, testing::IsEmpty());
-  EXPECT_EQ(all[1].tokens, expected(b, 2));
-  EXPECT_EQ(all[2].tokens, expected(c, 2));
-  bench.model.end(2, b, 30);
-  ASSERT_TRUE(bench.model.propose(all));
-  EXPECT_EQ(all[0].tokens, expected(a, 2));
+  std::map<std::uint64_t, std::vector<TokenId>> texts;
+  for (std::uint64_t i = 1; i <= 3; ++i) texts[i] = some_prompt(static_cast<unsigned>(i), 20);
+  // Those of the sequences that get their guesses; each has two blocks.
+  const auto guessed = [&](const std::vector<std::uint64_t>& sequences) {
+    std::vector<Draft> drafts;
+    for (const std::uint64_t i : sequences) drafts.push_back(bench.draft(i, texts[i], 2));
+    EXPECT_TRUE(bench.model.propose(drafts));
+    std::vector<std::uint64_t> found;
+    for (const Draft& draft : drafts) {
+      std::vector<TokenId>& text = texts[draft.sequence];
+      if (!draft.tokens.empty()) found.push_back(draft.sequence);
+      EXPECT_TRUE(draft.tokens.empty() || draft.tokens == expected(text, 2));
+      text.push_back(7);
+    }
+    return found;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(guessed({1}), ElementsAre(1));
+  EXPECT_THAT(guessed({2}), ElementsAre(2));
+  EXPECT_THAT(guessed({3}), ElementsAre(3));  // in place of 1
+  EXPECT_THAT(guessed({2, 3}), ElementsAre(2, 3));
+  EXPECT_EQ(guessed({1, 2, 3}).size(), 2u);
+  bench.model.end(2, texts[2], 20);
+  EXPECT_THAT(guessed({1, 3}), ElementsAre(1, 3));
 }
 
 // Sequences come, grow by what was guessed or by something else, pause and end, in any order.

@@ -68,19 +68,20 @@ TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
   rig.expect_empty();
 }
 
-// Aborts its request as soon as the third token has come, on the engine's own thread.
+// Aborts its request as soon as a third token has come, on the engine's own thread.
 class Leaver final : public OutputSink {
  public:
   explicit Leaver(Engine& engine) : engine_(engine) {}
   void deliver(Output&& output) noexcept override {
     id.wait(0);
     tokens += static_cast<int>(output.token_ids.size());
-    if (tokens == 3 && !output.finished) engine_.abort(id);
+    if (tokens >= 3 && !output.finished && std::exchange(tokens_at_abort, tokens) == 0) engine_.abort(id);
     if (output.finished) end.set_value(*output.finished);
   }
   std::atomic<RequestId> id{0};
   std::promise<FinishReason> end;
   int tokens = 0;
+  int tokens_at_abort = 0;
 
  private:
   Engine& engine_;
@@ -94,7 +95,7 @@ TEST_P(EngineModes, AnAbortCountsBeforeTheNextStep) {
   leaver->id = *id;
   leaver->id.notify_all();
   EXPECT_EQ(leaver->end.get_future().get(), FinishReason::abort);
-  EXPECT_EQ(leaver->tokens, 3);
+  EXPECT_EQ(leaver->tokens, leaver->tokens_at_abort);
   rig.expect_empty();
 }
 
@@ -122,7 +123,7 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   }
   EXPECT_EQ(all.prompt_tokens, 300 - 192);
   EXPECT_EQ(all.answer_tokens, 27);
-  EXPECT_GE(all.number, 10);
+  EXPECT_GE(all.number, rig.drafting ? 2 : 10);
 }
 
 TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {

@@ -16,7 +16,7 @@ constexpr int kTokensOfPass = 256;
 
 // Tokens of a step from which on each more takes time in proportion: about the ratio of arithmetic to memory
 // bandwidth, for weights of two bytes.
-constexpr int kFreeTokensOnHost = 16;
+constexpr int kFreeTokensOnHost = 8;
 constexpr int kFreeTokensOnDevice = 256;
 
 }  // namespace
