@@ -8,9 +8,9 @@ namespace {
 
 bool is_activation(DType type) { return type == DType::f32 || type == DType::bf16 || type == DType::f16; }
 
-// The view is there and has this format and shape.
-void expect_shape(std::string_view what, const View& view, DType type,
-                  std::initializer_list<std::int64_t> shape) {
+// The view is there, has this format and shape, and its rows are contiguous or, if not these, its heads.
+void expect(std::string_view what, const View& view, DType type, std::initializer_list<std::int64_t> shape,
+            bool whole_rows = true) {
   CHECK(view || view.elements() == 0, "{} is missing", what);
   CHECK(view.dtype == type, "{} is {}, not {}", what, name(view.dtype), name(type));
   CHECK(view.rank == static_cast<int>(shape.size()), "{} has {} dimensions, not {}", what, view.rank,
@@ -20,17 +20,7 @@ void expect_shape(std::string_view what, const View& view, DType type,
     CHECK(view.size(axis) == size, "{}: axis {} is {}, not {}", what, axis, view.size(axis), size);
     ++axis;
   }
-}
-// And its rows are contiguous.
-void expect(std::string_view what, const View& view, DType type, std::initializer_list<std::int64_t> shape) {
-  expect_shape(what, view, type, shape);
-  CHECK(rows_contiguous(view), "{} is not contiguous", what);
-}
-// And the heads of its rows are.
-void expect_heads(std::string_view what, const View& view, DType type,
-                  std::initializer_list<std::int64_t> shape) {
-  expect_shape(what, view, type, shape);
-  CHECK(view.stride[2] == 1, "{}: heads are not contiguous", what);
+  CHECK(whole_rows ? rows_contiguous(view) : view.stride[2] == 1, "{} is not contiguous", what);
 }
 
 void expect_activation(std::string_view what, const View& view, std::initializer_list<std::int64_t> shape) {
@@ -190,8 +180,8 @@ void check(const HeadMatmulArgs& args) {
   const std::int64_t m = args.y.size(0), heads = args.y.size(1), rows = args.y.size(2);
   CHECK(heads * rows == args.w.rows() && rows % kHeadRows == 0 && args.w.cols() <= kMaxLatentDim,
         "{} heads of a matrix {} x {}", heads, args.w.rows(), args.w.cols());
-  expect_heads("head_matmul x", args.x, args.w.activation(), {m, heads, args.w.cols()});
-  expect_heads("head_matmul y", args.y, args.w.activation(), {m, heads, rows});
+  expect("head_matmul x", args.x, args.w.activation(), {m, heads, args.w.cols()}, false);
+  expect("head_matmul y", args.y, args.w.activation(), {m, heads, rows}, false);
 }
 
 template <>
@@ -205,7 +195,7 @@ void check(const LatentStoreArgs& args) {
   expect("latent_store kv", args.kv, DType::f32, {n, spec.head_dim});
   expect_activation("latent_store q_out", args.q_out, {n, heads, spec.head_dim});
   CHECK(args.q.size(2) >= rotary, "{} numbers of a head of q, {} turn", args.q.size(2), rotary);
-  expect_heads("latent_store q", args.q, args.q_out.dtype, {n, heads, args.q.size(2)});
+  expect("latent_store q", args.q, args.q_out.dtype, {n, heads, args.q.size(2)}, false);
   expect("latent_store positions", args.positions, DType::i32, {n});
   expect("latent_store slots", args.slots, DType::i64, {n});
   expect_norm("latent_store norm", args.norm, {spec.values_in_keys});

@@ -72,9 +72,9 @@ ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rota
 ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}}
 
 
-# What the model's code makes of a field that the configuration's class has not got.
-DERIVED = {"glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
-           "glm4_moe": {"head_dim": lambda config: config.hidden_size // config.num_attention_heads}}
+# Fields that a configuration's class has not got: as the published files have them, or as the class derives them.
+DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elements would turn, which no code can do
+           "glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")}}
 
 
 def fields_that_families_read():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the output of model_test on standard input, prints the table of docs/models.md."""
+"""Reads what `model_test --gtest_filter=Families/ModelGolden*` prints on standard input, prints the table of docs/models.md."""
 import re
 import sys
 
@@ -15,4 +15,4 @@ print("| case | " + " | ".join(backends) + " | bf16 KL, worst backend | of trans
 print("|---|" + "---:|" * (len(backends) + 2))
 for case, row in diff.items():
     kl = [f"{max(ours[case].values()):.1e}", f"{max(ours[case].values()) / theirs[case]:.2f}"] if case in ours else ["", ""]
-    print(f"| {case} | " + " | ".join([row[b] for b in backends] + kl) + " |")
+    print(f"| {case} | " + " | ".join([row.get(b, "") for b in backends] + kl) + " |")

@@ -48,35 +48,45 @@ void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   }
 }
 
-// The chosen experts of row i go to `chosen`, the greatest score first. Whatever the logits are, they are
-// different ones.
-void choose(const RouteArgs& args, std::int64_t i, std::int32_t* chosen, float* weights) {
-  const RouterRule& rule = args.rule;
-  const std::int64_t experts = args.logits.size(1);
-  const float* logits = args.logits.row<float>(i);
-  float keys[kMaxExperts];
-  const bool by_logit = rule.scores == RouterScores::softmax && !args.bias && rule.groups == 1;
-  if (!by_logit) rank_experts(logits, args, keys);
-  const float* order = by_logit ? logits : keys;
-  for (int k = 0; k < rule.chosen; ++k) {
+// The `count` greatest of all keys in order, into `chosen`. Whatever the keys are, they are different ones.
+void choose(const float* keys, std::int64_t experts, int count, std::int32_t* chosen) {
+  for (int k = 0; k < count; ++k) {
     std::int32_t best = -1;
     for (std::int32_t e = 0; e < experts; ++e) {
-      if (best >= 0 && !(order[e] > order[best])) continue;
+      if (best >= 0 && !(keys[e] > keys[best])) continue;
       if (std::find(chosen, chosen + k, e) == chosen + k) best = e;
     }
     chosen[k] = best;
   }
-  const bool softmax = rule.scores == RouterScores::softmax;
-  const float most = by_logit ? logits[chosen[0]] : *std::max_element(logits, logits + experts);
+}
+
+// The softmax of the chosen logits, of which none is greater than `most`.
+void softmax_weights(const float* logits, float most, std::int64_t experts, const RouterRule& rule,
+                     const std::int32_t* chosen, float* weights) {
   float sum = 0;
-  for (std::int64_t e = 0; softmax && !rule.renormalise && e < experts; ++e)
-    sum += std::exp(logits[e] - most);
+  for (std::int64_t e = 0; !rule.renormalise && e < experts; ++e) sum += std::exp(logits[e] - most);
   for (int k = 0; k < rule.chosen; ++k) {
-    weights[k] = softmax ? std::exp(logits[chosen[k]] - most) : sigmoid(logits[chosen[k]]);
+    weights[k] = std::exp(logits[chosen[k]] - most);
     if (rule.renormalise) sum += weights[k];
   }
-  if (!softmax) sum = rule.renormalise ? sum + kLeastSum : 1;
-  for (int k = 0; k < rule.chosen; ++k) weights[k] = weights[k] / sum * rule.scale;
+  for (int k = 0; k < rule.chosen; ++k) weights[k] /= sum;
+}
+
+void sigmoid_weights(const float* logits, const RouterRule& rule, const std::int32_t* chosen, float* weights) {
+  float sum = kLeastSum;
+  for (int k = 0; k < rule.chosen; ++k) sum += weights[k] = sigmoid(logits[chosen[k]]);
+  for (int k = 0; rule.renormalise && k < rule.chosen; ++k) weights[k] /= sum;
+}
+
+// Of one token whose choice is not by its logits alone.
+void choose_by_rank(const float* logits, const RouteArgs& args, std::int32_t* chosen, float* weights) {
+  const RouterRule& rule = args.rule;
+  const std::int64_t experts = args.logits.size(1);
+  float keys[kMaxExperts];
+  rank_experts(logits, args, keys);
+  choose(keys, experts, rule.chosen, chosen);
+  if (rule.scores == RouterScores::sigmoid) return sigmoid_weights(logits, rule, chosen, weights);
+  softmax_weights(logits, *std::max_element(logits, logits + experts), experts, rule, chosen, weights);
 }
 
 }  // namespace
@@ -85,9 +95,21 @@ void route(Stream& stream, const RouteArgs& args) {
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
   // Places hold the experts' numbers until all are known.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
+  const RouterRule& rule = args.rule;
+  const bool by_logit = rule.scores == RouterScores::softmax && !args.bias && rule.groups == 1;
   pool_of(stream).for_ranges(n, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      choose(args, i, args.places.row<std::int32_t>(i), args.weights.row<float>(i));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float* logits = args.logits.row<float>(i);
+      auto* expert = args.places.row<std::int32_t>(i);
+      auto* weights = args.weights.row<float>(i);
+      if (by_logit) {
+        choose(logits, experts, rule.chosen, expert);
+        softmax_weights(logits, logits[expert[0]], experts, rule, expert, weights);
+      } else {
+        choose_by_rank(logits, args, expert, weights);
+      }
+      for (int k = 0; rule.scale != 1 && k < rule.chosen; ++k) weights[k] *= rule.scale;
+    }
   });
   auto* starts = args.starts.as<std::int32_t>();
   auto* tokens = args.tokens.as<std::int32_t>();

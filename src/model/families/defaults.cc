@@ -227,7 +227,7 @@ constexpr std::array kDefaults = {
     Defaults{"Glm4MoeForCausalLM",
      R"({"attention_bias": false,
          "first_k_dense_replace": 1,
-         "head_dim": 42,
+         "head_dim": 128,
          "hidden_act": "silu",
          "hidden_size": 4096,
          "intermediate_size": 10944,
