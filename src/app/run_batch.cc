@@ -214,6 +214,8 @@ Result<> run_batch(RunBatchCommand& c) {
   const std::string key = random_hex();
   c.serve.runtime.serve.api_keys.push_back(key);
   const int concurrency = 2 * c.serve.runtime.engine.max_num_seqs;
+  c.serve.http.tls = {};  // its one client is this process
+  c.serve.http.uds.clear();
   TRY(const Serving serving, start_serving(c.serve));
   const std::size_t failed =
       Batch(lines, {"127.0.0.1", serving.server->port()}, key, concurrency, output).run();

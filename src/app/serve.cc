@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "app/commands.h"
 #include "app/engine_command.h"
+#include "app/environment.h"
 #include "app/serve_flags.h"
 #include "app/serving.h"
 #include "base/log.h"
@@ -49,7 +51,21 @@ class StopSignals {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
+// vLLM's variables for where blocks are handed over, unless --kv-transfer-config says it.
+Result<> take_side_channel(KvTransferOptions& options) {
+  if (options.host.empty()) options.host = environment("VLLM_NIXL_SIDE_CHANNEL_HOST");
+  const std::string port = environment("VLLM_NIXL_SIDE_CHANNEL_PORT");
+  if (port.empty() || options.port) return {};
+  int number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error != std::errc{} || end != port.data() + port.size() || number < 0 || number > 65'535)
+    return invalid("VLLM_NIXL_SIDE_CHANNEL_PORT", "must be an integer in [0, 65535], got {}", port);
+  options.port = number;
+  return {};
+}
+
 Result<> serve(ServeCommand& c) {
+  TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
   if (c.run_engine) return run_engine(std::move(c.runtime.engine), c.runtime.tokenizer, c.run_rank);
   StopSignals signals;
   TRY(const Serving serving, start_serving(c));

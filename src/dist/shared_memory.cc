@@ -1,22 +1,49 @@
 #include "dist/shared_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace octavo {
+namespace {
+
+// Who has mapped it can rely on its size.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+constexpr std::string_view kLink = "/memfd:octavo";  // what /proc says of such a descriptor
+
+}  // namespace
 
 Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
-  const int fd = memfd_create("octavo", MFD_CLOEXEC);
+  const int fd = memfd_create("octavo", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return failure(ErrorCode::io, "no shared memory: {}", std::strerror(errno));
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     const int error = errno;
     close(fd);
     return failure(ErrorCode::io, "no {} bytes of shared memory: {}", bytes, std::strerror(error));
+  }
+  fcntl(fd, F_ADD_SEALS, kSeals);
+  return open(fd);
+}
+
+Result<SharedMemory> SharedMemory::open_of(std::int64_t process, std::int64_t descriptor) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
+  char target[64] = {};
+  if (readlink(path.c_str(), target, sizeof target - 1) < 0)
+    return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+  if (!std::string_view(target).starts_with(kLink))
+    return failure(ErrorCode::not_found, "{} is no shared memory", path);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+  if (fcntl(fd, F_GET_SEALS) != kSeals) {
+    close(fd);
+    return failure(ErrorCode::not_found, "{} is no shared memory", path);
   }
   return open(fd);
 }

@@ -30,6 +30,8 @@ struct Accepted {
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
   int unfinished = 0;  // answers
+  Hash128 identity;        // of its prefixes in the cache; when its adapter is known
+  bool scheduled = false;  // an answer of it has begun
 };
 
 struct Answer {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,8 +21,12 @@ using AnswerIndex = std::uint64_t;  // SequenceSpec::tag
 // place is free again, and when it was the request's last one, so are the request's places in the inbox.
 class AnswerTable {
  public:
-  // engine: EngineInfo::index.
-  AnswerTable(Inbox& inbox, int engine) : inbox_(inbox), engine_(engine) {}
+  // What a request says of itself with its last answer's end.
+  using Offer = std::function<std::optional<KvTransferParams>(const Accepted&)>;
+
+  // engine: EngineInfo::index. offer: asked when a request ends that was not aborted and did not fail.
+  AnswerTable(Inbox& inbox, int engine, Offer offer)
+      : inbox_(inbox), engine_(engine), offer_(std::move(offer)) {}
 
   AnswerIndex open(std::unique_ptr<Answer> answer);
   Answer& operator[](AnswerIndex index) { return *answers_[index]; }
@@ -69,6 +75,7 @@ class AnswerTable {
 
   Inbox& inbox_;
   int engine_;
+  Offer offer_;
   std::vector<std::unique_ptr<Answer>> answers_;  // by index; null: unused
   std::vector<AnswerIndex> unused_;
   std::vector<AnswerIndex> fresh_;  // those with news to hand over

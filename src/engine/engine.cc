@@ -26,8 +26,13 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
     scheduler->tell(events->log());
     log_info("KV cache events at {}", events->endpoint());
   }
-  return std::unique_ptr<Engine>(
+  const KvTransferOptions transfer = parts.kv_transfer;
+  std::unique_ptr<Engine> engine(
       new Engine(std::move(scheduler), std::move(events), std::move(info), std::move(parts)));
+  if (transfer.enabled) TRY_VOID(engine->start_transfers(transfer));
+  engine->publish_stats(true);
+  engine->thread_ = std::thread([e = engine.get()] { e->thread_main(); });
+  return engine;
 }
 
 Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPublisher> events, EngineInfo info,
@@ -43,18 +48,24 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
       grammars_(
           std::move(parts.vocabulary),
           [this](RequestId id, CompiledGrammar grammar) { inbox_.grammar_ready({id, std::move(grammar)}); }),
-      answers_(inbox_, info_.index),
-      adapters_(*executor_, info_.max_loras, [this] { inbox_.adapter_read(); }),
+      answers_(inbox_, info_.index,
+               [this](const Accepted& accepted) {
+                 return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
+               }),
+      adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
       images_(*executor_, image_tokens_max(info_.max_model_len)),
       steps_(*scheduler_, *executor_, answers_, proposer_.get()),
-      watch_(parts.watch, executor_->asynchronous()) {
-  publish_stats(true);
-  thread_ = std::thread([this] { thread_main(); });
-}
+      watch_(parts.watch, executor_->asynchronous()) {}
 
 Engine::~Engine() {
   inbox_.stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<> Engine::start_transfers(KvTransferOptions options) {
+  TRY(transfers_, KvTransfers::start(std::move(options), info_.index, *scheduler_, *executor_,
+                                     [this] { inbox_.wake(); }));
+  return {};
 }
 
 // What can never be served is refused here, on the caller's thread.
@@ -88,13 +99,19 @@ void Engine::thread_main() {
   watch_.start();
   Mail mail;
   Result<bool> ran = false;  // an error: the device has failed, for good
-  while (inbox_.take(mail, !ran.value_or(false) && !adapters_.preparing() && !images_.encoding())) {
+  bool gave_way = false;
+  const auto wait_until = [&] {
+    if (ran.value_or(false) || gave_way || adapters_.preparing() || images_.encoding()) return std::int64_t{0};
+    return transfers_ ? transfers_->wake_at_us() : kForever;
+  };
+  while (inbox_.take(mail, wait_until())) {
     if (mail.reset_prefix_cache) scheduler_->reset_prefix_cache();
     for (AdapterCommand& command : mail.adapters) take(command);
     for (Submission& submission : mail.submissions) admit(submission);
     for (GrammarReady& ready : mail.grammars) start_guided(ready);
     for (const RequestId id : mail.aborts) abort_request(id);
     advance_adapters();
+    if (transfers_) advance_transfers();
     advance_images();
     if (ran) {
       watch_.begin_step();
@@ -104,6 +121,7 @@ void Engine::thread_main() {
     }
     // Also what was accepted while the last step failed.
     if (!ran) fail_everything(ran.error());
+    gave_way = ran.has_value() && !*ran && must_give_way();
     publish_stats(ran.has_value());
     publish_events();
     if (after_step_) after_step_();
@@ -138,7 +156,7 @@ void Engine::admit(Submission& submission) {
   if (request.grammar) grammars_.post(accepted->id, std::move(*accepted->request.grammar));
 }
 
-// Schedules the answer if its grammar, its images and its adapter are there.
+// Schedules the answer if its grammar, its images, its adapter and the blocks that another engine has for it are there.
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
@@ -153,10 +171,11 @@ void Engine::start(AnswerIndex index) {
     // What is cached was computed with these weights, whatever they are called.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
-  schedule(index, identity);
+  answer.accepted->identity = identity.digest();
+  if (!transfers_ || transfers_->ready(answer.accepted)) schedule(index);
 }
 
-void Engine::schedule(AnswerIndex index, const CacheIdentity& identity) {
+void Engine::schedule(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
   const auto sequence =
@@ -164,7 +183,7 @@ void Engine::schedule(AnswerIndex index, const CacheIdentity& identity) {
                        .output = answer.so_far.tokens,
                        .max_total_tokens = max_total_tokens(request),
                        .priority = request.priority,
-                       .identity = identity.digest(),
+                       .identity = answer.accepted->identity,
                        .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
                        .tag = index,
                        .second_text = request.second_text.value_or(kNoSecondText),
@@ -204,6 +223,18 @@ void Engine::advance_adapters() {
   answers_.for_all([&](AnswerIndex index, const Answer& answer) {
     if (!answer.accepted->request.identity.adapter.empty() && answer.adapter < 0) start(index);
   });
+}
+
+void Engine::advance_transfers() {
+  for (const RequestId id : transfers_->advance(now_us()))
+    answers_.for_request(id, [&](AnswerIndex index, const Answer&) { start(index); });
+}
+
+// Nothing has run: blocks that are kept for others stand in the way of what waits.
+bool Engine::must_give_way() const {
+  if (!transfers_) return false;
+  const SchedulerStats s = scheduler_->stats();
+  return s.running + s.waiting > 0 && transfers_->give_way();
 }
 
 void Engine::advance_images() {
@@ -269,6 +300,7 @@ void Engine::publish_stats(bool healthy) {
   stats_.step_tokens = steps_.step_tokens();
   stats_.recent_steps = steps_.recent_steps();
   grammars_.add_stats(stats_);
+  if (transfers_) transfers_->add_stats(stats_);
   stats_.grammar_masks = steps_.mask_counters().filled;
   stats_.grammar_mask_ns = steps_.mask_counters().nanoseconds;
   stats_.drafts = steps_.draft_counters().drafts;

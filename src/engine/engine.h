@@ -14,6 +14,7 @@
 #include "engine/grammar_compiler.h"
 #include "engine/image_table.h"
 #include "engine/inbox.h"
+#include "engine/kv_transfers.h"
 #include "engine/step.h"
 #include "engine/step_watch.h"
 #include "events/kv_event_options.h"
@@ -33,12 +34,13 @@ struct EngineParts {
   std::function<void()> after_step{};    // on the engine's thread, when sinks have all that a step brought
   StepWatchRule watch{};                 // when a step is taken to hang
   KvEventOptions kv_events{};            // where the prefix cache's events go
+  KvTransferOptions kv_transfer{};       // blocks of prompts from and to other engines
 };
 
 class Engine final : public EngineClient {
  public:
   // Starts the thread. `info`: what the caller knows; limits that follow from the options are filled in.
-  // Errors: the scheduler's options are invalid.
+  // Errors: the scheduler's options are invalid, or others are for this executor.
   static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineInfo info, EngineParts parts);
   // Aborts what is unfinished, then stops the thread.
   ~Engine() override;
@@ -65,9 +67,12 @@ class Engine final : public EngineClient {
   void thread_main();
   void admit(Submission& submission);
   void start(AnswerIndex index);
-  void schedule(AnswerIndex index, const CacheIdentity& identity);
+  void schedule(AnswerIndex index);
   void take(AdapterCommand& command);
   void advance_adapters();
+  Result<> start_transfers(KvTransferOptions options);
+  void advance_transfers();
+  bool must_give_way() const;
   void advance_images();
   void start_guided(GrammarReady& ready);
   void abort_request(RequestId id);
@@ -90,6 +95,7 @@ class Engine final : public EngineClient {
   ImageTable images_;
   StepLoop steps_;
   StepWatch watch_;
+  std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

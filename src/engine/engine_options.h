@@ -11,6 +11,7 @@
 #include "events/kv_event_options.h"
 #include "schedule/options.h"
 #include "speculate/ngram_proposer.h"
+#include "transfer/kv_transfer_options.h"
 
 namespace octavo {
 
@@ -25,7 +26,8 @@ struct LoraOptions {
 };
 
 struct EngineOptions {
-  int index = 0;  // among the engines behind one server
+  int index = 0;               // among the engines behind one server
+  int data_parallel_size = 1;  // how many these are; they share processors and memory
   std::string model_dir;
   std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";   // of the weights
@@ -37,7 +39,7 @@ struct EngineOptions {
   std::string quantization = "none";
   bool enforce_eager = false;        // GPUs: no recordings (CUDA graphs) of decoding steps
   bool async_scheduling = true;      // GPUs: a step begins before the last one's tokens are known
-  int threads = 0;                   // CPU compute threads, of all ranks; 0: as many as this process may use
+  int threads = 0;                   // CPU compute threads, of all engines and ranks; 0: as many as this process may use
   int tensor_parallel_size = 1;      // CPUs: ranks, each a process with its part of the model
   std::optional<int> max_model_len;  // nullopt: what the model was made for
   std::uint64_t seed = 0;            // for requests that bring none
@@ -52,6 +54,7 @@ struct EngineOptions {
   bool enable_prefix_caching = true;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
   KvEventOptions kv_events;
+  KvTransferOptions kv_transfer;
 
   int max_num_batched_tokens = 2048;
   int max_num_seqs = 128;

@@ -19,6 +19,7 @@
 #include "engine/batch.h"
 #include "model/adapter.h"
 #include "sample/sampler.h"
+#include "transfer/block_format.h"
 
 namespace octavo {
 
@@ -58,6 +59,15 @@ class Executor {
   virtual Result<> put_adapter(int, std::span<const AdapterFile::Change>) { return {}; }
   // Empties the place.
   virtual void drop_adapter(int) {}
+
+  // What a block of the cache is outside this engine. Errors (unsupported): blocks cannot leave it, and why.
+  virtual Result<BlockFormat> block_format() const {
+    return failure(ErrorCode::unsupported, "KV blocks do not leave this device");
+  }
+  // The contents of a block as BlockFormat says, format.bytes of them. Any thread, for blocks that no step writes
+  // (out) or uses (in) meanwhile.
+  virtual void export_block(BlockId, std::span<std::byte>) const {}
+  virtual void import_block(BlockId, std::span<const std::byte>) {}
 
   // (place, pixels): computes what the model sees of an image (ImagePart::pixels) and keeps it in a place, which
   // Batch::images names, until the place is given another. Error: not enough memory.

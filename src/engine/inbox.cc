@@ -1,5 +1,6 @@
 #include "engine/inbox.h"
 
+#include <chrono>
 #include <utility>
 
 #include "base/clock.h"
@@ -51,9 +52,9 @@ void Inbox::command(AdapterCommand command) {
   command.done(failure(ErrorCode::unavailable, "the engine was stopped"));
 }
 
-void Inbox::adapter_read() {
+void Inbox::wake() {
   const std::lock_guard lock(mutex_);
-  mail_.adapter_read = true;
+  mail_.woken = true;
   mail_came_.notify_one();
 }
 
@@ -63,19 +64,23 @@ void Inbox::grammar_ready(GrammarReady ready) {
   mail_came_.notify_one();
 }
 
-bool Inbox::take(Mail& mail, bool wait) {
+bool Inbox::take(Mail& mail, std::int64_t until_us) {
   mail.submissions.clear();
   mail.grammars.clear();
   mail.aborts.clear();
   mail.adapters.clear();
-  mail.adapter_read = false;
+  mail.woken = false;
   mail.reset_prefix_cache = false;
   std::unique_lock lock(mutex_);
   const auto something = [&] {
     return stopped_ || mail_.reset_prefix_cache || !mail_.submissions.empty() || !mail_.grammars.empty() ||
-           !mail_.aborts.empty() || !mail_.adapters.empty() || mail_.adapter_read;
+           !mail_.aborts.empty() || !mail_.adapters.empty() || mail_.woken;
   };
-  if (wait) mail_came_.wait(lock, something);
+  if (until_us == kForever)
+    mail_came_.wait(lock, something);
+  else if (until_us > 0)
+    mail_came_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::microseconds(until_us)),
+                          something);
   std::swap(mail, mail_);
   return !stopped_;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -14,6 +15,8 @@
 #include "request/request.h"
 
 namespace octavo {
+
+inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();  // of now_us()
 
 struct Submission {
   RequestId id = 0;
@@ -41,7 +44,7 @@ struct Mail {
   std::vector<GrammarReady> grammars;
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
-  bool adapter_read = false;
+  bool woken = false;
   bool reset_prefix_cache = false;
 };
 
@@ -56,13 +59,13 @@ class Inbox {
   void abort(RequestId id);
   void request_reset();
   void command(AdapterCommand command);
-  void adapter_read();
+  void wake();  // something else is to be done
   // The grammar compiler's thread.
   void grammar_ready(GrammarReady ready);
 
-  // The engine thread: swaps what is there into `mail` (emptied first). With wait, sleeps until there is
-  // something, or stop() was called. False after stop().
-  bool take(Mail& mail, bool wait);
+  // The engine thread: swaps what is there into `mail` (emptied first). Sleeps until there is something, this time
+  // has come, or stop() was called. False after stop().
+  bool take(Mail& mail, std::int64_t until_us);
   // The engine thread: all answers of the request have finished.
   void finished(RequestId id);
 

@@ -5,6 +5,7 @@ namespace octavo {
 Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
                                     std::int64_t slots) {
   KvMemory memory;
+  memory.exchange_ = kv_exchange(backend.name);
   TRY(memory.bytes_,
       backend.device->allocate(static_cast<std::size_t>(layout.block_bytes(backend.ops) * blocks)));
   auto* data = static_cast<std::byte*>(memory.bytes_.data());
@@ -14,6 +15,31 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
   TRY(memory.state_bytes_, backend.device->allocate(static_cast<std::size_t>(slots * layout.state_bytes())));
   memory.states_ = memory.state_bytes_.view(DType::f32, {slots, layout.state_floats});
   return memory;
+}
+
+std::int64_t KvMemory::exchange_bytes() const {
+  std::int64_t sum = 0;
+  for (const KvLayer& layer : layers_)
+    if (layer.data != nullptr) sum += kv_exchange_bytes(layer.spec);
+  return sum;
+}
+
+void KvMemory::export_block(std::int64_t block, std::span<std::byte> out) const {
+  for (const KvLayer& layer : layers_) {
+    if (layer.data == nullptr) continue;
+    const auto bytes = static_cast<std::size_t>(kv_exchange_bytes(layer.spec));
+    exchange_->export_block(layer, block, out.first(bytes));
+    out = out.subspan(bytes);
+  }
+}
+
+void KvMemory::import_block(std::int64_t block, std::span<const std::byte> bytes) const {
+  for (const KvLayer& layer : layers_) {
+    if (layer.data == nullptr) continue;
+    const auto size = static_cast<std::size_t>(kv_exchange_bytes(layer.spec));
+    exchange_->import_block(layer, block, bytes.first(size));
+    bytes = bytes.subspan(size);
+  }
 }
 
 }  // namespace octavo

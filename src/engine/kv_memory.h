@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/kv_exchange.h"
 #include "kernels/ops.h"
 #include "model/cache_layout.h"
 
@@ -19,12 +20,20 @@ class KvMemory {
                                    std::int64_t slots);
 
   std::span<const KvLayer> layers() const { return layers_; }  // one for each layer of the model
+  // One block, all layers one after the other, to and from the layout that all backends share
+  // (KvExchange). Not where exchanges() is false: the blocks stay on the device.
+  bool exchanges() const { return exchange_ != nullptr; }
+  std::int64_t exchange_bytes() const;
+  void export_block(std::int64_t block, std::span<std::byte> out) const;
+  void import_block(std::int64_t block, std::span<const std::byte> bytes) const;
+
   const View& states() const { return states_; }               // f32 [slots, CacheLayout::state_floats]
 
  private:
   Buffer bytes_, state_bytes_;
   View states_;
   std::vector<KvLayer> layers_;
+  const KvExchange* exchange_ = nullptr;
 };
 
 }  // namespace octavo

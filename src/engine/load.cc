@@ -1,6 +1,7 @@
 #include "engine/load.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "engine/ranked_executor.h"
 #include "engine/timed_executor.h"
 #include "kernels/backends.h"
+#include "model/fingerprint.h"
 #include "timing/read_timing.h"
 
 namespace octavo {
@@ -147,9 +149,10 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
 
 // 0: as many as this process may use.
 int threads_of_rank(const EngineOptions& options) {
-  if (options.tensor_parallel_size == 1) return options.threads;
+  const int sharers = options.data_parallel_size * options.tensor_parallel_size;
+  if (sharers == 1) return options.threads;
   const int all = options.threads > 0 ? options.threads : usable_processors();
-  return std::max(1, all / options.tensor_parallel_size);
+  return std::max(1, all / sharers);
 }
 
 // What ranks cannot do yet.
@@ -159,6 +162,9 @@ Result<> check_ranks(const EngineOptions& options) {
   if (options.device != "cpu")
     return field_failure(kField, ErrorCode::unsupported, "must be 1 on devices other than cpu, got {} on {}",
                          options.tensor_parallel_size, options.device);
+  if (options.kv_transfer.enabled)
+    return field_failure(kField, ErrorCode::unsupported, "must be 1 with --kv-transfer-config, got {}",
+                         options.tensor_parallel_size);
   if (options.lora.enabled)
     return field_failure(kField, ErrorCode::unsupported, "must be 1 with LoRA adapters, got {}",
                          options.tensor_parallel_size);
@@ -188,6 +194,14 @@ Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "cpu" || options.device == "auto")
     return make_cpu_backend({.threads = threads_of_rank(options), .isa = {}});
   return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device);
+}
+
+// Of models whose keys and values are the same, given the same tokens.
+Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
+  TRY(const std::string files, model_fingerprint(options.model_dir));
+  const std::string text = fmt::format("{}|{}|{}", files, name(model.activation), options.quantization);
+  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
+  return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
 // A model, or a rank's part of it, on its device, with everything but the KV cache.
@@ -235,12 +249,17 @@ Result<Loaded> load_model(Backend backend, const EngineOptions& options, const L
                 .block_bytes = layout.block_bytes(backend.ops),
                 .state_bytes = layout.state_bytes()};
   if (pools) read_whole_texts(loaded.scheduler);
+  std::string fingerprint;
+  if (options.kv_transfer.enabled) {
+    TRY(fingerprint, fingerprint_of(options, *model));
+  }
   TRY(loaded.executor,
       LocalExecutor::create(std::move(backend), std::move(model), layout,
                             {.max_tokens = loaded.scheduler.max_num_batched_tokens,
                              .max_sequences = loaded.scheduler.max_num_seqs,
                              .max_adapters = options.lora.in_memory(),
                              .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
+                             .fingerprint = std::move(fingerprint),
                              .sampler = {options.processed_logprobs},
                              // Guesses are made of tokens that the host has seen.
                              .asynchronous = options.async_scheduling && !options.speculation && !pools,
@@ -252,6 +271,10 @@ Result<Loaded> load_model(Backend backend, const EngineOptions& options, const L
 Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
   TRY_VOID(check_ranks(options));
+  if (options.data_parallel_size > 1 && backend.name != "cpu")
+    return field_failure("data_parallel_size", ErrorCode::unsupported,
+                         "must be 1 on devices other than cpu, got {} on {}", options.data_parallel_size,
+                         backend.name);
   const int ranks = options.tensor_parallel_size;
   std::unique_ptr<RankProcesses> others;
   if (ranks > 1) {
@@ -267,7 +290,7 @@ Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& op
   const Device& device = executor->device();
   const MemoryPlan memory = {.asked = options.kv_cache_memory_bytes,
                              .all = static_cast<std::int64_t>(device.memory_bytes()),
-                             .available = static_cast<std::int64_t>(device.available_bytes()) / ranks,
+                             .available = static_cast<std::int64_t>(device.available_bytes()) / (options.data_parallel_size * ranks),
                              .reserved = executor->later_bytes(),
                              .shared_with_host = device.shares_host_memory(),
                              .utilization = options.gpu_memory_utilization};
@@ -297,7 +320,8 @@ Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& op
                     .vocabulary = hooks.vocabulary,
                     .seed = options.seed,
                     .after_step = hooks.after_step,
-                    .kv_events = options.kv_events};
+                    .kv_events = options.kv_events,
+                    .kv_transfer = options.kv_transfer};
   if (options.speculation) parts.proposer = std::make_unique<NgramProposer>(*options.speculation);
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
 }
@@ -348,7 +372,8 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
                         .vocabulary = hooks.vocabulary,
                         .seed = options.seed,
                         .after_step = hooks.after_step,
-                        .kv_events = options.kv_events});
+                        .kv_events = options.kv_events,
+                        .kv_transfer = options.kv_transfer});
 }
 
 }  // namespace

@@ -92,6 +92,22 @@ Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_s
   return {};
 }
 
+Result<BlockFormat> LocalExecutor::block_format() const {
+  if (!cache_.exchanges())
+    return failure(ErrorCode::unsupported, "KV blocks do not leave the device {} yet", backend_.name);
+  if (layout_.state_floats > 0)
+    return failure(ErrorCode::unsupported, "the states of {}'s recurrent layers cannot be transferred yet",
+                   model_->spec.architecture);
+  if (layout_.groups.size() != 1 || layout_.groups[0].window != 0)
+    return failure(ErrorCode::unsupported,
+                   "{} has sliding windows or layers of several shapes, whose blocks cannot be transferred yet",
+                   model_->spec.architecture);
+  return BlockFormat{.fingerprint = options_.fingerprint,
+                     .dtype = std::string(name(layout_.groups[0].kv.dtype)),
+                     .block_size = layout_.block_size,
+                     .bytes = cache_.exchange_bytes()};
+}
+
 std::int64_t LocalExecutor::later_bytes() const {
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20;
   const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;

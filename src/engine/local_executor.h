@@ -27,6 +27,7 @@ struct LocalExecutorOptions {
   int max_sequences = 0;  // of a step
   int max_adapters = 0;   // in memory at a time; 0: none at all
   int max_adapter_rank = 0;
+  std::string fingerprint = {};  // of the model, for KV blocks that leave the engine
   SamplerOptions sampler = {};
   // For devices that work by themselves:
   bool asynchronous = true;  // a step begins before the last one's tokens are known
@@ -64,6 +65,13 @@ class LocalExecutor final : public Executor {
   Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;
+  Result<BlockFormat> block_format() const override;
+  void export_block(BlockId block, std::span<std::byte> out) const override {
+    cache_.export_block(block, out);
+  }
+  void import_block(BlockId block, std::span<const std::byte> bytes) override {
+    cache_.import_block(block, bytes);
+  }
   Result<> encode_image(int place, std::string_view pixels) override;
   void drop_image(int place) override;
 

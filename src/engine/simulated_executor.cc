@@ -1,5 +1,7 @@
 #include "engine/simulated_executor.h"
 
+#include <cstring>
+
 #include "base/check.h"
 #include "base/hash.h"
 
@@ -75,6 +77,21 @@ Result<std::span<const SampledToken>> SimulatedExecutor::collect() {
   collected_ = std::move(sampled_.front());
   sampled_.pop_front();
   return std::span<const SampledToken>(collected_);
+}
+
+Result<BlockFormat> SimulatedExecutor::block_format() const {
+  return BlockFormat{.fingerprint = "simulated",
+                     .dtype = "i32",
+                     .block_size = options_.block_size,
+                     .bytes = options_.block_size * static_cast<std::int64_t>(sizeof(TokenId))};
+}
+
+void SimulatedExecutor::export_block(BlockId block, std::span<std::byte> out) const {
+  std::memcpy(out.data(), &slots_[static_cast<std::size_t>(block * options_.block_size)], out.size());
+}
+
+void SimulatedExecutor::import_block(BlockId block, std::span<const std::byte> bytes) {
+  std::memcpy(&slots_[static_cast<std::size_t>(block * options_.block_size)], bytes.data(), bytes.size());
 }
 
 }  // namespace octavo

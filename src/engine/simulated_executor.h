@@ -32,6 +32,10 @@ class SimulatedExecutor final : public Executor {
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<const SampledToken>> collect() override;
 
+  Result<BlockFormat> block_format() const override;
+  void export_block(BlockId block, std::span<std::byte> out) const override;
+  void import_block(BlockId block, std::span<const std::byte> bytes) override;
+
   // What follows these tokens.
   static TokenId next(std::span<const TokenId> tokens, int vocab_size);
   // The first allowed token from this one on, around the end of the vocabulary; -1: none. An empty mask

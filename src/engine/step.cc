@@ -65,6 +65,7 @@ void StepLoop::note_scheduled() {
     if (answer.times.scheduled_us == 0) {
       answer.times.scheduled_us = now_us();
       answer.cached_tokens = s.cached_tokens;
+      answer.accepted->scheduled = true;
     }
   }
 }

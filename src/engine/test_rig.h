@@ -107,6 +107,7 @@ struct Setup {
   Mode mode = Mode::synchronous;
   bool prefix_caching = true;
   MakeVocabulary vocabulary{};
+  KvTransferOptions kv_transfer{};
 };
 
 struct Rig {
@@ -125,7 +126,8 @@ struct Rig {
     auto executor = std::make_unique<SimulatedExecutor>(
         SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.mode == Mode::asynchronous});
     device = executor.get();
-    EngineParts parts{.executor = std::move(executor), .vocabulary = setup.vocabulary};
+    EngineParts parts{
+        .executor = std::move(executor), .vocabulary = setup.vocabulary, .kv_transfer = setup.kv_transfer};
     if (setup.mode == Mode::guessing) {
       options.max_draft_tokens = 5;
       auto proposer = std::make_unique<Prompter>();

@@ -135,6 +135,14 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->group("Device");
 
   command
+      .add_option("--data-parallel-size", o.data_parallel_size,
+                  "Engines with the whole model each behind one server, on CPUs; they share the compute threads")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group("Device");
+  command.add_option(kEngineIndexFlag, o.index)->group("");
+
+  command
       .add_option("--kv-cache-dtype", o.kv_cache_dtype,
                   "auto (as the activations), float16, bfloat16, fp8 (e4m3, scale 1) or int8_per_token_head")
       ->check(CLI::IsMember({"auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "int8_per_token_head"}))
@@ -228,6 +236,19 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
           },
           "Publish what the prefix cache gains and loses over ZeroMQ, for routers. As JSON: "
           R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:5557", "replay_endpoint": "tcp://*:5558"})")
+      ->group("KV cache");
+  command
+      .add_option_function<std::string>(
+          "--kv-transfer-config",
+          [&o](const std::string& json) {
+            const auto options = parse_kv_transfer_config(json);
+            if (!options)
+              throw CLI::ValidationError("--kv-transfer-config",
+                                         options.error().field + " " + options.error().message);
+            o.kv_transfer = *options;
+          },
+          "Prefill and decode on two engines: one keeps the KV blocks of prompts, the other fetches them. As JSON: "
+          R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})")
       ->group("KV cache");
   command
       .add_option("--max-num-queued-reqs", o.max_queued,

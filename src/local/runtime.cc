@@ -13,6 +13,7 @@
 #include "engine/load.h"
 #include "model/generation_config.h"
 #include "model/image_processor.h"
+#include "remote/data_parallel.h"
 #include "remote/engine_process.h"
 #include "weights/checkpoint.h"
 
@@ -107,9 +108,19 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
   if (!options.engine_command.empty()) {
     std::vector<std::string> command = options.engine_command;
     command.insert(command.end(), {"--model", options.engine.model_dir});  // where it was found
-    return remote::EngineProcess::start(
-        {.command = std::move(command), .seed = options.engine.seed, .progress = progress});
+    const auto start = [&](int index) -> Result<std::unique_ptr<EngineClient>> {
+      remote::EngineProcessOptions one{.command = command, .seed = options.engine.seed};
+      one.command.insert(one.command.end(), {kEngineIndexFlag, std::to_string(index)});
+      if (index == 0) one.progress = progress;
+      return remote::EngineProcess::start(std::move(one));
+    };
+    const int engines = options.engine.data_parallel_size;
+    return engines == 1 ? start(0) : remote::DataParallelClient::start(engines, options.engine.seed, start);
   }
+  if (options.engine.data_parallel_size > 1)
+    return field_failure("data_parallel_size", ErrorCode::unsupported,
+                         "must be 1 where the engine has no process of its own, got {}",
+                         options.engine.data_parallel_size);
   const auto vocabulary = [&tokenizer, eos_ids] { return grammar_vocabulary(tokenizer, eos_ids); };
   return load_engine(options.engine, {.progress = progress, .vocabulary = vocabulary});
 }

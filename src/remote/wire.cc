@@ -56,6 +56,13 @@ void fields(Is<AnswerSoFar> auto& value, F&& f) {
   f(index, tokens);
 }
 template <class F>
+void fields(Is<KvTransferParams> auto& value, F&& f) {
+  auto& [do_remote_prefill, do_remote_decode, remote_engine_id, remote_request_id, remote_host, remote_port,
+         remote_block_ids, remote_num_tokens] = value;
+  f(do_remote_prefill, do_remote_decode, remote_engine_id, remote_request_id, remote_host, remote_port,
+    remote_block_ids, remote_num_tokens);
+}
+template <class F>
 void fields(Is<Hash128> auto& value, F&& f) {
   auto& [low, high] = value;
   f(low, high);
@@ -68,9 +75,9 @@ void fields(Is<ImagePart> auto& value, F&& f) {
 template <class F>
 void fields(Is<Request> auto& value, F&& f) {
   auto& [name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-         entropy, answers_so_far, second_text, images] = value;
+         entropy, answers_so_far, engine, kv_transfer, second_text, images] = value;
   f(name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-    entropy, answers_so_far, second_text, images);
+    entropy, answers_so_far, engine, kv_transfer, second_text, images);
 }
 template <class F>
 void fields(Is<TokenLogprobs> auto& value, F&& f) {
@@ -90,9 +97,9 @@ void fields(Is<Error> auto& value, F&& f) {
 template <class F>
 void fields(Is<Output> auto& value, F&& f) {
   auto& [id, engine, index, token_ids, logprobs, prompt_logprobs, pooled, cached_tokens, finished, stop_token,
-         error, times] = value;
+         error, kv_transfer, times] = value;
   f(id, engine, index, token_ids, logprobs, prompt_logprobs, pooled, cached_tokens, finished, stop_token,
-    error, times);
+    error, kv_transfer, times);
 }
 template <class F>
 void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
@@ -101,10 +108,10 @@ void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo> auto& value, F&& f) {
-  auto& [index, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
+  auto& [index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
          max_num_seqs, max_queued, max_logprobs, priorities, image, task, pooled_size, normalise, labels,
          score_activation, max_loras] = value;
-  f(index, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
+  f(index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
     max_num_seqs, max_queued, max_logprobs, priorities, image, task, pooled_size, normalise, labels,
     score_activation, max_loras);
 }
@@ -119,16 +126,21 @@ void fields(Is<AdapterStats> auto& value, F&& f) {
   f(name, running, waiting);
 }
 template <class F>
+void fields(Is<KvTransferStats> auto& value, F&& f) {
+  auto& [enabled, held_blocks, queries, hits, seconds, bytes, blocks, failures, expired] = value;
+  f(enabled, held_blocks, queries, hits, seconds, bytes, blocks, failures, expired);
+}
+template <class F>
 void fields(Is<EngineStats> auto& value, F&& f) {
   auto& [engine, unfinished, running, waiting, blocks_total, blocks_used, blocks_cached, grammar_cache_bytes,
          request_bytes, adapters, healthy, hangs, prompt_tokens, prompt_tokens_cached, generation_tokens,
          prefix_queries, prefix_hits, preemptions, grammar_cache_hits, grammar_cache_misses,
          grammar_compile_us, grammar_masks, grammar_mask_ns, step_tokens, recent_steps, drafts, draft_tokens,
-         accepted_drafts] = value;
+         accepted_drafts, kv_transfer] = value;
   f(engine, unfinished, running, waiting, blocks_total, blocks_used, blocks_cached, grammar_cache_bytes,
     request_bytes, adapters, healthy, hangs, prompt_tokens, prompt_tokens_cached, generation_tokens, prefix_queries,
     prefix_hits, preemptions, grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks,
-    grammar_mask_ns, step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts);
+    grammar_mask_ns, step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts, kv_transfer);
 }
 template <class F>
 void fields(Is<Hello> auto& value, F&& f) {

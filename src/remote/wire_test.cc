@@ -44,6 +44,13 @@ Request some_request() {
   r.grammar_after = 9;
   r.entropy = std::numeric_limits<std::uint64_t>::max();
   r.answers_so_far = {{1, {4, 5}}, {2, {}}};
+  r.kv_transfer = {.do_remote_prefill = true,
+                   .remote_engine_id = "e",
+                   .remote_request_id = "r",
+                   .remote_host = "::1",
+                   .remote_port = 5600,
+                   .remote_block_ids = {{1, 2}},
+                   .remote_num_tokens = 33};
   r.images = {{{1, 2}, 3, 4, std::string("\0\xff", 2)}};
   return r;
 }
@@ -75,6 +82,7 @@ TEST(Wire, AnOutputArrivesAsItWasSent) {
   o.logprobs = {{1, -std::numeric_limits<float>::infinity(), 3, {{4, -0.5F}}}};
   o.finished = FinishReason::error;
   o.error = Error{ErrorCode::invalid_argument, "no", "field"};
+  o.kv_transfer = KvTransferParams{.remote_block_ids = {{7}}};
   o.times = {1, 2, 3, 4};
   const std::string frame = frame_of(o);
   const FromEngine message = read_from_engine(frame).value();
@@ -90,9 +98,12 @@ TEST(Wire, StatsArriveAsTheyWereSent) {
   stats.running = 3;
   stats.accepted_drafts[2] = 9;
   stats.step_tokens.observe(100);
+  stats.kv_transfer.bytes.observe(1e6);
+  stats.kv_transfer.failures[1] = 2;
   const std::string frame = frame_of(stats);
   const FromEngine message = read_from_engine(frame).value();
   EXPECT_EQ(std::get<EngineStats>(message).step_tokens.sum(), 100);
+  EXPECT_EQ(std::get<EngineStats>(message).kv_transfer.bytes.sum(), 1e6);
   EXPECT_EQ(frame_of(std::get<EngineStats>(message)), frame);
   const FromEngine ready = read_from_engine(frame_of(Ready{.info = {.index = 4, .architecture = "x"}})).value();
   EXPECT_EQ(std::get<Ready>(ready).info.architecture, "x");

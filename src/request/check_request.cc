@@ -28,6 +28,8 @@ std::string_view what_it_does(Task task) {
 }  // namespace
 
 Result<> check_request(const Request& request, const EngineInfo& engine) {
+  if (request.engine && (*request.engine < 0 || *request.engine >= engine.engines))
+    return invalid("data_parallel_rank", "must be in [0, {}), got {}", engine.engines, *request.engine);
   TRY_VOID(check_ids("prompt", request.prompt, engine.vocab_size));
   if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
   if (request.task != engine.task)

@@ -11,6 +11,7 @@ namespace octavo {
 
 struct EngineInfo {
   int index = 0;             // among the engines behind one server; labels its metrics
+  int engines = 1;           // behind one client
   std::string architecture{};  // of the model
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "request/histogram.h"
@@ -33,6 +34,33 @@ struct AdapterStats {
   std::string name;
   int running = 0;
   int waiting = 0;
+};
+
+// Why blocks of another engine were not taken: the prompt was computed here instead.
+enum class KvTransferFailure : std::uint8_t {
+  unreachable,  // nobody answers at that address
+  expired,      // the other engine does not hold the blocks any more
+  mismatch,     // another model, format of the cache, block size or prompt
+  corrupt,      // a checksum or a message is wrong
+  lost,         // the connection broke, or the other engine fell silent
+  no_blocks,    // this engine has no free blocks for them
+};
+inline constexpr int kKvTransferFailures = 6;
+inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFailureNames = {
+    "unreachable", "expired", "mismatch", "corrupt", "lost", "no_blocks"};
+
+// Of prefill and decode apart. Buckets are vLLM's of its NixlConnector.
+struct KvTransferStats {
+  bool enabled = false;
+  int held_blocks = 0;                                           // gauge: for leases, and fetched for requests that wait
+  std::int64_t queries = 0;                                      // prompt tokens asked for and not cached here
+  std::int64_t hits = 0;                                         // of those, fetched
+  Histogram seconds{{.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // of a fetch
+  Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
+                   8589934592}};
+  Histogram blocks{{10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000}};
+  std::array<std::int64_t, kKvTransferFailures> failures{};  // by KvTransferFailure
+  std::int64_t expired = 0;  // leases that ended before anybody took the blocks
 };
 
 struct EngineStats {
@@ -68,6 +96,7 @@ struct EngineStats {
   std::int64_t drafts = 0;                                         // times that draft tokens were verified
   std::int64_t draft_tokens = 0;                                   // verified
   std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // draft tokens accepted, by position
+  KvTransferStats kv_transfer{};
 };
 
 }  // namespace octavo

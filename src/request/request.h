@@ -13,6 +13,7 @@
 #include "grammar/grammar_source.h"
 #include "request/cache_identity.h"
 #include "request/image_part.h"
+#include "request/kv_transfer.h"
 #include "request/pooling.h"
 #include "request/sampling_params.h"
 
@@ -44,6 +45,12 @@ struct Request {
   // Given: only these answers are wanted, and they go on behind what they have said. A draw depends on the
   // seed and its place alone, so with the same entropy they go on bit for bit as if they had never stopped.
   std::vector<AnswerSoFar> answers_so_far;
+
+  // Of several engines behind one client (data parallelism): the one that is to have it; nothing: any.
+  std::optional<int> engine;
+
+  // Prefill and decode on two engines: what this one is to hand over or take over.
+  std::optional<KvTransferParams> kv_transfer;
 
   // Of models with token types: from here on tokens belong to a second text; nothing: there is one text.
   std::optional<int> second_text;
@@ -95,6 +102,8 @@ struct Output {
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // the stop_token_ids entry that ended it
   std::optional<Error> error;         // with FinishReason::error: what happened, and whose fault it is
+  // With the last answer's end, where another engine is to decode: what that one must be told.
+  std::optional<KvTransferParams> kv_transfer;
   RequestTimes times;                 // filled when finished
 };
 

@@ -16,7 +16,7 @@ void Scheduler::check() const {
   CHECK(std::ranges::all_of(running_, [&](Slot s) { return at(s).state == Sequence::State::running; }));
   CHECK(std::ranges::is_sorted(running_, [&](Slot a, Slot b) { return before(a, b); }));
 
-  // Every reference to a block is some table's or deferred, and promises are covered.
+  // Every reference to a block is some table's, held or deferred, and promises are covered.
   std::vector<int> references(static_cast<std::size_t>(cache_.pool.total()), 0);
   int promised = 0, lent = 0;
   std::vector<bool> states(static_cast<std::size_t>(options_.max_num_seqs));
@@ -41,6 +41,9 @@ void Scheduler::check() const {
   CHECK(std::ranges::all_of(waiting_, [&](Slot s) { return at(s).state_slot == kNoState; }));
   for (const Slot slot : waiting_)
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
+  for (const PrefixHold& hold : holds_)
+    for (int g = 0; g < cache_.group_count(); ++g)
+      for (const BlockId block : hold.blocks.table(g)) ++references[static_cast<std::size_t>(block)];
   for (const DeferredBlock& d : deferred_) ++references[static_cast<std::size_t>(d.block)];
   for (BlockId b = 0; b < cache_.pool.total(); ++b)
     CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b),

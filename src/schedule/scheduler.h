@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "kv/kv_cache.h"
 #include "request/prefix_hash.h"
 #include "schedule/options.h"
+#include "schedule/prefix_hold.h"
 #include "schedule/sequence.h"
 #include "schedule/step_plan.h"
 
@@ -85,6 +87,15 @@ class Scheduler {
   // See BlockPool: what the prefix cache gains and loses is told to a log.
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
+
+  // Keeps the full blocks of a prompt that the cache has, and where they are fewer than `blocks` blank ones behind
+  // them, whose content is the caller's business until publish(). Null: there are not so many blocks that nobody
+  // has a claim on. Prefix caching must be on, and no group have a window.
+  PrefixHold* hold(std::span<const TokenId> prompt, Hash128 identity, int blocks);
+  // The first `blocks` blocks have their content now: others find them.
+  void publish(PrefixHold& hold, int blocks);
+  // Its blocks stay cached as far as they have been published.
+  void let_go(PrefixHold* hold);
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
@@ -170,6 +181,7 @@ class Scheduler {
   std::vector<DeferredBlock> deferred_;  // of ended and preempted sequences, steps not falling
   std::vector<BlockId> given_up_;        // scratch
   PrefixMatch match_;                    // scratch: of the sequence last looked up
+  std::list<PrefixHold> holds_;
   std::vector<Frontier> frontier_;       // of the step being planned
 
   StepNumber last_step_ = 0;

@@ -81,6 +81,8 @@ class Simulation {
       arrive();
     } else if (what < arrivals_per_cent_ + 3) {
       abort_someone();
+    } else if (what < arrivals_per_cent_ + 8) {
+      hold_or_let_go();
     } else if (what == 99 && choose_(10) == 0) {
       scheduler_->reset_prefix_cache();
     } else {
@@ -95,6 +97,7 @@ class Simulation {
       step();
       verify();
     }
+    while (let_go()) verify();
     const SchedulerStats stats = scheduler_->stats();
     CHECK(stats.blocks_used == 0 && stats.running == 0 && stats.waiting == 0,
           "{} blocks used, {} running, {} waiting", stats.blocks_used, stats.running, stats.waiting);
@@ -118,6 +121,7 @@ class Simulation {
     std::int64_t work_before = 0;     // see work_
     std::int64_t first_step = 0;
     int max_total = 0;
+    Hash128 identity;
     bool appended = false;  // has got tokens that were not sampled
     std::int64_t planned_tokens = 0;
   };
@@ -178,6 +182,7 @@ class Simulation {
       client->past.push_back(past);
     }
     client->id = *id;
+    client->identity = spec.identity;
     client->first_step = steps_;
     client->work_before = work_;
     for (const auto& [tag, other] : clients_) client->work_before -= most_work(*other);
@@ -205,6 +210,41 @@ class Simulation {
     clients_.erase(it);
   }
 
+  // Somebody else keeps the beginning of a client's prompt: what is cached of it alone, or all, the rest brought from
+  // elsewhere.
+  void hold_or_let_go() {
+    const auto& o = scheduler_->options();
+    const bool windows = std::ranges::any_of(o.groups, [](const CacheGroup& g) { return g.window != 0; });
+    if (choose_(2) == 0 && let_go()) return;
+    if (!o.enable_prefix_caching || windows || clients_.empty()) return;
+    auto it = clients_.begin();
+    std::advance(it, choose_(static_cast<int>(clients_.size())));
+    const Client& client = *it->second;
+    const int blocks = choose_(2) == 0 ? choose_((client.prompt - 1) / o.block_size + 1) : 0;
+    PrefixHold* hold = scheduler_->hold(
+        std::span(client.tokens).first(static_cast<std::size_t>(client.prompt)), client.identity, blocks);
+    if (hold == nullptr) return;
+    const int held = static_cast<int>(hold->keys.size());
+    for (std::size_t g = 0; g < o.groups.size(); ++g)
+      for (int p = 0; p < held * o.block_size; ++p) {
+        const BlockId block = hold->blocks.table(static_cast<int>(g))[static_cast<std::size_t>(p / o.block_size)];
+        std::uint64_t& cell = device_[static_cast<std::size_t>(block * o.block_size + p % o.block_size)];
+        const std::uint64_t content = mix(client.past[static_cast<std::size_t>(p)], g);
+        CHECK(p >= hold->cached * o.block_size || cell == content, "foreign content in a block that is held");
+        cell = content;
+      }
+    scheduler_->publish(*hold, hold->cached + choose_(held - hold->cached + 1));
+    holds_.push_back(hold);
+  }
+
+  bool let_go() {
+    if (holds_.empty()) return false;
+    const auto hold = holds_.begin() + choose_(static_cast<int>(holds_.size()));
+    scheduler_->let_go(*hold);
+    holds_.erase(hold);
+    return true;
+  }
+
   void end(const Client& client) {
     CHECK(scheduler_->finish(client.id));
     CHECK(!scheduler_->finish(client.id) && !scheduler_->commit(client.id, 0));
@@ -216,8 +256,8 @@ class Simulation {
     if (full || (!flights_.empty() && choose_(4) == 0)) {
       land();
     } else if (!launch()) {
-      CHECK(!flights_.empty() || clients_.empty(), "nothing planned for {} clients", clients_.size());
-      if (!flights_.empty()) land();
+      if (!flights_.empty()) return land();
+      CHECK(clients_.empty() || let_go(), "nothing planned for {} clients", clients_.size());
     }
   }
 
@@ -373,7 +413,7 @@ class Simulation {
     CHECK(s.blocks_free + s.blocks_cached + s.blocks_used == s.blocks_total);
     CHECK(s.blocks_free >= 0 && s.blocks_cached >= 0 && s.blocks_used >= 0);
     CHECK(s.running + s.waiting == static_cast<int>(clients_.size()));
-    if (clients_.empty() && flights_.empty())
+    if (clients_.empty() && flights_.empty() && holds_.empty())
       CHECK(s.blocks_used == 0, "idle, and {} blocks are used", s.blocks_used);
   }
 
@@ -384,6 +424,7 @@ class Simulation {
   std::vector<std::uint64_t> device_;                         // [block, offset]
   std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by tag
   std::deque<Flight> flights_;
+  std::vector<PrefixHold*> holds_;
   std::int64_t steps_ = 0;
   std::int64_t work_ = 0;  // most_work of all that ever arrived
   std::uint64_t arrivals_ = 0;

@@ -16,6 +16,8 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.identity.adapter = asked.adapter;
   request.identity.salt = asked.cache_salt;
   request.grammar = asked.output;
+  request.engine = plan.engine;
+  request.kv_transfer = asked.kv_transfer;
   // Thoughts that an answer begins with are free.
   if (plan.thinking && plan.thinking->open) request.grammar_after = plan.thinking->end;
   return request;

@@ -34,6 +34,7 @@ struct GenerationPlan {
   std::int64_t arrived_us = 0;
   Price price{};            // of what is known before it runs
   std::string client{};     // whose share of the server it takes
+  std::optional<int> engine{};  // that is to answer, of several
   bool background = false;  // nobody waits for the reply
 };
 

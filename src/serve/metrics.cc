@@ -90,6 +90,7 @@ class Exposition {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
   }
 
+  const std::string& labels(std::size_t engine) const { return labels_[engine]; }
   std::string take() { return std::move(text_); }
 
  private:
@@ -123,8 +124,11 @@ void write_prompt_sources(Engines engines, Exposition& out) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
                static_cast<double>(e.prompt_tokens - e.prompt_tokens_cached));
+    const std::int64_t external = std::min(e.kv_transfer.hits, e.prompt_tokens_cached);
     out.sample("prompt_tokens_by_source_total", i, "source", "local_cache_hit",
-               static_cast<double>(e.prompt_tokens_cached));
+               static_cast<double>(e.prompt_tokens_cached - external));
+    out.sample("prompt_tokens_by_source_total", i, "source", "external_kv_transfer",
+               static_cast<double>(external));
   }
 }
 
@@ -144,7 +148,7 @@ void write_drafts(Engines engines, Exposition& out) {
                    static_cast<double>(engines[i].accepted_drafts[place]));
 }
 
-void write_engines(Engines engines, Exposition& out) {
+void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   using Stats = EngineStats;
   out.gauge("num_requests_running", "Requests in the running batch.", engines, &Stats::running);
   out.gauge("num_requests_waiting", "Requests waiting to be scheduled.", engines, &Stats::waiting);
@@ -166,7 +170,8 @@ void write_engines(Engines engines, Exposition& out) {
   write_drafts(engines, out);
   out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i)
-    out.sample("cache_config_info", i, "num_gpu_blocks", std::to_string(engines[i].blocks_total), 1);
+    out.line("vllm:cache_config_info{{{},block_size=\"{}\",num_gpu_blocks=\"{}\"}} 1\n", out.labels(i), info.block_size,
+             engines[i].blocks_total);
 }
 
 // The adapters of unfinished answers are labels; the value is the time at which they were.
@@ -180,6 +185,35 @@ void write_adapters(Engines engines, int max_loras, Exposition& out) {
     out.line("vllm:lora_requests_info{{max_lora=\"{}\",running_lora_adapters=\"{}\",waiting_lora_adapters=\"{}\"}} {}\n",
              max_loras, running, waiting, seconds_since_1970());
   }
+}
+
+void write_kv_transfers(Engines engines, Exposition& out) {
+  using Stats = EngineStats;
+  const auto of = [](auto KvTransferStats::*which) {
+    return [=](const Stats& e) -> const auto& { return e.kv_transfer.*which; };
+  };
+  const auto failed = [](const Stats& e) {
+    return std::accumulate(e.kv_transfer.failures.begin(), e.kv_transfer.failures.end(), std::int64_t{0});
+  };
+  out.counter("external_prefix_cache_queries", "Prompt tokens that another engine was asked for.", engines,
+              of(&KvTransferStats::queries));
+  out.counter("external_prefix_cache_hits", "Of those, fetched.", engines, of(&KvTransferStats::hits));
+  out.histogram("nixl_xfer_time_seconds", "Time to fetch the KV blocks of a request.", engines,
+                of(&KvTransferStats::seconds));
+  out.histogram("nixl_bytes_transferred", "Bytes of the KV blocks fetched for a request.", engines,
+                of(&KvTransferStats::bytes));
+  out.histogram("nixl_num_descriptors", "KV blocks fetched for a request.", engines, of(&KvTransferStats::blocks));
+  out.counter("nixl_num_failed_transfers", "Requests whose KV blocks could not be fetched, and were computed.",
+              engines, failed);
+  out.counter("nixl_num_kv_expired_reqs", "Requests whose KV blocks nobody had fetched in time.", engines,
+              of(&KvTransferStats::expired));
+  out.gauge("kv_transfer_held_blocks", "KV blocks kept for other engines and for requests that wait for theirs.",
+            engines, of(&KvTransferStats::held_blocks));
+  out.begin("kv_transfer_failures_total", "Transfers that failed, by reason.", "counter");
+  for (std::size_t i = 0; i < engines.size(); ++i)
+    for (std::size_t reason = 0; reason < kKvTransferFailureNames.size(); ++reason)
+      out.sample("kv_transfer_failures_total", i, "reason", kKvTransferFailureNames[reason],
+                 static_cast<double>(engines[i].kv_transfer.failures[reason]));
 }
 
 void write_grammars(Engines engines, Exposition& out) {
@@ -268,14 +302,16 @@ Metrics::Latencies Metrics::latencies(int engine) const {
   return {all.first_token, all.token_gap};
 }
 
-std::string Metrics::text(std::span<const EngineStats> engines, int max_loras) const {
+std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo& info) const {
   std::vector<std::string> labels;
   for (const EngineStats& e : engines)
     labels.push_back(fmt::format("model_name=\"{}\",engine=\"{}\"", model_name_, e.engine));
   Exposition out(std::move(labels));
-  write_engines(engines, out);
+  write_engines(engines, info, out);
   write_grammars(engines, out);
-  if (max_loras > 0) write_adapters(engines, max_loras, out);
+  if (info.max_loras > 0) write_adapters(engines, info.max_loras, out);
+  const auto transfers = [](const EngineStats& e) { return e.kv_transfer.enabled; };
+  if (std::ranges::any_of(engines, transfers)) write_kv_transfers(engines, out);
 
   std::vector<Answers> answers;  // of each engine
   {

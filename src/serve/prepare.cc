@@ -118,6 +118,8 @@ Result<GenerationPlan> plan_for(const Service& service, openai::GenerationReques
   TRY(StopSplitter stops,
       StopSplitter::create(request.sampling.stop, request.sampling.include_stop_str_in_output));
   TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
+  if (request.kv_transfer && prompts.size() > 1)
+    return invalid("kv_transfer_params", "is for a request of one prompt, got {}", prompts.size());
   const std::string id = new_id(id_prefix, request.request_id);
   request.request_id = id;
   openai::ReplyOptions options = reply_options(service, request, id);

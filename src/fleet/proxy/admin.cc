@@ -24,6 +24,18 @@ Response json_response(const json::value& body, int status = 200) {
   return {.status = status, .body = json::serialize(body)};
 }
 
+std::string_view worker_type(Role role) {
+  switch (role) {
+    case Role::both:
+      return "regular";
+    case Role::prefill:
+      return "prefill";
+    case Role::decode:
+      return "decode";
+  }
+  return "";
+}
+
 json::object describe(const Dispatcher& dispatcher, const Member& member) {
   const Endpoint& endpoint = *member.endpoint;
   return {{"id", std::to_string(member.id)},
@@ -31,7 +43,7 @@ json::object describe(const Dispatcher& dispatcher, const Member& member) {
           {"model_id", endpoint.models.empty() ? "unknown" : endpoint.models.front()},
           {"models", json::value_from(endpoint.models)},
           {"adapters", json::value_from(endpoint.adapters)},
-          {"worker_type", "regular"},
+          {"worker_type", worker_type(endpoint.role)},
           {"connection_mode", "http"},
           {"is_healthy", available(member)},
           {"load", dispatcher.load(member.id).requests},
@@ -45,10 +57,15 @@ Response list_workers(Dispatcher& dispatcher) {
   const auto view = dispatcher.fleet().view();
   json::array workers;
   for (const Member& member : view->members) workers.push_back(describe(dispatcher, member));
-  const auto total = view->members.size();
+  const auto count = [&](Role role) {
+    return std::ranges::count_if(view->members, [&](const Member& m) { return m.endpoint->role == role; });
+  };
   return json_response({{"workers", std::move(workers)},
-                        {"total", total},
-                        {"stats", {{"prefill_count", 0}, {"decode_count", 0}, {"regular_count", total}}}});
+                        {"total", view->members.size()},
+                        {"stats",
+                         {{"prefill_count", count(Role::prefill)},
+                          {"decode_count", count(Role::decode)},
+                          {"regular_count", count(Role::both)}}}});
 }
 
 Response add_worker(Dispatcher& dispatcher, const Request& request) {
@@ -59,6 +76,14 @@ Response add_worker(Dispatcher& dispatcher, const Request& request) {
     return openai::error_response(400, "must be text like \"http://host:port\"", "url");
   auto endpoint = endpoint_of_url(url->get_string());
   if (!endpoint) return openai::error_response(endpoint.error());
+  if (const auto* type = body.get_object().if_contains("worker_type")) {
+    const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
+    const bool apart = dispatcher.options().disaggregated;
+    if (apart ? wanted != "prefill" && wanted != "decode" : wanted != "regular")
+      return openai::error_response(
+          400, apart ? "must be \"prefill\" or \"decode\"" : "must be \"regular\"", "worker_type");
+    if (apart) endpoint->role = wanted == "prefill" ? Role::prefill : Role::decode;
+  }
   if (const auto* events = body.get_object().if_contains("kv_events")) {
     if (!events->is_string())
       return openai::error_response(400, "must be text like \"tcp://host:5557\"", "kv_events");

@@ -57,14 +57,28 @@ std::string explain(const Cycle& cycle, std::string_view policy, const Decision&
 }  // namespace
 
 Result<std::unique_ptr<Dispatcher>> Dispatcher::make(const RouterOptions& options) {
-  const Policy* policy = find_policy(options.policy);
-  if (!policy) return invalid("policy", "there is no policy {:?}", options.policy);
-  TRY(Pipeline pipeline, Pipeline::make(policy->pipeline(options.policy_options)));
-  return std::unique_ptr<Dispatcher>(new Dispatcher(options, std::move(pipeline)));
+  std::vector<Pool> pools;
+  const auto add = [&](Role part, std::string_view field, const std::string& name) -> Result<> {
+    const Policy* policy = find_policy(name);
+    if (!policy) return invalid(field, "there is no policy {:?}", name);
+    TRY(Pipeline pipeline, Pipeline::make(policy->pipeline(options.policy_options)));
+    pools.push_back({part, name, std::move(pipeline)});
+    return {};
+  };
+  const auto or_common = [&](const std::string& own) { return own.empty() ? options.policy : own; };
+  if (options.disaggregated) {
+    TRY_VOID(add(Role::prefill, "prefill-policy", or_common(options.prefill_policy)));
+    TRY_VOID(add(Role::decode, "decode-policy", or_common(options.decode_policy)));
+  } else {
+    TRY_VOID(add(Role::both, "policy", options.policy));
+  }
+  return std::unique_ptr<Dispatcher>(new Dispatcher(options, std::move(pools)));
 }
 
-Dispatcher::Dispatcher(const RouterOptions& options, Pipeline pipeline)
-    : options_(options), seed_(secret_seed()), pipeline_(std::move(pipeline)) {}
+Dispatcher::Dispatcher(const RouterOptions& options, std::vector<Pool> pools)
+    : options_(options), seed_(secret_seed()), pools_(std::move(pools)) {}
+
+Dispatcher::Pool& Dispatcher::pool(Role part) { return *std::ranges::find(pools_, part, &Pool::part); }
 
 bool Dispatcher::admit() {
   const int limit = options_.max_concurrent_requests;
@@ -74,17 +88,19 @@ bool Dispatcher::admit() {
   return false;
 }
 
-Choice Dispatcher::choose(const RouteRequest& request, std::span<const EndpointId> excluded, bool explained) {
+Choice Dispatcher::choose(const RouteRequest& request, Role part, std::span<const EndpointId> excluded,
+                          bool explained) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
   decision_.explain = explained;
-  pipeline_.choose(cycle, Role::both, excluded, decision_);
+  Pool& from = pool(part);
+  from.pipeline.choose(cycle, part, excluded, decision_);
   Choice choice;
-  if (explained) choice.explanation = explain(cycle, options_.policy, decision_);
+  if (explained) choice.explanation = explain(cycle, from.policy, decision_);
   const Member* chosen = view->find(decision_.chosen());
   if (!chosen) return choice;
-  pipeline_.sent(cycle, chosen->id);
+  from.pipeline.sent(cycle, chosen->id);
   const auto tokens = static_cast<std::int64_t>(request.tokens.size());
   choice.endpoint = chosen->endpoint;
   choice.booking = inflight_.book(chosen->id, tokens, tokens - cycle.cached_tokens(chosen->id));
@@ -130,7 +146,7 @@ Result<EndpointId> Dispatcher::add(Endpoint endpoint) {
 bool Dispatcher::remove(EndpointId id) {
   const std::lock_guard lock(mutex_);
   if (!fleet_.remove(id)) return false;
-  pipeline_.forget(id);
+  for (Pool& each : pools_) each.pipeline.forget(id);
   slots_[id].removed = true;
   release_if_idle(id);
   return true;
@@ -157,7 +173,7 @@ void Dispatcher::cache_changed(const Member& member, std::span<const CacheEvent>
     const std::lock_guard lock(mutex_);
     const Member* now = fleet_.view()->find(member.id);
     if (!now || now->endpoint->name != member.endpoint->name) return;
-    pipeline_.cache_changed(member.id, some);
+    for (Pool& each : pools_) each.pipeline.cache_changed(member.id, some);
   }
 }
 
@@ -167,7 +183,8 @@ void Dispatcher::publish_availability(EndpointId id, std::int64_t now) {
   if (!member || member->state.availability == availability) return;
   log_info("{} is {}", member->endpoint->url, name(availability));
   // What a replica held before it was away may be gone: what is learned begins anew.
-  if (availability == Availability::unhealthy) pipeline_.forget(id);
+  if (availability == Availability::unhealthy)
+    for (Pool& each : pools_) each.pipeline.forget(id);
   fleet_.update(id, [&](EndpointState& state) { state.availability = availability; });
 }
 
@@ -178,7 +195,7 @@ void Dispatcher::tick() {
     if (slots_[id].health && !slots_[id].removed) publish_availability(id, now);
   if (now - expired_us_ < kExpireUs) return;
   expired_us_ = now;
-  pipeline_.expire(now);
+  for (Pool& each : pools_) each.pipeline.expire(now);
 }
 
 Load Dispatcher::load(EndpointId id) const {

@@ -39,7 +39,8 @@ class Dispatcher {
   void leave() { --under_way_; }
 
   // Chooses, books, and lets the policy learn. Who was chosen must be ended().
-  Choice choose(const RouteRequest& request, std::span<const EndpointId> excluded, bool explain);
+  // part: of the request's work.
+  Choice choose(const RouteRequest& request, Role part, std::span<const EndpointId> excluded, bool explain);
   void first_token(Booking& booking);
   void grow(Booking& booking, std::int64_t tokens);
   void ended(Booking& booking, Outcome outcome);
@@ -64,7 +65,15 @@ class Dispatcher {
   CircuitBreaker::State breaker(EndpointId id) const;
 
  private:
-  Dispatcher(const RouterOptions& options, Pipeline pipeline);
+  // Endpoints that do the same part of the work, and how one of them is chosen.
+  struct Pool {
+    Role part;
+    std::string policy;
+    Pipeline pipeline;
+  };
+
+  Dispatcher(const RouterOptions& options, std::vector<Pool> pools);
+  Pool& pool(Role part);
   void publish_availability(EndpointId id, std::int64_t now_us);
   void release_if_idle(EndpointId id);
 
@@ -80,7 +89,7 @@ class Dispatcher {
   std::atomic<std::uint64_t> draws_ = 0;
   std::atomic<int> under_way_ = 0;
   mutable std::mutex mutex_;  // of all below
-  Pipeline pipeline_;
+  std::vector<Pool> pools_;
   Inflight inflight_;
   std::vector<Slot> slots_;  // [EndpointId]
   Decision decision_;

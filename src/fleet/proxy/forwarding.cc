@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "fleet/proxy/disaggregation.h"
 #include "fleet/scan/request_scan.h"
 #include "http/target.h"
 #include "serve/openai/errors.h"
@@ -81,15 +82,51 @@ void Forwarding::begin() {
       if (const auto self = weak.lock()) self->client_gone();
     });
   });
+  if (!prefill()) attempt();
+}
+
+// The first of two legs: a replica computes the prompt and keeps its KV blocks. False: there is no such leg. Whatever
+// goes wrong with it, the replica that decodes can do all of the work.
+bool Forwarding::prefill() {
+  if (!dispatcher_.options().disaggregated) return false;
+  const http::Request& request = exchange_->request();
+  std::optional<std::string> shortened = prefill_body(request.path, request.body);
+  if (request.method != "POST" || !shortened) return false;
+  choice_ = dispatcher_.choose(request_, Role::prefill, {}, false);
+  if (!choice_.endpoint) {
+    dispatcher_.metrics().prefilled(false);
+    return false;
+  }
+  const auto self = shared_from_this();
+  call_ = loop_.call(
+      call_request(*choice_.endpoint, std::make_shared<const std::string>(*std::move(shortened))),
+      {.head = [self](http::Response head) { self->response_ = std::move(head); },
+       .body =
+           [self](std::string_view piece) {
+             if (self->response_.body.size() < kGatheredBytesMax) self->response_.body += piece;
+           },
+       .end = [self](const Result<>& result) { self->on_prefilled(result); }});
+  return true;
+}
+
+void Forwarding::on_prefilled(const Result<>& result) {
+  const http::Response reply = std::exchange(response_, {});
+  end_attempt(!result || reply.status >= 500 ? Outcome::failure : Outcome::success);
+  std::optional<std::string> params;
+  if (result && reply.status == 200) params = kv_transfer_params(reply.body);
+  dispatcher_.metrics().prefilled(params.has_value());
+  if (params)
+    decode_body_ = std::make_shared<const std::string>(decode_body(exchange_->request().body, *params));
   attempt();
 }
 
 void Forwarding::attempt() {
   const std::int64_t begun = now_us();
-  choice_ = dispatcher_.choose(request_, tried_, explain_);
+  const Role part = dispatcher_.options().disaggregated ? Role::decode : Role::both;
+  choice_ = dispatcher_.choose(request_, part, tried_, explain_);
   if (!choice_.endpoint && !tried_.empty()) {  // all have been tried: once more from the beginning
     tried_.clear();
-    choice_ = dispatcher_.choose(request_, tried_, explain_);
+    choice_ = dispatcher_.choose(request_, part, tried_, explain_);
   }
   dispatcher_.metrics().decided(static_cast<double>(now_us() - begun) * 1e-6);
   if (!choice_.endpoint) return answer(openai::error_response(503, "no replica is available"));
@@ -97,7 +134,7 @@ void Forwarding::attempt() {
   ++attempts_;
   const auto self = shared_from_this();
   const auto call =
-      loop_.call(call_request(*choice_.endpoint),
+      loop_.call(call_request(*choice_.endpoint, body()),
                  {.head = [self](http::Response head) { self->on_head(std::move(head)); },
                   .body = [self](std::string_view piece) { self->on_body(piece); },
                   .end = [self](Result<> result) { self->on_end(std::move(result)); },
@@ -105,18 +142,25 @@ void Forwarding::attempt() {
   call_ = call;
 }
 
-http::CallRequest Forwarding::call_request(const Endpoint& endpoint) const {
+http::CallRequest Forwarding::call_request(const Endpoint& endpoint,
+                                           std::shared_ptr<const std::string> body) const {
   const http::Request& request = exchange_->request();
   http::CallRequest call{.address = *http::parse_base_url(endpoint.url),
                          .method = request.method,
                          .target = http::percent_encoded(request.path),
                          .headers = headers_,
+                         .body = std::move(body),
                          .timeout_ms = dispatcher_.options().request_timeout_ms};
   if (!request.query.empty()) call.target += "?" + request.query;
-  // The exchange keeps the body while the call runs; a call's events keep this object, and this the exchange.
-  if (!request.body.empty() || request.method == "POST")
-    call.body = std::shared_ptr<const std::string>(exchange_, &request.body);
   return call;
+}
+
+// The exchange keeps its body while a call runs; a call's events keep this object, and this the exchange.
+std::shared_ptr<const std::string> Forwarding::body() const {
+  if (decode_body_) return decode_body_;
+  const http::Request& request = exchange_->request();
+  if (request.body.empty() && request.method != "POST") return nullptr;
+  return {exchange_, &request.body};
 }
 
 void Forwarding::on_head(http::Response head) {

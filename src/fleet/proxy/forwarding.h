@@ -26,8 +26,11 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
  private:
   void begin();
+  bool prefill();
+  void on_prefilled(const Result<>& result);
   void attempt();
-  http::CallRequest call_request(const Endpoint& endpoint) const;
+  http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body) const;
+  std::shared_ptr<const std::string> body() const;
   void on_head(http::Response head);
   void on_body(std::string_view piece);
   void on_end(Result<> result);
@@ -45,6 +48,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   bool explain_ = false;
   std::int64_t arrived_us_;
 
+  std::shared_ptr<const std::string> decode_body_;  // null: the client's
   int attempts_ = 0;
   std::vector<EndpointId> tried_;
   Choice choice_;

@@ -37,6 +37,10 @@ void RouteMetrics::rate_limited() {
   const std::lock_guard lock(mutex_);
   ++rate_limited_;
 }
+void RouteMetrics::prefilled(bool handed_over) {
+  const std::lock_guard lock(mutex_);
+  ++prefills_[handed_over ? "handed_over" : "failed"];
+}
 void RouteMetrics::answered(int status, double seconds) {
   const std::lock_guard lock(mutex_);
   ++responses_[status];
@@ -65,6 +69,9 @@ std::string RouteMetrics::text() const {
   write_counters(out, "smg_worker_errors_total", "Requests that a worker failed.", "worker", failures_);
   write_counters(out, "octavo_route_kv_events_total", "KV cache events that each worker told.", "worker",
                  cache_events_);
+  write_counters(out, "octavo_route_prefills_total",
+                 "Prompts computed apart: handed over to the decoding worker, or failed and left to it.", "outcome",
+                 prefills_);
   write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);

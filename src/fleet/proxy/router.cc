@@ -1,6 +1,7 @@
 #include "fleet/proxy/router.h"
 
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "fleet/observe/cache_subscriber.h"
@@ -15,6 +16,22 @@
 #include "serve/routes/routes.h"
 
 namespace octavo::fleet {
+namespace {
+
+Result<> check_pools(const RouterOptions& options) {
+  if (!options.disaggregated) {
+    if (!options.prefill_urls.empty()) return invalid("prefill", "needs pd-disaggregation");
+    if (!options.decode_urls.empty()) return invalid("decode", "needs pd-disaggregation");
+    return {};
+  }
+  if (!options.worker_urls.empty())
+    return invalid("worker-urls", "prefill and decode name the workers with pd-disaggregation");
+  if (options.prefill_urls.empty()) return invalid("prefill", "at least one is needed with pd-disaggregation");
+  if (options.decode_urls.empty()) return invalid("decode", "at least one is needed with pd-disaggregation");
+  return {};
+}
+
+}  // namespace
 
 struct Router::State {
   State(std::unique_ptr<Dispatcher> d, std::optional<PromptTokens> t, const RouterOptions& options)
@@ -54,7 +71,16 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
 }
 
 Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
+  TRY_VOID(check_pools(options));
   TRY(auto dispatcher, Dispatcher::make(options));
+  for (const auto& [role, field, urls] : {std::tuple(Role::prefill, "prefill", options.prefill_urls),
+                                          std::tuple(Role::decode, "decode", options.decode_urls)})
+    for (const std::string& url : urls) {
+      auto endpoint = endpoint_of_url(url);
+      if (!endpoint) return invalid(field, "{}", endpoint.error().message);
+      endpoint->role = role;
+      TRY_VOID(dispatcher->add(*std::move(endpoint)));
+    }
   const std::size_t workers = options.worker_urls.size();
   if (!options.kv_events.empty() && options.kv_events.size() != workers)
     return invalid("kv-events", "must be one for each of the {} worker-urls, got {}", workers,
@@ -88,6 +114,7 @@ Router::Router(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Router::~Router() = default;
 
 std::uint16_t Router::port() const { return state_->server->port(); }
+std::string Router::address() const { return state_->server->address(); }
 void Router::stop(int grace_ms) { state_->server->stop(grace_ms); }
 
 }  // namespace octavo::fleet

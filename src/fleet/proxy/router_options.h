@@ -26,6 +26,12 @@ struct RetryOptions {
 
 struct RouterOptions {
   std::vector<std::string> worker_urls = {};
+  // Prefill and decode apart: pools in place of worker_urls.
+  bool disaggregated = false;
+  std::vector<std::string> prefill_urls = {};
+  std::vector<std::string> decode_urls = {};
+  std::string prefill_policy = {};  // "": as `policy`
+  std::string decode_policy = {};
   // Where each worker tells its KV cache events, see read_kv_events(); none at all: no worker does.
   std::vector<std::string> kv_events = {};
   std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text

@@ -55,8 +55,15 @@ class Replica {
 class RouterTest : public testing::Test {
  protected:
   void route(std::vector<std::string> urls, RouterOptions options = {}) {
-    const std::size_t replicas = urls.size();
     options.worker_urls = std::move(urls);
+    start(std::move(options));
+  }
+  void route_apart(std::vector<std::string> prefill, std::vector<std::string> decode) {
+    start({.disaggregated = true, .prefill_urls = std::move(prefill), .decode_urls = std::move(decode)});
+  }
+  void start(RouterOptions options) {
+    const std::size_t replicas =
+        options.worker_urls.size() + options.prefill_urls.size() + options.decode_urls.size();
     if (options.policy == "cache_aware") options.policy = "round_robin";
     options.startup_check_interval_ms = 20;
     options.metrics_interval_ms = 50;
@@ -98,6 +105,65 @@ TEST_F(RouterTest, TakesTurns) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(post("{}").status, 200);
   EXPECT_EQ(a.requests, 5);
   EXPECT_EQ(b.requests, 5);
+}
+
+constexpr const char* kHandedOver = "octavo_route_prefills_total{outcome=\"handed_over\"} ";
+constexpr const char* kFailed = "octavo_route_prefills_total{outcome=\"failed\"} ";
+
+TEST_F(RouterTest, PrefillAndDecodeApart) {
+  std::string first_leg, id;
+  Replica prefill("p", [&](auto e) {
+    first_leg = e->request().body;
+    id = e->request().headers.find("X-Request-Id").value_or("");
+    e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
+  });
+  Replica decode("d", [&](auto e) {
+    EXPECT_EQ(e->request().headers.find("X-Request-Id"), id);
+    e->respond({.body = e->request().body});
+  });
+  route_apart({prefill.url()}, {decode.url()});
+  EXPECT_EQ(post(R"({"prompt": "a", "max_tokens": 9})").body,
+            R"({"kv_transfer_params":{"remote_port":7},"prompt": "a", "max_tokens": 9})");
+  EXPECT_NE(first_leg.find(R"("max_tokens":1)"), std::string::npos) << first_leg;
+  EXPECT_NE(first_leg.find(R"("do_remote_decode":true)"), std::string::npos) << first_leg;
+  // All else is for those who decode, as it came.
+  EXPECT_EQ(post(R"({"prompt": ["a", "b"]})").body, R"({"prompt": ["a", "b"]})");
+  EXPECT_EQ(prefill.requests, 1);
+  EXPECT_EQ(decode.requests, 2);
+  EXPECT_NE(get("/metrics").body.find(std::string(kHandedOver) + "1\n"), std::string::npos);
+  EXPECT_NE(get("/workers").body.find(R"("worker_type":"prefill")"), std::string::npos);
+  EXPECT_NE(get("/workers").body.find(R"("prefill_count":1,"decode_count":1,"regular_count":0)"), std::string::npos);
+}
+
+TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
+  Replica refusing("r", [](auto e) { e->respond({.status = 400}); });
+  Replica mute("m", [](auto e) {
+    e->start_stream({.content_type = "application/json"});
+    e->write("{");  // and dropped
+  });
+  Replica silent("s", [](auto e) { e->respond({.body = R"({"choices": []})"}); });
+  Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
+  RouterOptions options{.disaggregated = true,
+                        .prefill_urls = {refusing.url(), mute.url(), silent.url()},
+                        .decode_urls = {decode.url()},
+                        .policy = "round_robin"};
+  start(options);
+  const std::string body = R"({"prompt": "a", "stream": true})";
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(post(body).body, body);
+  EXPECT_GE(refusing.requests * mute.requests * silent.requests, 1);
+  for (Replica* gone : {&refusing, &mute, &silent}) gone->stop();
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(post(body).body, body);
+  EXPECT_NE(get("/metrics").body.find(std::string(kFailed) + "12\n"), std::string::npos);
+  EXPECT_EQ(decode.requests, 12);
+}
+
+TEST_F(RouterTest, PoolsAreNamedOnOneSide) {
+  const auto field = [](RouterOptions options) { return Router::start(std::move(options)).error().field; };
+  EXPECT_EQ(field({.disaggregated = true, .decode_urls = {"http://a:1"}}), "prefill");
+  EXPECT_EQ(field({.disaggregated = true, .prefill_urls = {"http://a:1"}}), "decode");
+  EXPECT_EQ(field({.worker_urls = {"http://a:1"}, .disaggregated = true}), "worker-urls");
+  EXPECT_EQ(field({.prefill_urls = {"http://a:1"}}), "prefill");
+  EXPECT_EQ(field({.disaggregated = true, .prefill_urls = {"x"}, .decode_urls = {"http://a:1"}}), "prefill");
 }
 
 TEST_F(RouterTest, TriesAnotherReplicaWhenOneFails) {

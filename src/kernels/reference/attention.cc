@@ -1,13 +1,13 @@
 // Queries, keys and values into the paged cache, and attention over it.
 //
-// A block is [keys, values][kv_heads][block_size][head_dim], row-major; for i8 scales follow, f32 [keys,
-// values][kv_heads][block_size].
+// A block is laid out as kv_exchange.h says.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "kernels/host_device.h"
+#include "kernels/kv_exchange.h"
 #include "kernels/kv_quant.h"
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
@@ -99,11 +99,7 @@ std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vect
 
 }  // namespace
 
-std::int64_t kv_block_bytes(const KvSpec& spec) {
-  return std::int64_t{2} * spec.kv_heads * spec.block_size * spec.head_dim *
-             static_cast<std::int64_t>(size_of(spec.dtype)) +
-         (spec.dtype == DType::i8 ? std::int64_t{2} * spec.kv_heads * spec.block_size * 4 : 0);
-}
+std::int64_t kv_block_bytes(const KvSpec& spec) { return kv_exchange_bytes(spec); }
 
 Result<> supports(const KvSpec& spec, int q_heads) {
   if (spec.head_dim < 8 || spec.head_dim % 8 != 0)

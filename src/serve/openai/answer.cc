@@ -15,6 +15,7 @@ void AnswerPart::append(AnswerPart&& next) {
   if (!next.finish) return;
   finish = next.finish;
   stop_reason = std::move(next.stop_reason);
+  kv_transfer = std::move(next.kv_transfer);
 }
 
 Answer::Answer(const Tokenizer& tokenizer, const SamplingParams& sampling,
@@ -40,6 +41,7 @@ AnswerPart Answer::take(Output&& output) {
     add_text(detokenizer_.push(id), part);
   }
   if (output.finished && !part.finish) end(output, part);
+  part.kv_transfer = std::move(output.kv_transfer);
   if (thinking_ && !thinking_->shown) part.reasoning.clear();
   finished_ = part.finish.has_value();
   return part;

@@ -26,6 +26,7 @@ struct AnswerPart {
   std::vector<TokenLogprobs> logprobs{};
   std::optional<FinishReason> finish{};
   StopReason stop_reason{};
+  std::optional<KvTransferParams> kv_transfer{};  // with the end of the last choice, where blocks are kept
 
   void append(AnswerPart&& next);
 };

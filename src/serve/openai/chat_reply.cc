@@ -43,7 +43,9 @@ class ChatReply final : public Reply {
                         {"finish_reason", finish_reason(part, said.called)}};
     if (part.finish) choice["stop_reason"] = stop_reason_json(part.stop_reason);
     if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
-    return http::sse_event(json::serialize(chunk_of(std::move(choice), usage)));
+    json::object out = chunk_of(std::move(choice), usage);
+    add_kv_transfer(std::span(&part, 1), out);
+    return http::sse_event(json::serialize(out));
   }
 
   std::string close(const Usage& usage) override {
@@ -76,6 +78,7 @@ class ChatReply final : public Reply {
     json::object out = head("chat.completion");
     out["choices"] = std::move(choices);
     out["usage"] = usage_json(usage);
+    add_kv_transfer(parts, out);
     if (options_.return_prompt_logprobs)
       out["prompt_logprobs"] = prompt_logprobs_json(*tokenizer_, prompts.front());
     if (options_.return_token_ids) out["prompt_token_ids"] = json::value_from(prompts.front().token_ids);

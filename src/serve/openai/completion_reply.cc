@@ -49,6 +49,7 @@ class CompletionReply final : public Reply {
     json::object out = head();
     out["choices"] = json::array{std::move(shown)};
     if (usage) out["usage"] = usage_json(*usage);
+    add_kv_transfer(std::span(&part, 1), out);
     return http::sse_event(json::serialize(out));
   }
 
@@ -76,6 +77,7 @@ class CompletionReply final : public Reply {
     json::object out = head();
     out["choices"] = std::move(choices);
     out["usage"] = usage_json(usage);
+    add_kv_transfer(parts, out);
     return json::serialize(out);
   }
 

@@ -4,6 +4,8 @@
 #include <boost/json/array.hpp>
 #include <charconv>
 
+#include "serve/openai/kv_transfer_fields.h"
+
 namespace octavo::openai {
 
 namespace json = boost::json;
@@ -124,7 +126,6 @@ Result<> read_prompt_handling(Fields& f, GenerationRequest& out) {
 Result<> refuse_unsupported(Fields& f) {
   TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
   TRY_VOID(f.refuse("length_penalty", "only meaningful for beam search, which is not supported", 1.0));
-  TRY_VOID(f.refuse("kv_transfer_params", "KV transfer is not supported by this server"));
   TRY_VOID(f.refuse("ec_transfer_params", "encoder cache transfer is not supported"));
   TRY_VOID(f.refuse("vllm_xargs", "extra sampling arguments are not supported", json::object()));
   TRY_VOID(f.refuse("thinking_token_budget", "a thinking budget is not supported", -1));
@@ -167,6 +168,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY_VOID(read_identity(f, rules, out));
   TRY_VOID(read_prompt_handling(f, out));
   TRY(out.output, read_structured_output(f, rules.json));
+  TRY(out.kv_transfer, read_kv_transfer(f, rules.max_model_len));
   TRY_VOID(refuse_unsupported(f));
   // With a fast tokenizer spaces_between_special_tokens changes nothing; the rest identifies the caller.
   f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",

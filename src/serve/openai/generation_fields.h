@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "request/engine_info.h"
+#include "request/kv_transfer.h"
 #include "request/sampling_params.h"
 #include "serve/adapter_names.h"
 #include "serve/openai/reasoning.h"
@@ -72,6 +73,7 @@ struct GenerationRequest {
   bool return_prompt_logprobs = false;
   std::optional<grammar::GrammarSource> output;  // what the answers must look like; nothing: they are free
   ToolUse tools;
+  std::optional<KvTransferParams> kv_transfer;
   bool include_reasoning = true;
   bool reasoning_off = false;     // the chat template was told so
   bool max_tokens_given = false;  // by the request, not by a default

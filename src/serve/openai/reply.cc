@@ -8,6 +8,7 @@
 
 #include "http/sse.h"
 #include "serve/openai/errors.h"
+#include "serve/openai/kv_transfer_fields.h"
 #include "text/utf8.h"
 
 namespace octavo::openai {
@@ -46,6 +47,11 @@ json::object usage_json(const Usage& usage) {
   if (usage.reasoning_tokens)
     out["completion_tokens_details"] = json::object{{"reasoning_tokens", *usage.reasoning_tokens}};
   return out;
+}
+
+void add_kv_transfer(std::span<const AnswerPart> parts, json::object& out) {
+  for (const AnswerPart& part : parts)
+    if (part.kv_transfer) out["kv_transfer_params"] = kv_transfer_json(*part.kv_transfer);
 }
 
 json::value stop_reason_json(const StopReason& reason) {

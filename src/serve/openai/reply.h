@@ -77,6 +77,8 @@ std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions
 std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
 std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
+// "kv_transfer_params", where one of the parts has them.
+void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);
 boost::json::value stop_reason_json(const StopReason& reason);
 boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);
 // vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank", "decoded_token"}}.

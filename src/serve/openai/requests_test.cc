@@ -98,7 +98,7 @@ TEST(Requests, TokenLists) {
 TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   for (const std::string field :
        {R"("guided_json":{})", R"("use_beam_search":true)", R"("length_penalty":2.0)",
-        R"("kv_transfer_params":{})", R"("vllm_xargs":{"a":1})", R"("thinking_token_budget":5)"}) {
+        R"("vllm_xargs":{"a":1})", R"("thinking_token_budget":5)"}) {
     const std::string name = field.substr(1, field.find('"', 1) - 1);
     EXPECT_EQ(chat_error(field), name);
     EXPECT_EQ(completion_error(field), name);
@@ -116,6 +116,39 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_EQ(completion_error(R"("suffix":"x")"), "suffix");
   EXPECT_EQ(completion_error(R"("prompt_embeds":"x")"), "prompt_embeds");
   EXPECT_EQ(completion_error(R"("best_of":2)"), "best_of");
+}
+
+TEST(Requests, KvTransferParams) {
+  const auto params = [](const std::string& text) {
+    const auto request = completion(R"("kv_transfer_params":)" + text);
+    EXPECT_TRUE(request.has_value());
+    return request->generation.kv_transfer;
+  };
+  // As llm-d's sidecar sends them to the engine that computes the prompt, and then to the one that decodes.
+  EXPECT_EQ(params(R"({"do_remote_decode":true,"do_remote_prefill":false,"remote_engine_id":null,
+                       "remote_block_ids":null,"remote_host":null,"remote_port":null})"),
+            KvTransferParams{.do_remote_decode = true});
+  KvTransferParams all{.do_remote_prefill = true,
+                       .remote_engine_id = "e",
+                       .remote_request_id = "r",
+                       .remote_host = "h",
+                       .remote_port = 5600,
+                       .remote_block_ids = {{4, 5}}};
+  const std::string rest = R"("do_remote_prefill":true,"do_remote_decode":false,"remote_engine_id":"e",
+                              "remote_request_id":"r","remote_host":"h","remote_port":5600,"tp_size":1,
+                              "remote_num_tokens":40,"transfer_mode":"pull")";
+  EXPECT_EQ(params(R"({"remote_block_ids":[[4,5]],)" + rest + "}"), all);
+  EXPECT_EQ(params(R"({"remote_block_ids":[4,5],)" + rest + "}"), all);
+  EXPECT_EQ(params("null"), std::nullopt);
+  EXPECT_EQ(params("{}"), std::nullopt);
+  const auto error = [](const std::string& text) { return completion_error(R"("kv_transfer_params":)" + text); };
+  EXPECT_EQ(error("7"), "kv_transfer_params");
+  EXPECT_EQ(error(R"({"do_remote_decode":"yes"})"), "kv_transfer_params.do_remote_decode");
+  EXPECT_EQ(error(R"({"remote_port":65536})"), "kv_transfer_params.remote_port");
+  EXPECT_EQ(error(R"({"remote_host":["a"]})"), "kv_transfer_params.remote_host");
+  EXPECT_EQ(error(R"({"remote_block_ids":[[1],2]})"), "kv_transfer_params.remote_block_ids");
+  EXPECT_EQ(error(R"({"remote_block_ids":["1"]})"), "kv_transfer_params.remote_block_ids");
+  EXPECT_EQ(error(R"({"remote_host":")" + std::string(2000, 'x') + R"("})"), "kv_transfer_params.remote_host");
 }
 
 TEST(Requests, StructuredOutputs) {

@@ -1,0 +1,39 @@
+// One layout of a KV block for all backends: what leaves a device, and what another one takes.
+//
+// A layer's block is [keys, values][kv_heads][block_size][head_dim], row-major, in the cache's format; for i8
+// scales follow, f32 [keys, values][kv_heads][block_size]. Numbers are little-endian.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/attention_plan.h"
+
+namespace octavo {
+
+inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
+  const std::int64_t vectors = std::int64_t{2} * spec.kv_heads * spec.block_size;
+  return vectors * spec.head_dim * static_cast<std::int64_t>(size_of(spec.dtype)) +
+         (spec.dtype == DType::i8 ? vectors * static_cast<std::int64_t>(sizeof(float)) : 0);
+}
+
+// How a backend reads and writes one block of a layer in that layout, kv_exchange_bytes(spec) of host memory.
+// Any thread, while no operator writes the block (export) or uses it (import).
+struct KvExchange {
+  void (*export_block)(const KvLayer&, std::int64_t block, std::span<std::byte> out);
+  void (*import_block)(const KvLayer&, std::int64_t block, std::span<const std::byte> bytes);
+};
+
+// Of the backend of that name (Backend::name). Null: its blocks stay on the device.
+const KvExchange* kv_exchange(std::string_view backend);
+
+namespace reference {
+extern const KvExchange kKvExchange;
+}
+namespace cpu {
+extern const KvExchange kKvExchange;
+}
+
+}  // namespace octavo

@@ -1,0 +1,109 @@
+// Blocks on their way out and in: every backend has the same bytes of the same keys and values.
+#include "kernels/kv_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/test_backends.h"
+#include "kernels/test_tensors.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::int64_t kBlocks = 3;
+
+// A layer's cache between two others in each block, all of it some byte that nobody writes.
+class Cache {
+ public:
+  Cache(const Backend& backend, const KvSpec& spec)
+      : part_(backend.ops.kv_block_bytes(spec)),
+        bytes_(static_cast<std::size_t>(3 * kBlocks * part_), kUntouched) {
+    layer = {bytes_.data() + part_, kBlocks, 3 * part_, spec};
+  }
+  // Whether nothing but the layer's part of this block has been written.
+  bool wrote_only(std::int64_t block) const {
+    for (std::int64_t i = 0; i < std::ssize(bytes_); ++i) {
+      const bool inside = i / part_ == 3 * block + 1;
+      if (!inside && bytes_[static_cast<std::size_t>(i)] != kUntouched) return false;
+    }
+    return true;
+  }
+  KvLayer layer;
+
+ private:
+  static constexpr std::byte kUntouched{0x5A};
+  std::int64_t part_;
+  std::vector<std::byte> bytes_;
+};
+
+std::vector<KvSpec> specs() {
+  std::vector<KvSpec> all;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8})
+    for (const int head_dim : {8, 40, 64, 256})
+      for (const int block_size : {16, 48}) all.push_back({2, head_dim, block_size, dtype});
+  return all;
+}
+
+class KvExchange : public testing::TestWithParam<TestBackend> {
+ public:
+  // Null: not on this machine, or blocks stay on the device.
+  std::unique_ptr<Backend> backend() const {
+    auto made = GetParam().make(1);
+    if (!made || kv_exchange(made->name) == nullptr) return nullptr;
+    return std::make_unique<Backend>(*std::move(made));
+  }
+};
+
+TEST_P(KvExchange, WhatIsTakenInComesOutAgain) {
+  const auto backend = this->backend();
+  if (!backend) GTEST_SKIP();
+  TestRandom random(1);
+  for (const KvSpec& spec : specs()) {
+    Cache cache(*backend, spec);
+    std::vector<std::byte> sent(static_cast<std::size_t>(kv_exchange_bytes(spec))), got = sent;
+    for (std::byte& byte : sent) byte = static_cast<std::byte>(random.integer(0, 255));
+    kv_exchange(backend->name)->import_block(cache.layer, 1, sent);
+    EXPECT_TRUE(cache.wrote_only(1));
+    kv_exchange(backend->name)->export_block(cache.layer, 1, got);
+    EXPECT_EQ(got, sent) << name(spec.dtype) << ", head_dim " << spec.head_dim << ", block "
+                         << spec.block_size;
+  }
+}
+
+// Keys and values as an operator stores them.
+std::vector<std::byte> stored(Backend& backend, const KvSpec& spec, const TestTensor& qkv) {
+  Cache cache(backend, spec);
+  std::vector<std::int32_t> positions(static_cast<std::size_t>(spec.block_size));
+  std::vector<std::int64_t> slots(positions.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  std::iota(slots.begin(), slots.end(), spec.block_size);  // of block 1
+  const std::int64_t n = spec.block_size;
+  const TestTensor q(DType::f32, {n, spec.kv_heads, spec.head_dim});
+  backend.ops.qkv_store(*backend.stream, {.qkv = qkv.view(),
+                                          .q_heads = spec.kv_heads,
+                                          .positions = View::of(positions.data(), DType::i32, {n}),
+                                          .slots = View::of(slots.data(), DType::i64, {n}),
+                                          .cache = cache.layer,
+                                          .q_out = q.view()});
+  backend.stream->synchronize();
+  std::vector<std::byte> out(static_cast<std::size_t>(kv_exchange_bytes(spec)));
+  kv_exchange(backend.name)->export_block(cache.layer, 1, out);
+  return out;
+}
+
+TEST_P(KvExchange, StoredKeysAndValuesAreTheReferencesToTheBit) {
+  const auto backend = this->backend();
+  if (!backend) GTEST_SKIP();
+  Backend reference = make_reference_backend();
+  TestRandom random(2);
+  for (const KvSpec& spec : specs()) {
+    const TestTensor qkv =
+        random.tensor(DType::f32, {spec.block_size, 3 * spec.kv_heads * spec.head_dim}, -2, 2);
+    EXPECT_EQ(stored(*backend, spec, qkv), stored(reference, spec, qkv))
+        << name(spec.dtype) << ", head_dim " << spec.head_dim << ", block " << spec.block_size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, KvExchange, testing::ValuesIn(test_backends()), test_backend_name);
+
+}  // namespace
+}  // namespace octavo

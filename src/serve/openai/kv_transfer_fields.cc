@@ -1,0 +1,76 @@
+#include "serve/openai/kv_transfer_fields.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/value_from.hpp>
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::string_view kField = "kv_transfer_params";
+constexpr std::size_t kTextMax = 1024;
+
+Result<> read_text(Fields& f, std::string_view name, std::string& out) {
+  TRY_VOID(f.text(name, out));
+  if (out.size() > kTextMax)
+    return invalid(f.full_name(name), "at most {} bytes, got {}", kTextMax, out.size());
+  return {};
+}
+
+// Of each cache group, or of the only one.
+Result<> read_block_ids(Fields& f, int blocks_max, KvTransferParams& out) {
+  TRY(const json::array* groups, f.array("remote_block_ids"));
+  if (groups == nullptr || groups->empty()) return {};
+  const std::string field = f.full_name("remote_block_ids");
+  const auto read = [&](const json::array& ids) -> Result<> {
+    if (ids.size() > static_cast<std::size_t>(blocks_max))
+      return invalid(field, "at most {} blocks, got {}", blocks_max, ids.size());
+    std::vector<std::int64_t>& group = out.remote_block_ids.emplace_back();
+    for (const json::value& id : ids) {
+      if (!id.is_int64()) return invalid(field, "must be an array of arrays of integers");
+      group.push_back(id.get_int64());
+    }
+    return {};
+  };
+  if (!groups->front().is_array()) return read(*groups);
+  for (const json::value& group : *groups) {
+    if (!group.is_array()) return invalid(field, "must be an array of arrays of integers");
+    TRY_VOID(read(group.get_array()));
+    if (out.remote_block_ids.size() > 64) return invalid(field, "at most 64 cache groups");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<KvTransferParams>> read_kv_transfer(Fields& fields, int blocks_max) {
+  TRY(const json::object* object, fields.object(kField));
+  if (object == nullptr) return std::nullopt;
+  Fields f(*object, std::string(kField) + ".");
+  KvTransferParams params;
+  TRY_VOID(f.boolean("do_remote_prefill", params.do_remote_prefill));
+  TRY_VOID(f.boolean("do_remote_decode", params.do_remote_decode));
+  TRY_VOID(read_text(f, "remote_engine_id", params.remote_engine_id));
+  TRY_VOID(read_text(f, "remote_request_id", params.remote_request_id));
+  TRY_VOID(read_text(f, "remote_host", params.remote_host));
+  TRY_VOID(f.integer("remote_port", params.remote_port, 0, 65'535));
+  TRY_VOID(read_block_ids(f, blocks_max, params));
+  if (!params.do_remote_prefill && !params.do_remote_decode) return std::nullopt;
+  return params;
+}
+
+json::object kv_transfer_json(const KvTransferParams& params) {
+  return {{"do_remote_prefill", params.do_remote_prefill},
+          {"do_remote_decode", params.do_remote_decode},
+          {"remote_block_ids", json::value_from(params.remote_block_ids)},
+          {"remote_engine_id", params.remote_engine_id},
+          {"remote_request_id", params.remote_request_id},
+          {"remote_host", params.remote_host},
+          {"remote_port", params.remote_port},
+          {"tp_size", 1},
+          {"remote_num_tokens", params.remote_num_tokens}};
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,158 @@
+#include "transfer/block_fetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "transfer/messages.h"
+
+namespace octavo {
+namespace {
+
+KvTransferFailure failure_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::unavailable:
+      return KvTransferFailure::unreachable;
+    case ErrorCode::invalid_argument:
+      return KvTransferFailure::mismatch;
+    case ErrorCode::corrupt:
+      return KvTransferFailure::corrupt;
+    default:
+      return KvTransferFailure::lost;
+  }
+}
+
+}  // namespace
+
+BlockFetcher::BlockFetcher(BlockFormat format, bool shared_memory, WriteBlock write, OnResult done)
+    : format_(std::move(format)),
+      shared_memory_(shared_memory),
+      write_(std::move(write)),
+      done_(std::move(done)) {
+  for (Worker& worker : workers_) worker.thread = std::thread([this, &worker] { run(worker); });
+}
+
+BlockFetcher::~BlockFetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (const Worker& worker : workers_)
+      if (worker.socket != nullptr) worker.socket->interrupt();
+  }
+  came_.notify_all();
+  for (Worker& worker : workers_) worker.thread.join();
+}
+
+void BlockFetcher::post(FetchTask task) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  came_.notify_one();
+}
+
+void BlockFetcher::run(Worker& worker) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+    if (stopping_) return;
+    const FetchTask task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    FetchResult result{.id = task.id};
+    const std::int64_t began = now_us();
+    const Result<> fetched = fetch(worker, task, result);
+    result.seconds = static_cast<double>(now_us() - began) * 1e-6;
+    if (!fetched) {
+      if (!result.failure) result.failure = failure_of(fetched.error().code);
+      result.message = fetched.error().message;
+    }
+    if (!task.blocks.empty()) done_(std::move(result));
+    lock.lock();
+  }
+}
+
+// False: the fetcher stops.
+bool BlockFetcher::set_socket(Worker& worker, const PeerSocket* socket) {
+  const std::lock_guard lock(mutex_);
+  worker.socket = socket;
+  return !stopping_;
+}
+
+Result<> BlockFetcher::fetch(Worker& worker, const FetchTask& task, FetchResult& result) {
+  TRY(PeerSocket socket, PeerSocket::connect(task.from.remote_host, task.from.remote_port));
+  if (!set_socket(worker, &socket)) socket.interrupt();
+  Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
+                                         : fetch_over(worker, socket, task, result);
+  set_socket(worker, nullptr);
+  return fetched;
+}
+
+Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const FetchTask& task,
+                                  FetchResult& result) {
+  if (!worker.slots) {
+    TRY(worker.slots, TransferSlots::create(slot_bytes(format_)));
+  }
+  const int end = static_cast<int>(task.keys.size());
+  TRY_VOID(send_message(socket, Pull{.format = format_,
+                                     .engine_id = task.from.remote_engine_id,
+                                     .request_id = task.from.remote_request_id,
+                                     .blocks = end,
+                                     .key = task.keys.back(),
+                                     .segment = shared_memory_ ? worker.slots->offer() : SegmentOffer{}}));
+  // Of the message that comes next: what is expected, or an error.
+  const auto expect = [&]<class Message>(Message& out) -> Result<> {
+    TRY(TransferMessage message, receive_message(socket));
+    if (const auto* refused = std::get_if<Refused>(&message)) {
+      result.failure = refused->reason;
+      return failure(ErrorCode::unavailable, "refused: {}", refused->message);
+    }
+    if (!std::holds_alternative<Message>(message))
+      return failure(ErrorCode::corrupt, "an unexpected message");
+    out = std::get<Message>(std::move(message));
+    return {};
+  };
+  Ready ready;
+  TRY_VOID(expect(ready));
+  const auto receiver =
+      ready.shared_memory ? shared_memory_receiver(*worker.slots) : tcp_receiver(*worker.slots, socket);
+
+  const std::size_t stride = format_.stride();
+  const int most = static_cast<int>(slot_bytes(format_) / stride);
+  int asked = task.first;
+  const auto ask = [&](int slot) -> Result<> {
+    const int count = std::min(most, end - asked);
+    if (count == 0) return {};
+    TRY_VOID(send_message(socket, Get{asked, count, slot}));
+    asked += count;
+    return {};
+  };
+  for (int slot = 0; slot < kTransferSlots; ++slot) TRY_VOID(ask(slot));
+  for (int at = task.first, slot = 0; at < end && !*task.cancelled; slot = (slot + 1) % kTransferSlots) {
+    Piece piece;
+    TRY_VOID(expect(piece));
+    const int count = std::min(most, end - at);
+    if (piece.first != at || piece.count != count) return failure(ErrorCode::corrupt, "an unexpected piece");
+    TRY(const auto packed, receiver->receive(slot, static_cast<std::size_t>(count) * stride));
+    TRY_VOID(take(task, packed, result));
+    at += count;
+    TRY_VOID(ask(slot));
+  }
+  (void)send_message(socket, Done{task.from.remote_request_id});  // else the lease ends by itself
+  return {};
+}
+
+// Into the cache, block by block.
+Result<> BlockFetcher::take(const FetchTask& task, std::span<const std::byte> packed, FetchResult& result) {
+  for (; !packed.empty(); packed = packed.subspan(format_.stride())) {
+    const auto place = static_cast<std::size_t>(result.fetched);
+    const std::span<const std::byte> block = packed.first(format_.stride());
+    TRY_VOID(verify(format_, task.keys[static_cast<std::size_t>(task.first) + place], block));
+    write_(task.blocks[place], contents(format_, block));
+    ++result.fetched;
+    result.bytes += format_.bytes;
+  }
+  return {};
+}
+
+}  // namespace octavo

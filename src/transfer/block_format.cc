@@ -1,0 +1,78 @@
+#include "transfer/block_format.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace octavo {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "headers go over the wire as they are");
+
+constexpr std::uint64_t kMagic = 0x31424B2D4F415443;  // "CTAO-KB1"
+
+struct Header {
+  std::uint64_t magic;
+  std::uint64_t bytes;
+  Hash128 format;  // of the BlockFormat's fields
+  Hash128 key;
+  Hash128 checksum;  // of the contents
+};
+static_assert(sizeof(Header) == 64);
+
+Hash128 hash_of(const BlockFormat& format) {
+  const std::string text =
+      fmt::format("{}|{}|{}|{}", format.fingerprint, format.dtype, format.block_size, format.bytes);
+  return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), 0);
+}
+
+Hash128 checksum(std::span<const std::byte> bytes) { return hash_bytes(HashAlgorithm::xxh3_128, bytes, 0); }
+
+}  // namespace
+
+std::size_t BlockFormat::stride() const {
+  return (sizeof(Header) + static_cast<std::size_t>(bytes) + 63) / 64 * 64;
+}
+
+std::string difference(const BlockFormat& a, const BlockFormat& b) {
+  if (a.fingerprint != b.fingerprint) return fmt::format("model {} and {}", a.fingerprint, b.fingerprint);
+  if (a.dtype != b.dtype) return fmt::format("KV cache dtype {} and {}", a.dtype, b.dtype);
+  if (a.block_size != b.block_size) return fmt::format("block size {} and {}", a.block_size, b.block_size);
+  if (a.bytes != b.bytes) return fmt::format("blocks of {} and {} bytes", a.bytes, b.bytes);
+  return "";
+}
+
+std::span<std::byte> contents(const BlockFormat& format, std::span<std::byte> packed) {
+  return packed.subspan(sizeof(Header), static_cast<std::size_t>(format.bytes));
+}
+
+std::span<const std::byte> contents(const BlockFormat& format, std::span<const std::byte> packed) {
+  return packed.subspan(sizeof(Header), static_cast<std::size_t>(format.bytes));
+}
+
+void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed) {
+  const Header header{.magic = kMagic,
+                      .bytes = static_cast<std::uint64_t>(format.bytes),
+                      .format = hash_of(format),
+                      .key = key,
+                      .checksum = checksum(contents(format, packed))};
+  std::memcpy(packed.data(), &header, sizeof header);
+}
+
+Result<> verify(const BlockFormat& format, Hash128 key, std::span<const std::byte> packed) {
+  CHECK(packed.size() == format.stride());
+  Header header;
+  std::memcpy(&header, packed.data(), sizeof header);
+  if (header.magic != kMagic) return failure(ErrorCode::corrupt, "no KV block");
+  if (header.format != hash_of(format) || header.bytes != static_cast<std::uint64_t>(format.bytes))
+    return invalid("", "a KV block of another model or format");
+  if (header.key != key) return invalid("", "a KV block of other tokens");
+  if (header.checksum != checksum(contents(format, packed)))
+    return failure(ErrorCode::corrupt, "a KV block whose checksum is wrong");
+  return {};
+}
+
+}  // namespace octavo

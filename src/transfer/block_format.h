@@ -1,0 +1,42 @@
+// A KV block outside its engine: a header that says what it is, then all layers of it, each as
+// kernels/kv_exchange.h lays it out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace octavo {
+
+// Of all blocks of an engine. Two engines exchange blocks when theirs are equal.
+struct BlockFormat {
+  std::string fingerprint{};  // of the model: its files, and how its matrices were loaded
+  std::string dtype{};        // of keys and values
+  int block_size = 0;         // tokens
+  std::int64_t bytes = 0;     // of a block, all layers
+
+  bool operator==(const BlockFormat&) const = default;
+
+  // From block to block where several stand in a row, headers included.
+  std::size_t stride() const;
+};
+
+// What differs, for people: "model", "dtype", ...; "" where nothing does.
+std::string difference(const BlockFormat& a, const BlockFormat& b);
+
+// The part of a packed block that holds keys and values. `packed`: format.stride() bytes.
+std::span<std::byte> contents(const BlockFormat& format, std::span<std::byte> packed);
+std::span<const std::byte> contents(const BlockFormat& format, std::span<const std::byte> packed);
+
+// Writes the header when the contents are there. key: chained hash of all tokens up to the block's end
+// (transfer_keys).
+void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed);
+
+// Errors: mismatch of format or key (invalid_argument), a checksum that is wrong or no header (corrupt).
+Result<> verify(const BlockFormat& format, Hash128 key, std::span<const std::byte> packed);
+
+}  // namespace octavo

@@ -1,0 +1,171 @@
+#include "transfer/block_server.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::size_t kConnectionsMax = 64;
+
+}  // namespace
+
+Result<std::unique_ptr<BlockServer>> BlockServer::start(BlockServerOptions options, LeaseTable& leases,
+                                                        ReadBlock read, std::function<void()> on_finished) {
+  std::unique_ptr<BlockServer> server(
+      new BlockServer(std::move(options), leases, std::move(read), std::move(on_finished)));
+  TRY(server->listening_, listen_at(server->options_.host, server->options_.port));
+  server->accepting_ = std::thread([s = server.get()] { s->accept_all(); });
+  return server;
+}
+
+BlockServer::BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read,
+                         std::function<void()> on_finished)
+    : options_(std::move(options)),
+      leases_(leases),
+      read_(std::move(read)),
+      on_finished_(std::move(on_finished)) {}
+
+BlockServer::~BlockServer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (const Connection& connection : connections_) connection.socket.interrupt();
+  }
+  if (listening_ >= 0) shutdown(listening_, SHUT_RDWR);  // wakes accept()
+  if (accepting_.joinable()) accepting_.join();
+  for (Connection& connection : connections_) connection.thread.join();
+  if (listening_ >= 0) close(listening_);
+}
+
+void BlockServer::accept_all() {
+  for (;;) {
+    const int fd = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+    drop_ended();
+    const std::lock_guard lock(mutex_);
+    if (stopping_) {
+      if (fd >= 0) close(fd);
+      return;
+    }
+    if (fd < 0) {
+      // No descriptor or no memory now: somebody will give some back.
+      if (errno != ECONNABORTED && errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
+    if (connections_.size() >= kConnectionsMax) {
+      close(fd);  // who asked computes by itself
+      continue;
+    }
+    Connection& connection = connections_.emplace_back(fd);
+    connection.thread = std::thread([this, &connection] {
+      serve(connection.socket);
+      const std::lock_guard over(mutex_);
+      connection.over = true;
+    });
+  }
+}
+
+void BlockServer::drop_ended() {
+  std::list<Connection> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto c = connections_.begin(); c != connections_.end();) {
+      const auto next = std::next(c);
+      if (c->over) ended.splice(ended.end(), connections_, c);
+      c = next;
+    }
+  }
+  for (Connection& connection : ended) connection.thread.join();
+}
+
+void BlockServer::serve(PeerSocket& socket) {
+  const Result<> served = answer(socket);
+  socket.interrupt();  // the object itself lives until the next connection comes
+  if (!served && served.error().code != ErrorCode::io) log_warning("KV transfer: {}", served.error().message);
+}
+
+Result<> BlockServer::answer(PeerSocket& socket) {
+  TRY(const TransferMessage message, receive_message(socket));
+  if (const auto* done = std::get_if<Done>(&message)) {
+    finish(done->request_id);
+    return {};
+  }
+  const auto* pull = std::get_if<Pull>(&message);
+  if (pull == nullptr) return failure(ErrorCode::corrupt, "another engine began with nonsense");
+  Refused refused;
+  refused.message = refusal(*pull, refused.reason);
+  if (!refused.message.empty()) return send_message(socket, refused);
+  return give_blocks(socket, *pull);
+}
+
+// Why the blocks are not given; "": they are.
+std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
+  reason = KvTransferFailure::mismatch;
+  if (pull.version != kTransferVersion)
+    return fmt::format("version {} of the transfer, this engine speaks {}", pull.version, kTransferVersion);
+  if (std::string what = difference(options_.format, pull.format); !what.empty()) return what;
+  bool same_tokens = false;
+  const bool leased =
+      pull.engine_id == options_.engine_id && leases_.use(pull.request_id, now_us(), [&](const Lease& lease) {
+        const auto blocks = static_cast<std::size_t>(pull.blocks);
+        same_tokens = blocks > 0 && blocks <= lease.keys.size() && lease.keys[blocks - 1] == pull.key;
+      });
+  if (leased) return same_tokens ? "" : "blocks of other tokens";
+  reason = KvTransferFailure::expired;
+  return "there are no blocks of that request (any more)";
+}
+
+Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
+  std::unique_ptr<BlockSender> sender;
+  if (pull.segment.slot_bytes == static_cast<std::int64_t>(slot_bytes(options_.format)))
+    sender = shared_memory_sender(pull.segment);
+  const bool shared = sender != nullptr;
+  if (!shared) sender = tcp_sender(socket);
+  TRY_VOID(send_message(socket, Ready{shared}));
+  for (;;) {
+    TRY(const TransferMessage message, receive_message(socket));
+    if (const auto* get = std::get_if<Get>(&message)) {
+      TRY_VOID(give_piece(socket, pull, *get, *sender));
+    } else if (std::holds_alternative<Done>(message)) {
+      finish(pull.request_id);
+      return {};
+    } else {
+      return failure(ErrorCode::corrupt, "another engine went on with nonsense");
+    }
+  }
+}
+
+Result<> BlockServer::give_piece(PeerSocket& socket, const Pull& pull, const Get& get, BlockSender& sender) {
+  const std::size_t stride = options_.format.stride();
+  const std::size_t most = slot_bytes(options_.format) / stride;
+  if (get.slot >= kTransferSlots || get.count < 1 || static_cast<std::size_t>(get.count) > most ||
+      get.first > pull.blocks - get.count)
+    return failure(ErrorCode::corrupt, "another engine asked for {} blocks from {} on", get.count, get.first);
+  const std::span<std::byte> slot = sender.slot(get.slot, static_cast<std::size_t>(get.count) * stride);
+  const bool leased = leases_.use(pull.request_id, now_us(), [&](const Lease& lease) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(get.count); ++i) {
+      const std::size_t block = static_cast<std::size_t>(get.first) + i;
+      const std::span<std::byte> packed = slot.subspan(i * stride, stride);
+      read_(lease.blocks[block], contents(options_.format, packed));
+      seal(options_.format, lease.keys[block], packed);
+    }
+  });
+  if (!leased)
+    return send_message(socket, Refused{KvTransferFailure::expired, "the blocks are not held any more"});
+  TRY_VOID(send_message(socket, Piece{get.first, get.count}));
+  return sender.send(slot);
+}
+
+void BlockServer::finish(const std::string& id) {
+  leases_.finish(id);
+  on_finished_();
+}
+
+}  // namespace octavo

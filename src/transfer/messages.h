@@ -1,0 +1,70 @@
+// What the engine that decodes and the one that holds the blocks say to each other.
+//
+//   consumer              producer
+//   Pull           ->                 which lease, of which model, how many blocks
+//                  <-     Ready       how bytes go: see transport.h
+//   Get            ->                 blocks [first, first + count) into a slot; a few may be asked for ahead
+//                  <-     Piece       they are there (shared memory), or follow (TCP)
+//   Done           ->                 the lease is over
+//
+// At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32,
+// little-endian) and a JSON object.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "base/hash.h"
+#include "request/engine_stats.h"
+#include "transfer/block_format.h"
+#include "transfer/peer_socket.h"
+
+namespace octavo {
+
+inline constexpr int kTransferVersion = 1;
+
+// Memory of the consumer's that a process of the same host can open. slot_bytes 0: there is none.
+struct SegmentOffer {
+  std::int64_t process = 0;
+  std::int64_t descriptor = 0;
+  std::int64_t slot_bytes = 0;
+  std::string secret{};  // what it begins with
+};
+
+struct Pull {
+  int version = kTransferVersion;
+  BlockFormat format{};
+  std::string engine_id{};
+  std::string request_id{};
+  int blocks = 0;  // of the prompt, from its first on
+  Hash128 key{};   // of the last of them
+  SegmentOffer segment{};
+};
+struct Ready {
+  bool shared_memory = false;
+};
+struct Get {
+  int first = 0;
+  int count = 0;
+  int slot = 0;
+};
+struct Piece {
+  int first = 0;
+  int count = 0;
+};
+struct Done {
+  std::string request_id{};
+};
+struct Refused {
+  KvTransferFailure reason = KvTransferFailure::expired;
+  std::string message{};
+};
+using TransferMessage = std::variant<Pull, Ready, Get, Piece, Done, Refused>;
+
+// Errors: of the socket (io).
+Result<> send_message(PeerSocket& socket, const TransferMessage& message);
+// Errors: of the socket (io); nonsense (corrupt).
+Result<TransferMessage> receive_message(PeerSocket& socket);
+
+}  // namespace octavo

@@ -1,0 +1,282 @@
+// A server of blocks and one that fetches them, over both transports, and with peers that fail.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <future>
+
+#include "base/clock.h"
+#include "transfer/block_fetcher.h"
+#include "transfer/block_server.h"
+
+namespace octavo {
+namespace {
+
+// Large enough that a prompt takes several pieces.
+const BlockFormat kFormat{.fingerprint = "m", .dtype = "bf16", .block_size = 16, .bytes = 1 << 20};
+constexpr int kBlocks = 40;
+
+std::byte content(BlockId block) { return static_cast<std::byte>(block * 7 + 1); }
+
+std::vector<Hash128> some_keys(int count = kBlocks) {
+  std::vector<Hash128> keys;
+  for (int i = 0; i < count; ++i) keys.push_back({static_cast<std::uint64_t>(i), 5});
+  return keys;
+}
+
+struct Producer {
+  LeaseTable leases{30};
+  std::atomic<int> finished = 0;
+  std::unique_ptr<BlockServer> server;
+
+  Producer() {
+    server = BlockServer::start(
+                 {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = kFormat}, leases,
+                 [](BlockId block, std::span<std::byte> out) {
+                   std::memset(out.data(), static_cast<int>(content(block)), out.size());
+                 },
+                 [this] { ++finished; })
+                 .value();
+    Lease lease{.keys = some_keys(), .owner = 9};
+    for (BlockId b = 0; b < kBlocks; ++b) lease.blocks.push_back(100 + b);
+    leases.add("r", std::move(lease), now_us());
+  }
+};
+
+FetchTask task_for(int port, int first = 0) {
+  FetchTask task{.id = 3,
+                 .from = {.remote_engine_id = "e",
+                          .remote_request_id = "r",
+                          .remote_host = "127.0.0.1",
+                          .remote_port = port},
+                 .first = first,
+                 .keys = some_keys(),
+                 .cancelled = std::make_shared<std::atomic<bool>>(false)};
+  for (BlockId b = first; b < kBlocks; ++b) task.blocks.push_back(b);
+  return task;
+}
+
+struct Consumer {
+  std::mutex mutex;
+  std::vector<BlockId> written;
+  bool right = true;
+
+  FetchResult fetch(FetchTask task, bool shared_memory = true, const BlockFormat& format = kFormat) {
+    std::promise<FetchResult> result;
+    BlockFetcher fetcher(
+        format, shared_memory,
+        [&](BlockId block, std::span<const std::byte> bytes) {
+          const std::lock_guard lock(mutex);
+          written.push_back(block);
+          right = right && std::ranges::all_of(bytes, [&](std::byte b) { return b == content(100 + block); });
+        },
+        [&](FetchResult got) { result.set_value(std::move(got)); });
+    fetcher.post(std::move(task));
+    return result.get_future().get();
+  }
+};
+
+class Transports : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Transports, Transports, testing::Bool(),
+                         [](const auto& test) { return test.param ? "shared_memory" : "tcp"; });
+
+TEST_P(Transports, BlocksArriveAsTheyAre) {
+  Producer producer;
+  for (const int first : {0, 13, kBlocks - 1}) {
+    Consumer consumer;
+    const FetchResult result = consumer.fetch(task_for(producer.server->port(), first), GetParam());
+    EXPECT_EQ(result.failure, std::nullopt) << result.message;
+    EXPECT_EQ(result.id, 3u);
+    EXPECT_EQ(result.fetched, kBlocks - first);
+    EXPECT_EQ(result.bytes, (kBlocks - first) * kFormat.bytes);
+    EXPECT_TRUE(consumer.right);
+    EXPECT_EQ(std::ssize(consumer.written), kBlocks - first);
+    // The lease is over; another one for the next round.
+    while (producer.finished == 0) std::this_thread::yield();
+    EXPECT_EQ(producer.leases.take_ended(now_us()), std::vector<std::uint64_t>{9});
+    producer.finished = 0;
+    Lease again{.keys = some_keys(), .owner = 9};
+    for (BlockId b = 0; b < kBlocks; ++b) again.blocks.push_back(100 + b);
+    producer.leases.add("r", std::move(again), now_us());
+  }
+}
+
+TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
+  Producer producer;
+  const auto failure = [&](FetchTask task, const BlockFormat& format = kFormat) {
+    Consumer consumer;
+    const FetchResult result = consumer.fetch(std::move(task), GetParam(), format);
+    EXPECT_EQ(result.fetched, 0);
+    EXPECT_TRUE(consumer.written.empty());
+    EXPECT_NE(result.message, "");
+    return result.failure;
+  };
+  const int port = producer.server->port();
+  BlockFormat other = kFormat;
+  other.fingerprint = "another";
+  EXPECT_EQ(failure(task_for(port), other), KvTransferFailure::mismatch);
+  FetchTask tokens = task_for(port);
+  tokens.keys.back().low += 1;
+  EXPECT_EQ(failure(std::move(tokens)), KvTransferFailure::mismatch);
+  FetchTask longer = task_for(port);
+  longer.keys = some_keys(kBlocks + 1);
+  longer.blocks.push_back(kBlocks);
+  EXPECT_EQ(failure(std::move(longer)), KvTransferFailure::mismatch);
+  FetchTask request = task_for(port);
+  request.from.remote_request_id = "another";
+  EXPECT_EQ(failure(std::move(request)), KvTransferFailure::expired);
+  FetchTask engine = task_for(port);
+  engine.from.remote_engine_id = "another";
+  EXPECT_EQ(failure(std::move(engine)), KvTransferFailure::expired);
+  // None of this has cost the lease.
+  EXPECT_EQ(Consumer().fetch(task_for(port), GetParam()).failure, std::nullopt);
+}
+
+TEST(Transfer, NobodyListens) {
+  int port = 0;
+  close(listen_at("127.0.0.1", port).value());
+  EXPECT_EQ(Consumer().fetch(task_for(port)).failure, KvTransferFailure::unreachable);
+  FetchTask nowhere = task_for(port);
+  nowhere.from.remote_host = "no.such.host.invalid";
+  EXPECT_EQ(Consumer().fetch(std::move(nowhere)).failure, KvTransferFailure::unreachable);
+}
+
+TEST(Transfer, NothingWantedGivesTheLeaseBack) {
+  Producer producer;
+  BlockFetcher fetcher(kFormat, true, {}, {});
+  fetcher.post({.from = task_for(producer.server->port()).from});
+  while (producer.finished == 0) std::this_thread::yield();
+  EXPECT_EQ(producer.leases.take_ended(now_us()).size(), 1u);
+}
+
+// A peer that does as it is told with one connection, then closes it.
+class BadPeer {
+ public:
+  explicit BadPeer(std::function<void(PeerSocket&)> act) {
+    listening_ = listen_at("127.0.0.1", port).value();
+    thread_ = std::thread([this, act = std::move(act)] {
+      PeerSocket socket(accept(listening_, nullptr, nullptr));
+      act(socket);
+    });
+  }
+  ~BadPeer() {
+    thread_.join();
+    close(listening_);
+  }
+  int port = 0;
+
+ private:
+  int listening_ = -1;
+  std::thread thread_;
+};
+
+std::vector<std::byte> packed_block(int number, BlockId block) {
+  std::vector<std::byte> packed(kFormat.stride());
+  std::ranges::fill(contents(kFormat, std::span(packed)), content(block));
+  seal(kFormat, some_keys()[static_cast<std::size_t>(number)], packed);
+  return packed;
+}
+
+// Answers with `good` blocks of the first piece, then with `last` in place of the next one.
+void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> last) {
+  (void)receive_message(socket);
+  (void)send_message(socket, Ready{.shared_memory = false});
+  const auto get = std::get<Get>(receive_message(socket).value());
+  (void)send_message(socket, Piece{get.first, get.count});
+  for (int i = 0; i < good; ++i) (void)socket.send(packed_block(i, 100 + i));
+  if (!last) return;
+  (void)socket.send(*last);
+  for (int i = good + 1; i < get.count; ++i) (void)socket.send(packed_block(i, 100 + i));
+  std::byte rest;  // a close with something unread would take back what was sent
+  while (socket.receive(std::span(&rest, 1))) {
+  }
+}
+
+TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
+  const std::function<void(PeerSocket&)> moments[] = {
+      [](PeerSocket&) {},
+      [](PeerSocket& s) { (void)receive_message(s); },
+      [](PeerSocket& s) {
+        (void)receive_message(s);
+        (void)send_message(s, Ready{});
+      },
+      [](PeerSocket& s) { give(s, 0, std::nullopt); },
+      [](PeerSocket& s) { give(s, 2, std::nullopt); },
+  };
+  for (const auto& moment : moments) {
+    BadPeer peer(moment);
+    Consumer consumer;
+    const FetchResult result = consumer.fetch(task_for(peer.port));
+    EXPECT_EQ(result.failure, KvTransferFailure::lost);
+    EXPECT_EQ(result.fetched, 0);
+  }
+}
+
+TEST(Transfer, WrongBytesAreNotTakenAndWhatCameBeforeIs) {
+  std::vector<std::byte> wrong = packed_block(2, 102);
+  wrong.back() ^= std::byte{1};
+  wrong[kFormat.stride() - 1000] ^= std::byte{1};
+  BadPeer peer([&](PeerSocket& s) { give(s, 2, wrong); });
+  Consumer consumer;
+  const FetchResult result = consumer.fetch(task_for(peer.port));
+  EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
+  EXPECT_EQ(result.fetched, 2);
+  EXPECT_EQ(consumer.written, (std::vector<BlockId>{0, 1}));
+  BadPeer other([&](PeerSocket& s) { give(s, 1, packed_block(3, 103)); });
+  EXPECT_EQ(Consumer().fetch(task_for(other.port)).failure, KvTransferFailure::mismatch);
+}
+
+TEST(Transfer, NonsenseIsAnError) {
+  for (const char* text :
+       {"", "{}", "[", R"({"kind": "ready"})", R"({"kind": "refused", "reason": "x"})",
+        R"({"kind": "piece", "first": -1, "count": 2})", R"({"kind": "done", "request_id": 1})"}) {
+    BadPeer peer([&](PeerSocket& s) {
+      (void)receive_message(s);
+      const auto size = static_cast<std::uint32_t>(std::strlen(text));
+      (void)s.send(std::as_bytes(std::span(&size, 1)));
+      (void)s.send(std::as_bytes(std::span(text, size)));
+    });
+    EXPECT_EQ(Consumer().fetch(task_for(peer.port)).failure, KvTransferFailure::corrupt) << text;
+  }
+  // And to a server, which goes on.
+  Producer producer;
+  for (const std::uint32_t size : {0u, 3u, 1u << 31}) {
+    PeerSocket socket = PeerSocket::connect("127.0.0.1", producer.server->port()).value();
+    ASSERT_TRUE(socket.send(std::as_bytes(std::span(&size, 1))));
+    ASSERT_TRUE(socket.send(std::as_bytes(std::span("abc"))));
+    std::byte end;
+    EXPECT_FALSE(socket.receive(std::span(&end, 1)));
+  }
+  {
+    PeerSocket socket = PeerSocket::connect("127.0.0.1", producer.server->port()).value();
+    ASSERT_TRUE(send_message(socket, Pull{.format = kFormat,
+                                          .engine_id = "e",
+                                          .request_id = "r",
+                                          .blocks = kBlocks,
+                                          .key = some_keys().back()}));
+    ASSERT_TRUE(receive_message(socket));
+    ASSERT_TRUE(send_message(socket, Get{.first = kBlocks - 1, .count = 2}));
+    EXPECT_FALSE(receive_message(socket));
+  }
+  EXPECT_EQ(Consumer().fetch(task_for(producer.server->port())).failure, std::nullopt);
+}
+
+// Memory that another process offers is only used when it is what it is said to be.
+TEST(Transfer, AnotherSegmentThanOfferedIsNotOpened) {
+  const TransferSlots slots = TransferSlots::create(4096).value();
+  EXPECT_NE(shared_memory_sender(slots.offer()), nullptr);
+  SegmentOffer offer = slots.offer();
+  offer.secret[0] ^= 1;
+  EXPECT_EQ(shared_memory_sender(offer), nullptr);
+  offer = slots.offer();
+  offer.slot_bytes *= 2;
+  EXPECT_EQ(shared_memory_sender(offer), nullptr);
+  offer = slots.offer();
+  offer.descriptor = 0;
+  EXPECT_EQ(shared_memory_sender(offer), nullptr);
+  EXPECT_EQ(shared_memory_sender({}), nullptr);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,143 @@
+"""Prefill on one server, decode on another, as llm-d's sidecar and `octavo route` drive them."""
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+
+import openai
+import pytest
+from conftest import eventually, fetch, metric, running, serve
+
+COMMAND = "build/release/octavo serve --port {port} "
+NAME = "--served-model-name=demo"
+WORDS = [f"word {i} of a long prompt about rivers, mountains and the sea;" for i in range(40)]
+PROMPT = "Tell me more. " + " ".join(WORDS)
+ASK = {"do_remote_decode": True, "do_remote_prefill": False, "remote_engine_id": None, "remote_block_ids": None,
+       "remote_host": None, "remote_port": None}
+
+
+def config(role, **extra):
+    return "--kv-transfer-config=" + json.dumps({
+        "kv_connector": "NixlConnector", "kv_role": role,
+        "kv_connector_extra_config": {"side_channel_port": 0} | extra})
+
+
+def client_of(base):
+    return openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+
+
+def failures(base):
+    return metric(base, "vllm:nixl_num_failed_transfers_total")
+
+
+def moved(base):
+    return metric(base, "vllm:nixl_bytes_transferred_sum")
+
+
+@pytest.fixture(scope="module")
+def plain():
+    with serve(NAME) as base:
+        yield base
+
+
+@pytest.fixture(scope="module")
+def pair():
+    with serve(NAME, config("kv_producer")) as producer, serve(NAME, config("kv_consumer")) as consumer:
+        yield producer, consumer
+
+
+def two_legs(pair, ask, body):
+    """What the sidecar does: the first leg with one token, the second with what its reply says."""
+    producer, consumer = pair
+    first = ask(client_of(producer))(**(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
+    params = first.model_extra["kv_transfer_params"]
+    assert params["do_remote_prefill"] is True and params["do_remote_decode"] is False
+    assert params["tp_size"] == 1 and len(params["remote_block_ids"][0]) > 10
+    return ask(client_of(consumer))(**body, extra_body={"kv_transfer_params": params})
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_a_completion_in_two_legs_is_that_of_one_server(plain, pair, temperature):
+    body = {"model": "demo", "prompt": PROMPT + str(temperature), "max_tokens": 24, "temperature": temperature,
+            "seed": 7, "logprobs": 2}
+    before = moved(pair[1]), failures(pair[1])
+    ask = lambda client: client.completions.create
+    got = two_legs(pair, ask, body)
+    alone = ask(client_of(plain))(**body)
+    assert got.choices[0].text == alone.choices[0].text
+    assert got.choices[0].logprobs == alone.choices[0].logprobs
+    assert eventually(lambda: moved(pair[1]) > before[0])
+    assert failures(pair[1]) == before[1]
+    assert eventually(lambda: metric(pair[0], "vllm:kv_transfer_held_blocks") == 0)
+    assert metric(pair[0], "vllm:nixl_num_kv_expired_reqs_total") == 0
+    text = fetch(pair[1] + "/metrics")
+    assert 'source="external_kv_transfer"' in text
+
+
+def test_a_chat_in_two_legs_streams_as_that_of_one_server(plain, pair):
+    body = {"model": "demo", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 24, "temperature": 0}
+    before = metric(pair[1], "vllm:external_prefix_cache_hits_total")
+    producer, consumer = pair
+    chunks = list(client_of(producer).chat.completions.create(
+        **(body | {"max_tokens": 1}), stream=True, extra_body={"kv_transfer_params": ASK}))
+    (params,) = [c.model_extra["kv_transfer_params"] for c in chunks if "kv_transfer_params" in (c.model_extra or {})]
+    text = lambda stream: "".join(c.choices[0].delta.content or "" for c in stream if c.choices)
+    got = client_of(consumer).chat.completions.create(
+        **body, stream=True, extra_body={"kv_transfer_params": params})
+    assert text(got) == text(client_of(plain).chat.completions.create(**body, stream=True))
+    assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > before)
+
+
+def test_the_same_lease_cannot_be_used_twice_and_nobody_notices(plain, pair):
+    producer, consumer = pair
+    body = {"model": "demo", "prompt": "once more: " + PROMPT, "max_tokens": 8, "temperature": 0}
+    first = client_of(producer).completions.create(
+        **(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
+    params = {"extra_body": {"kv_transfer_params": first.model_extra["kv_transfer_params"]}}
+    one = client_of(consumer).completions.create(**body, **params)
+    two = client_of(consumer).completions.create(**body, **params)
+    alone = client_of(plain).completions.create(**body)
+    assert one.choices[0].text == two.choices[0].text == alone.choices[0].text
+
+
+def test_tcp_when_shared_memory_is_not_wanted(plain):
+    with serve(NAME, config("kv_both")) as producer, serve(NAME, config("kv_both", transport="tcp")) as consumer:
+        body = {"model": "demo", "prompt": PROMPT, "max_tokens": 12, "temperature": 0}
+        ask = lambda client: client.completions.create
+        got = two_legs((producer, consumer), ask, body)
+        assert got.choices[0].text == ask(client_of(plain))(**body).choices[0].text
+        assert eventually(lambda: moved(consumer) > 0)
+
+
+def test_a_killed_prefill_server_costs_no_answer(plain):
+    with contextlib.ExitStack() as stack:
+        process, producer = stack.enter_context(running(shlex.join([*COMMAND.split(), NAME, config("kv_producer")])))
+        consumer = stack.enter_context(serve(NAME, config("kv_consumer")))
+        body = {"model": "demo", "prompt": PROMPT, "max_tokens": 24, "temperature": 0}
+        first = client_of(producer).completions.create(
+            **(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        got = client_of(consumer).completions.create(
+            **body, extra_body={"kv_transfer_params": first.model_extra["kv_transfer_params"]})
+        assert got.choices[0].text == client_of(plain).completions.create(**body).choices[0].text
+
+
+def test_without_a_connector_the_params_change_nothing(plain):
+    body = {"model": "demo", "prompt": PROMPT, "max_tokens": 1, "temperature": 0}
+    reply = client_of(plain).completions.create(**body, extra_body={"kv_transfer_params": ASK})
+    assert "kv_transfer_params" not in (reply.model_extra or {})
+
+
+def test_errors_name_the_field(pair):
+    def error(params, prompt="hello"):
+        with pytest.raises(openai.BadRequestError) as caught:
+            client_of(pair[1]).completions.create(
+                model="demo", prompt=prompt, extra_body={"kv_transfer_params": params})
+        return caught.value.body["param"]
+
+    assert error({"remote_port": "no"}) == "kv_transfer_params.remote_port"
+    assert error({"remote_block_ids": "no"}) == "kv_transfer_params.remote_block_ids"
+    assert error(ASK, ["one", "two"]) == "kv_transfer_params"
