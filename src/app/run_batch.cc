@@ -207,7 +207,7 @@ class Batch {
 
 Result<> run_batch(RunBatchCommand& c) {
   if (c.serve.run_engine)
-    return run_engine(std::move(c.serve.runtime.engine), c.serve.runtime.tokenizer, c.serve.run_rank);
+    return run_engine(std::move(c.serve.runtime), c.serve.run_rank);
   TRY(const std::vector<Line> lines, read_input(c.input));
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);

@@ -54,7 +54,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
       images_(*executor_, image_tokens_max(info_.max_model_len)),
-      steps_(*scheduler_, *executor_, answers_, proposer_.get()),
+      steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.guess_policy)),
       watch_(parts.watch, executor_->asynchronous()) {}
 
 Engine::~Engine() {
@@ -248,14 +248,14 @@ void Engine::advance_images() {
 void Engine::abort_request(RequestId id) {
   grammars_.cancel(id);
   answers_.for_request(id, [&](AnswerIndex index, const Answer& answer) {
-    scheduler_->finish(answer.sequence);
+    steps_.finish(answer.sequence);
     answers_.abort(index, now_us());
   });
 }
 
 void Engine::fail_everything(const Error& error) {
   answers_.for_all([&](AnswerIndex index, const Answer& answer) {
-    scheduler_->finish(answer.sequence);
+    steps_.finish(answer.sequence);
     answers_.fail(index, error, now_us());
   });
 }

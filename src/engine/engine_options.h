@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "events/kv_event_options.h"
 #include "schedule/options.h"
-#include "speculate/ngram_proposer.h"
+#include "speculate/options.h"
 #include "transfer/kv_transfer_options.h"
 
 namespace octavo {
@@ -65,7 +65,7 @@ struct EngineOptions {
 
   int images_max = 999;  // of one prompt; 0: what encodes images is not loaded
 
-  std::optional<NgramOptions> speculation;  // nullopt: none
+  std::optional<SpeculativeOptions> speculation;  // nullopt: none
   LoraOptions lora;
 
   int max_queued = 4096;  // answers accepted beyond the max_num_seqs that run

@@ -21,8 +21,8 @@ void put(std::span<T> to, std::span<const T> items, T rest) {
 
 }  // namespace
 
-Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(Backend backend, std::unique_ptr<Model> model,
-                                                             CacheLayout layout,
+Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(std::shared_ptr<Backend> backend,
+                                                             std::unique_ptr<Model> model, CacheLayout layout,
                                                              const LocalExecutorOptions& options) {
   std::unique_ptr<LocalExecutor> executor(
       new LocalExecutor(std::move(backend), std::move(model), std::move(layout), options));
@@ -30,10 +30,11 @@ Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(Backend backend, st
   return executor;
 }
 
-LocalExecutor::LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
-                             const LocalExecutorOptions& options)
+LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model,
+                             CacheLayout layout, const LocalExecutorOptions& options)
     : options_(options),
-      backend_(std::move(backend)),
+      shared_backend_(std::move(backend)),
+      backend_(*shared_backend_),
       model_(std::move(model)),
       layout_(std::move(layout)),
       sampler_(backend_, options.sampler),

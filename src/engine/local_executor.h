@@ -38,8 +38,10 @@ struct LocalExecutorOptions {
 
 class LocalExecutor final : public Executor {
  public:
-  // Allocates every workspace, but no KV cache. Error: there is not enough memory.
-  static Result<std::unique_ptr<LocalExecutor>> create(Backend backend, std::unique_ptr<Model> model,
+  // Allocates every workspace, but no KV cache. Executors that take turns may share a backend. Error: there is
+  // not enough memory.
+  static Result<std::unique_ptr<LocalExecutor>> create(std::shared_ptr<Backend> backend,
+                                                       std::unique_ptr<Model> model,
                                                        CacheLayout layout,
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
@@ -86,7 +88,7 @@ class LocalExecutor final : public Executor {
     Part<std::int32_t> image_rows;  // of the tokens of Batch::images, one image behind the other
   };
 
-  LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
+  LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model, CacheLayout layout,
                 const LocalExecutorOptions& options);
   Result<> allocate();
   Result<> ranks_status() const;
@@ -102,7 +104,8 @@ class LocalExecutor final : public Executor {
   void note_owners(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
 
   LocalExecutorOptions options_;
-  Backend backend_;
+  std::shared_ptr<Backend> shared_backend_;
+  Backend& backend_;
   std::unique_ptr<Model> model_;
   CacheLayout layout_;
   Sampler sampler_;

@@ -87,6 +87,26 @@ Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
                        vocab_size);
 }
 
+// A draft model that was made for other tokens would hardly ever guess right.
+Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& draft_model) {
+  constexpr std::string_view kField = "speculative_config";
+  auto loaded = load_tokenizer(draft_model);
+  if (!loaded) {
+    if (loaded.error().code != ErrorCode::not_found) return std::unexpected(loaded.error());
+    log_warning("the draft model has no tokenizer: it is taken to have the model's");
+    return {};
+  }
+  const Tokenizer& own = *loaded;
+  if (own.vocab_size() != tokenizer.vocab_size())
+    return invalid(kField, "the draft model's tokenizer has {} tokens, the model's {}: they must be one",
+                   own.vocab_size(), tokenizer.vocab_size());
+  for (TokenId id = 0; id < own.vocab_size(); ++id)
+    if (own.token(id) != tokenizer.token(id))
+      return invalid(kField, "token {} is {:?} in the draft model's tokenizer and {:?} in the model's", id,
+                     own.token(id).value_or(""), tokenizer.token(id).value_or(""));
+  return {};
+}
+
 // How the model writes tool calls and thoughts.
 Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
   if (!options.tool_call_parser.empty()) {
@@ -163,12 +183,14 @@ Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, Serve
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   const std::string named = options.engine.model_dir.empty() ? "demo" : options.engine.model_dir;
-  TRY(options.engine.model_dir, find_model(options.engine.model_dir, options.hub));
+  TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model_dir;
   TRY_VOID(check_model_path(dir));
   auto runtime = std::make_unique<Runtime>();
   TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));
   runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
+  if (const auto& speculation = options.engine.speculation; speculation && speculation->draft_model() != nullptr)
+    TRY_VOID(check_draft_tokenizer(*runtime->tokenizer, speculation->draft_model()->model));
   TRY_VOID(load_chat_templates(options, *runtime));
   TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
   TRY(const GenerationConfig generation, load_generation_config(dir));

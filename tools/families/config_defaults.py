@@ -24,6 +24,9 @@ FILE = FAMILIES / "defaults.cc"
 CLASSES = {
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
+    "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config"),
+    "DeepseekV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
+    "Dots1ForCausalLM": ("dots1", "Dots1Config"),
     "GPT2LMHeadModel": ("gpt2", "GPT2Config"),
     "GPTNeoXForCausalLM": ("gpt_neox", "GPTNeoXConfig"),
     "Gemma2ForCausalLM": ("gemma2", "Gemma2Config"),
@@ -31,6 +34,8 @@ CLASSES = {
     "Gemma3ForConditionalGeneration": ("gemma3", "Gemma3TextConfig"),
     "GemmaForCausalLM": ("gemma", "GemmaConfig"),
     "Glm4ForCausalLM": ("glm4", "Glm4Config"),
+    "Glm4MoeForCausalLM": ("glm4_moe", "Glm4MoeConfig"),
+    "Glm4MoeLiteForCausalLM": ("glm4_moe_lite", "Glm4MoeLiteConfig"),
     "GlmForCausalLM": ("glm", "GlmConfig"),
     "GptOssForCausalLM": ("gpt_oss", "GptOssConfig"),
     "GraniteForCausalLM": ("granite", "GraniteConfig"),
@@ -67,6 +72,11 @@ ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rota
 ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}}
 
 
+# What the model's code makes of a field that the configuration's class has not got.
+DERIVED = {"glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
+           "glm4_moe": {"head_dim": lambda config: config.hidden_size // config.num_attention_heads}}
+
+
 def fields_that_families_read():
     """Every string in quotes in src/model/families that could be a field's name."""
     sources = [path.read_text() for path in FAMILIES.glob("*") if path != FILE]
@@ -77,6 +87,7 @@ def defaults(module, name, read):
     kind = getattr(importlib.import_module(f"transformers.models.{module}"), name)
     found = {field: getattr(kind, field) for field in sorted(read) if hasattr(kind, field)}
     found = {field: value for field, value in found.items() if isinstance(value, (bool, int, float, str))}
+    found |= {field: derive(kind()) for field, derive in DERIVED.get(module, {}).items()}
     rope = getattr(kind(), "rope_parameters", None) or {}
     if "full_attention" in rope:  # Gemma 3
         found["rope_theta"] = rope["full_attention"]["rope_theta"]

@@ -28,11 +28,15 @@ Result<ModelSpec> describe(const Config& config);
 
 Result<ModelSpec> describe_bert(const Config& config);
 Result<ModelSpec> describe_bert_classifier(const Config& config);
+Result<ModelSpec> describe_deepseek_v2(const Config& config);
+Result<ModelSpec> describe_deepseek_v3(const Config& config);
+Result<ModelSpec> describe_dots1(const Config& config);
 Result<ModelSpec> describe_gemma(const Config& config);
 Result<ModelSpec> describe_gemma2(const Config& config);
 Result<ModelSpec> describe_gemma3(const Config& config);
 Result<ModelSpec> describe_glm(const Config& config);
 Result<ModelSpec> describe_glm4(const Config& config);
+Result<ModelSpec> describe_glm4_moe(const Config& config);
 Result<ModelSpec> describe_gpt2(const Config& config);
 Result<ModelSpec> describe_gpt_neox(const Config& config);
 Result<ModelSpec> describe_gpt_oss(const Config& config);

@@ -13,6 +13,9 @@ namespace {
 constexpr std::array kFamilies = {
     Family{"BertForSequenceClassification", describe_bert_classifier},
     Family{"BertModel", describe_bert},
+    Family{"DeepseekV2ForCausalLM", describe_deepseek_v2},
+    Family{"DeepseekV3ForCausalLM", describe_deepseek_v3},
+    Family{"Dots1ForCausalLM", describe_dots1},
     Family{"GPT2LMHeadModel", describe_gpt2},
     Family{"GPTNeoXForCausalLM", describe_gpt_neox},
     Family{"Gemma2ForCausalLM", describe_gemma2},
@@ -20,6 +23,8 @@ constexpr std::array kFamilies = {
     Family{"Gemma3ForConditionalGeneration", describe_gemma3},
     Family{"GemmaForCausalLM", describe_gemma},
     Family{"Glm4ForCausalLM", describe_glm4},
+    Family{"Glm4MoeForCausalLM", describe_glm4_moe},
+    Family{"Glm4MoeLiteForCausalLM", describe_deepseek_v3},
     Family{"GlmForCausalLM", describe_glm},
     Family{"GptOssForCausalLM", describe_gpt_oss},
     Family{"GraniteForCausalLM", describe_granite},
