@@ -95,8 +95,7 @@ void ImageEncoder::fill_patches(std::string_view pixels) {
 Result<Buffer> ImageEncoder::encode(std::string_view pixels) {
   CHECK(pixels.size() == input_.pixel_bytes(), "{} bytes of pixels", pixels.size());
   Stream& stream = *backend_.stream;
-  TRY(Buffer encoded,
-      backend_.device->allocate(static_cast<std::size_t>(input_.tokens() * row_bytes())));
+  TRY(Buffer encoded, backend_.device->allocate(static_cast<std::size_t>(input_.tokens() * row_bytes())));
   stream.synchronize();  // the last image's patches may still be on their way
   fill_patches(pixels);
   const std::int64_t n = input_.patches();

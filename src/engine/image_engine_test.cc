@@ -1,5 +1,5 @@
-// Whole engines that see: against transformers (tests/data/vision, made by tools/goldens/make_vision_goldens.py), on
-// every backend, in chunks, alone and beside each other.
+// Whole engines that see: against transformers (tests/data/vision, made by
+// tools/goldens/make_vision_goldens.py), on every backend, in chunks, alone and beside each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,7 +87,8 @@ Recorder::Record run(Engine& engine, Request request) {
   return recorder->record();
 }
 
-// Log-probabilities of the whole vocabulary behind the last prompt tokens but one, by token: [positions, vocab].
+// Log-probabilities of the whole vocabulary behind the last prompt tokens but one, by token: [positions,
+// vocab].
 std::vector<float> logprobs(Engine& engine, const Conversation& conversation) {
   Request request = conversation.request();
   request.sampling.prompt_logprobs = -1;
@@ -97,7 +98,8 @@ std::vector<float> logprobs(Engine& engine, const Conversation& conversation) {
   const std::size_t positions = conversation.bf16_kl.size() - 1;
   for (std::size_t i = record.prompt_logprobs.size() - positions; i < record.prompt_logprobs.size(); ++i) {
     std::vector<float> row(conversation.vocab);
-    for (const auto& [id, logprob] : record.prompt_logprobs[i].top) row[static_cast<std::size_t>(id)] = logprob;
+    for (const auto& [id, logprob] : record.prompt_logprobs[i].top)
+      row[static_cast<std::size_t>(id)] = logprob;
     values.insert(values.end(), row.begin(), row.end());
   }
   return values;
@@ -184,9 +186,11 @@ TEST_P(ImageEngine, Bf16IsAsGoodAsTransformers) {
   const std::vector<float> here = logprobs(**engine, conversation_);
   double ours = 0, theirs = 0;
   for (std::size_t i = 0; i < here.size(); ++i) ours += std::exp(expected[i]) * (expected[i] - here[i]);
-  for (const float kl : std::span(conversation_.bf16_kl).first(conversation_.bf16_kl.size() - 1)) theirs += kl;
+  for (const float kl : std::span(conversation_.bf16_kl).first(conversation_.bf16_kl.size() - 1))
+    theirs += kl;
   const auto positions = static_cast<double>(conversation_.bf16_kl.size() - 1);
-  fmt::print("bf16 KL to f32 {} {:.1e}, transformers {:.1e}\n", GetParam(), ours / positions, theirs / positions);
+  fmt::print("bf16 KL to f32 {} {:.1e}, transformers {:.1e}\n", GetParam(), ours / positions,
+             theirs / positions);
   EXPECT_LE(ours, 1.5 * theirs);
 }
 
@@ -247,8 +251,10 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
     return id ? std::string() : id.error().message;
   };
   EXPECT_THAT(error([](Request& r) { r.images[0].tokens = 5; }), HasSubstr("stands for 4 tokens, got 5"));
-  EXPECT_THAT(error([](Request& r) { r.images[0].pixels.pop_back(); }), HasSubstr("has 3072 bytes of pixels"));
-  EXPECT_THAT(error([](Request& r) { std::swap(r.images[0], r.images[1]); }), HasSubstr("not behind the image before"));
+  EXPECT_THAT(error([](Request& r) { r.images[0].pixels.pop_back(); }),
+              HasSubstr("has 3072 bytes of pixels"));
+  EXPECT_THAT(error([](Request& r) { std::swap(r.images[0], r.images[1]); }),
+              HasSubstr("not behind the image before"));
   EXPECT_THAT(error([](Request& r) { r.images[9].first = 1000; }), HasSubstr("not in the prompt"));
   EXPECT_THAT(error([](Request& r) { r.images[0].first = -1; }), HasSubstr("not behind the image before"));
 }

@@ -11,7 +11,8 @@ ImageTable::Entry* ImageTable::find(Hash128 digest) {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-// A free place, after those used longest ago have left as far as memory is needed; null: all others are in use.
+// A free place, after those used longest ago have left as far as memory is needed; null: all others are in
+// use.
 ImageTable::Entry* ImageTable::place_for(std::int64_t tokens) {
   while (tokens_ + tokens > tokens_max_) {
     Entry* oldest = nullptr;

@@ -27,7 +27,8 @@ void over_white(std::vector<std::uint8_t>& rgba) {
 }
 
 Result<Image> decode_image(std::span<const std::byte> file, std::int64_t pixels_max) {
-  const std::string_view head(reinterpret_cast<const char*>(file.data()), std::min<std::size_t>(file.size(), 12));
+  const std::string_view head(reinterpret_cast<const char*>(file.data()),
+                              std::min<std::size_t>(file.size(), 12));
   if (head.starts_with("\xFF\xD8\xFF")) return decode_jpeg(file, pixels_max);
   if (head.starts_with("\x89PNG\r\n\x1A\n")) return decode_png(file, pixels_max);
   if (head.starts_with("RIFF") && head.ends_with("WEBP")) return decode_webp(file, pixels_max);

@@ -57,9 +57,7 @@ TEST_P(Pictures, MayHoldAnyByte) {
   }
 }
 
-TEST_P(Pictures, HaveALimit) {
-  EXPECT_THAT(error_of(file_, 100), HasSubstr("the limit is 100"));
-}
+TEST_P(Pictures, HaveALimit) { EXPECT_THAT(error_of(file_, 100), HasSubstr("the limit is 100")); }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Pictures,
                          testing::Values("rgb.png", "alpha.png", "palette.png", "photo.jpg", "grey.jpg",
@@ -78,7 +76,9 @@ TEST(Image, OfOtherFormatsIsRefused) {
 // The header of a PNG of 65,000 x 65,000 pixels: refused before memory is taken for them.
 TEST(Image, ABombIsRefusedByItsHeader) {
   const std::string bomb =
-      decode_base64("iVBORw0KGgoAAAANSUhEUgAA/egAAP3oCAIAAAAtNU5dAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC").value();
+      decode_base64(
+          "iVBORw0KGgoAAAANSUhEUgAA/egAAP3oCAIAAAAtNU5dAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC")
+          .value();
   EXPECT_THAT(error_of(bomb), HasSubstr("65000 x 65000 pixels, the limit is"));
 }
 

@@ -12,7 +12,8 @@
 namespace octavo::media {
 namespace {
 
-// A progressive file can make the decoder go over the image for every few bytes; real ones have a dozen scans.
+// A progressive file can make the decoder go over the image for every few bytes; real ones have a dozen
+// scans.
 constexpr int kScansMax = 100;
 
 struct Failure {

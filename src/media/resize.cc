@@ -80,7 +80,8 @@ Taps taps_of(int from, int to, Filter filter) {
     taps.ranges.push_back({first, count});
     std::int32_t* out = taps.weights.data() + static_cast<std::ptrdiff_t>(i) * taps.stride;
     for (int k = 0; k < count; ++k) {
-      const double share = sum != 0 ? row[static_cast<std::size_t>(k)] / sum : row[static_cast<std::size_t>(k)];
+      const double share =
+          sum != 0 ? row[static_cast<std::size_t>(k)] / sum : row[static_cast<std::size_t>(k)];
       out[k] = static_cast<std::int32_t>((share < 0 ? -0.5 : 0.5) + share * (1 << kFractionBits));
     }
   }

@@ -10,8 +10,9 @@ namespace {
 TEST(Resize, IsPillowsBitForBit) {
   const VisionGolden golden("idefics3");
   const Image image = golden.image("decoded.rgb.png");
-  for (const auto& [name, filter] : {std::pair{"lanczos", Filter::lanczos}, std::pair{"bicubic", Filter::bicubic},
-                                     std::pair{"bilinear", Filter::bilinear}}) {
+  for (const auto& [name, filter] :
+       {std::pair{"lanczos", Filter::lanczos}, std::pair{"bicubic", Filter::bicubic},
+        std::pair{"bilinear", Filter::bilinear}}) {
     const Image expected = golden.image(fmt::format("resized.{}", name));
     const Image resized = resize(image, expected.width, expected.height, filter);
     EXPECT_EQ(resized.width, expected.width);

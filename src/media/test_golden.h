@@ -53,7 +53,8 @@ class VisionGolden {
     const std::ptrdiff_t each = t.shape[1] * t.shape[2] * 3;
     std::vector<Image> tiles;
     for (std::ptrdiff_t i = 0; i < t.shape[0]; ++i)
-      tiles.push_back({static_cast<int>(t.shape[2]), static_cast<int>(t.shape[1]),
+      tiles.push_back({static_cast<int>(t.shape[2]),
+                       static_cast<int>(t.shape[1]),
                        {all.begin() + i * each, all.begin() + (i + 1) * each}});
     return tiles;
   }

@@ -1,6 +1,7 @@
-// Images as Idefics3 and SmolVLM take them (Laurençon et al., "Building and better understanding vision-language
-// models", 2024; Marafioti et al., "SmolVLM", 2025): cut into square tiles, with the whole image, shrunk to a
-// tile, behind them. As Idefics3ImageProcessorPil and Idefics3Processor of transformers do it.
+// Images as Idefics3 and SmolVLM take them (Laurençon et al., "Building and better understanding
+// vision-language models", 2024; Marafioti et al., "SmolVLM", 2025): cut into square tiles, with the whole
+// image, shrunk to a tile, behind them. As Idefics3ImageProcessorPil and Idefics3Processor of transformers do
+// it.
 #pragma once
 
 #include <string>
@@ -12,9 +13,9 @@
 namespace octavo::media {
 
 struct TileGrid {
-  int width = 0;   // of the image when it is cut, in pixels
+  int width = 0;  // of the image when it is cut, in pixels
   int height = 0;
-  int rows = 0;    // of tiles; 0: the whole image is the only one
+  int rows = 0;  // of tiles; 0: the whole image is the only one
   int columns = 0;
 
   int tiles() const { return rows * columns + 1; }

@@ -21,7 +21,8 @@ void expect_tiles(const std::string& name, const ProcessorConfig& config) {
     const std::vector<Image> expected = golden.tiles(fmt::format("tiles.{}", picture));
     ASSERT_EQ(tiles.size(), expected.size());
     EXPECT_EQ(std::ssize(tiles), grid.tiles());
-    for (std::size_t i = 0; i < tiles.size(); ++i) EXPECT_EQ(tiles[i].pixels, expected[i].pixels) << "tile " << i;
+    for (std::size_t i = 0; i < tiles.size(); ++i)
+      EXPECT_EQ(tiles[i].pixels, expected[i].pixels) << "tile " << i;
   }
 }
 

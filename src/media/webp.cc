@@ -10,7 +10,8 @@ Result<Image> decode_webp(std::span<const std::byte> file, std::int64_t pixels_m
   if (WebPGetFeatures(data, file.size(), &features) != VP8_STATUS_OK)
     return invalid("", "the WebP image is broken");
   TRY_VOID(check_size(features.width, features.height, pixels_max));
-  if (features.has_animation != 0) return invalid("", "the WebP image is an animation: one picture is supported");
+  if (features.has_animation != 0)
+    return invalid("", "the WebP image is an animation: one picture is supported");
   Image image{features.width, features.height, {}};
   const int channels = features.has_alpha != 0 ? 4 : 3;
   const int row = image.width * channels;

@@ -27,17 +27,18 @@ Result<Config> read_config(const fs::path& root, const boost::json::object& over
   } else {
     file = root / "processor_config.json";
     if (!fs::exists(file, ignored))
-      return failure(ErrorCode::not_found, "{} has neither preprocessor_config.json nor processor_config.json",
-                     root.string());
+      return failure(ErrorCode::not_found,
+                     "{} has neither preprocessor_config.json nor processor_config.json", root.string());
     TRY(boost::json::object outer, read_file(file));
     if (const auto* nested = outer.if_contains("image_processor"); nested && nested->is_object())
       fields = nested->get_object();
   }
   for (const auto& [name, value] : overrides) {
     if (name != "size" && name != "do_image_splitting")
-      return field_failure("mm_processor_kwargs", ErrorCode::unsupported,
-                           "mm_processor_kwargs: {} cannot be changed; supported are size and do_image_splitting",
-                           std::string_view(name));
+      return field_failure(
+          "mm_processor_kwargs", ErrorCode::unsupported,
+          "mm_processor_kwargs: {} cannot be changed; supported are size and do_image_splitting",
+          std::string_view(name));
     fields[name] = value;
   }
   return Config::of(std::move(fields), file.filename().string(), {});

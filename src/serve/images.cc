@@ -41,7 +41,8 @@ Result<std::string> bytes_of(std::string_view url) {
   if (url.starts_with("http://") || url.starts_with("https://") || url.starts_with("file:"))
     return failure(ErrorCode::invalid_argument, "images are not fetched: send a data: URL");
   const std::size_t comma = url.find(',');
-  if (!url.starts_with("data:") || comma == std::string_view::npos || !url.substr(0, comma).ends_with(";base64"))
+  if (!url.starts_with("data:") || comma == std::string_view::npos ||
+      !url.substr(0, comma).ends_with(";base64"))
     return invalid("", "must be a data: URL in base64, as data:image/png;base64,..");
   return media::decode_base64(url.substr(comma + 1));
 }
@@ -90,7 +91,8 @@ Result<std::string> messages_for_template(const Service& service, const std::str
 }
 
 Result<std::vector<ImagePart>> read_images(const Service& service,
-                                           std::span<const openai::ChatPrompt::ImageUrl> images, std::string& text) {
+                                           std::span<const openai::ChatPrompt::ImageUrl> images,
+                                           std::string& text) {
   std::vector<std::string_view> pieces;
   std::string_view rest = text;
   for (std::size_t at = rest.find(kImageToken); at != std::string_view::npos; at = rest.find(kImageToken)) {
@@ -130,8 +132,8 @@ Result<> place_images(const Service& service, std::span<const TokenId> ids, std:
         return invalid("messages", "the tokens of an image are not next to each other in the prompt");
   }
   if (part == parts.end()) return {};
-  return failure(ErrorCode::internal, "\"{}\" is not a token of its own: id {} is not in the prompt", kImageToken,
-                 placeholder);
+  return failure(ErrorCode::internal, "\"{}\" is not a token of its own: id {} is not in the prompt",
+                 kImageToken, placeholder);
 }
 
 }  // namespace octavo
