@@ -1,5 +1,5 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build library page fast-sanitized instructions format clean
+.PHONY: demo test build wheel docs page fast-sanitized instructions format clean
 
 JOBS ?= $(shell nproc)
 
@@ -20,13 +20,17 @@ build:
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS) --target octavo
 
-# liboctavo, the C ABI, and the tests of what stands on it. Compiles every room once more.
-library:
-	tools/install.sh test
-	cmake --preset library
-	cmake --build --preset library -j $(JOBS) --target liboctavo octavo_c_test
-	ctest --preset library -R bindings
-	.venv/bin/python -m pytest -q tests/e2e/test_python.py
+# The Python wheel, in build/dist, installed into a fresh environment and asked for an answer. Compiles the same objects as
+# the preset release: behind `make build` it is a matter of ccache.
+wheel:
+	tools/install.sh build
+	tools/wheel.sh
+
+# The documentation as a site, in build/site; a link that leads nowhere is an error.
+docs:
+	test -x build/docs-tools/bin/mkdocs || (python3 -m venv build/docs-tools && \
+	  build/docs-tools/bin/pip install -q 'mkdocs-material>=9.5,<10')
+	build/docs-tools/bin/mkdocs build --quiet --strict
 
 # The page at /, from web/ into web/dist, which is committed: building the program needs no npm.
 page:

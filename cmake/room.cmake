@@ -31,6 +31,8 @@ if(OCTAVO_FUZZ)
   target_compile_options(octavo_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+set(OCTAVO_DOORS ${PROJECT_SOURCE_DIR}/build/rooms)
+
 if(OCTAVO_HEADER_CHECKS)
   add_custom_target(header_checks)
 endif()
@@ -40,11 +42,18 @@ endif()
 # TESTS become one executable <name>_test, each BENCH and FUZZER one executable of its own.
 function(octavo_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;DEPS;LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS" ${ARGN})
-  set(door ${CMAKE_BINARY_DIR}/rooms/${name})
+  # One for all presets and the wheel: what they compile alike has the same command line, and ccache keeps it once.
+  set(door ${OCTAVO_DOORS}/${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})  # "kv", "fleet/view"
   cmake_path(GET folder PARENT_PATH floor)
   file(MAKE_DIRECTORY ${door}/${floor})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${door}/${folder} SYMBOLIC)
+  set(leads_to "")
+  if(IS_SYMLINK ${door}/${folder})
+    file(READ_SYMLINK ${door}/${folder} leads_to)
+  endif()
+  if(NOT leads_to STREQUAL CMAKE_CURRENT_SOURCE_DIR)  # another preset may be compiling
+    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${door}/${folder} SYMBOLIC)
+  endif()
 
   # Every header must compile alone: checked where OCTAVO_HEADER_CHECKS is on.
   set(checks "")
@@ -63,10 +72,9 @@ function(octavo_room name)
   endif()
 
   add_library(${name} STATIC ${ROOM_SOURCES})
-  set_target_properties(${name} PROPERTIES OUTPUT_NAME octavo_${name})
-  if(OCTAVO_LIBRARY)
-    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
-  endif()
+  # One compile for the program and for liboctavo. With hidden symbols -fPIC calls as directly as a program's -fPIE.
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME octavo_${name} POSITION_INDEPENDENT_CODE ON
+                        CXX_VISIBILITY_PRESET hidden)
   target_include_directories(${name} PUBLIC ${door})
   target_link_libraries(${name} PUBLIC octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES})
 

@@ -55,8 +55,10 @@ Result<> LocalEngine::submit(std::uint64_t request, const boost::json::object& b
   const auto answers = static_cast<std::size_t>(plan.request.sampling.n);
   std::vector<TokenId> prompt = plan.prompts.front();
   const std::lock_guard lock(mutex_);
-  const auto [place, added] = active_.emplace(request, Active{.plan = std::move(plan), .prompt = std::move(prompt), .stream = stream});
-  if (!added) return invalid("request", "there is an unfinished request {} already", request);
+  TRY_VOID(is_new(request));
+  const auto place =
+      active_.emplace(request, Active{.plan = std::move(plan), .prompt = std::move(prompt), .stream = stream})
+          .first;
   Active& active = place->second;
   active.answers.resize(answers);
   auto generation = LocalGeneration::start(service, active.plan, request, arrivals_);
@@ -68,15 +70,57 @@ Result<> LocalEngine::submit(std::uint64_t request, const boost::json::object& b
   return {};
 }
 
+Result<> LocalEngine::is_new(std::uint64_t request) const {
+  if (!active_.contains(request) && !reading_.contains(request)) return {};
+  return invalid("request", "there is an unfinished request {} already", request);
+}
+
+Result<> LocalEngine::submit_texts(std::uint64_t request, std::string_view route,
+                                   const boost::json::object& body) {
+  const std::optional<PoolingRoute> known = pooling_route(route);
+  if (!known) return invalid("route", "must be /v1/embeddings, /pooling, /classify, /score or /rerank");
+  TRY(PoolingPlan plan, plan_pooling(*runtime_->service, *known, body));
+  std::optional<std::vector<TokenId>> prompt;
+  if (plan.texts.size() == 1) prompt = plan.texts.front().ids;
+  const std::lock_guard lock(mutex_);
+  TRY_VOID(is_new(request));
+  TRY(LocalPooling pooling, LocalPooling::start(*runtime_->service, std::move(plan), request, arrivals_));
+  reading_.emplace(request, Reading{.prompt = std::move(prompt), .pooling = std::move(pooling)});
+  return {};
+}
+
 void LocalEngine::abort(std::uint64_t request) {
   const std::lock_guard lock(mutex_);
   if (const auto found = active_.find(request); found != active_.end()) found->second.generation->abort();
+  if (const auto found = reading_.find(request); found != reading_.end()) found->second.pooling.abort();
+}
+
+void LocalEngine::take_text(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out) {
+  const auto found = reading_.find(arrival.job);
+  if (found == reading_.end()) return;
+  LocalPooling& pooling = found->second.pooling;
+  const RequestTimes times = arrival.output.times;
+  pooling.take(std::move(arrival.output));
+  if (!pooling.finished()) return;
+  OwnedOutput output;
+  output.request = arrival.job;
+  output.last = true;
+  output.prompt = std::move(found->second.prompt);
+  output.times = times;
+  output.part.finish = pooling.reason();
+  if (auto reply = pooling.reply())
+    output.part.text = *std::move(reply);
+  else
+    output.error = std::move(reply.error().message);
+  out.push_back(std::move(output));
+  reading_.erase(found);
 }
 
 void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out) {
   const std::lock_guard lock(mutex_);
   const auto found = active_.find(arrival.job);
-  if (found == active_.end()) return;  // ended by a stop string before the engine knew
+  if (found == active_.end())
+    return take_text(std::move(arrival), out);  // or ended by a stop string before the engine knew
   Active& active = found->second;
   Output& output = arrival.output;
   const int index = output.index;

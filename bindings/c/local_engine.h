@@ -8,10 +8,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "local/local_generation.h"
+#include "local/local_pooling.h"
 #include "local/runtime.h"
 #include "octavo.h"
 
@@ -35,6 +37,8 @@ class LocalEngine {
 
   // request: a number that no unfinished request has.
   Result<> submit(std::uint64_t request, const boost::json::object& body, bool stream);
+  // A body of one of the routes for models that read texts; its one output has the reply as its text.
+  Result<> submit_texts(std::uint64_t request, std::string_view route, const boost::json::object& body);
   void abort(std::uint64_t request);
   // What has come, waiting at most timeout_ms for the first.
   std::vector<OwnedOutput> wait(int timeout_ms);
@@ -57,8 +61,15 @@ class LocalEngine {
     std::vector<Progress> answers{};
   };
 
+  struct Reading {
+    std::optional<std::vector<TokenId>> prompt;  // where there is one text
+    LocalPooling pooling;
+  };
+
   explicit LocalEngine(std::unique_ptr<Runtime> runtime);
+  Result<> is_new(std::uint64_t request) const;
   void take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
+  void take_text(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
 
   Arrivals arrivals_;  // outlives the engine, whose thread fills it
   std::unique_ptr<Runtime> runtime_;
@@ -66,6 +77,7 @@ class LocalEngine {
   std::mutex waiting_;  // held by the one who waits
   std::mutex mutex_;    // of what follows
   std::map<std::uint64_t, Active> active_;
+  std::map<std::uint64_t, Reading> reading_;
 };
 
 }  // namespace octavo

@@ -165,6 +165,14 @@ int32_t octavo_submit(octavo_engine* engine, uint64_t request, const char* body,
   });
 }
 
+int32_t octavo_submit_texts(octavo_engine* engine, uint64_t request, const char* route, const char* body,
+                            size_t body_bytes, octavo_error* error) {
+  return guarded(error, [&]() -> Result<> {
+    TRY(const boost::json::object fields, octavo::openai::parse_body({body, body_bytes}));
+    return engine->local->submit_texts(request, route, fields);
+  });
+}
+
 void octavo_abort(octavo_engine* engine, uint64_t request) { engine->local->abort(request); }
 
 octavo_outputs* octavo_wait(octavo_engine* engine, int32_t timeout_ms) {

@@ -78,6 +78,12 @@ typedef enum {
 OCTAVO_API int32_t octavo_submit(octavo_engine *engine, uint64_t request, const char *body, size_t body_bytes,
                                  octavo_mode mode, octavo_error *error);
 
+/* Submits a body of a route for models that read texts: "/v1/embeddings", "/pooling", "/classify", "/score" or "/rerank",
+ * ended by a NUL. Its one output has the route's reply, JSON, as its text, and the prompt's tokens where the body has one
+ * text. */
+OCTAVO_API int32_t octavo_submit_texts(octavo_engine *engine, uint64_t request, const char *route, const char *body,
+                                       size_t body_bytes, octavo_error *error);
+
 /* Ends a request soon; its answers still end with an output. Unknown and finished requests are ignored. */
 OCTAVO_API void octavo_abort(octavo_engine *engine, uint64_t request);
 

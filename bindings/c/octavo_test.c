@@ -63,13 +63,22 @@ static void test_final_and_delta_agree(void) {
 
 static void test_logprobs(void) {
   octavo_outputs *came;
-  submit("{\"prompt\": \"Once upon a\", \"max_tokens\": 2, \"temperature\": 0, \"logprobs\": 3, \"prompt_logprobs\": 1, \"n\": 1}", OCTAVO_FINAL);
+  submit("{\"prompt\": \"Once upon a time\", \"max_tokens\": 2, \"temperature\": 0, \"logprobs\": 3, \"prompt_logprobs\": 1, \"n\": 1}", OCTAVO_FINAL);
   came = octavo_wait(engine, 60000);
-  EXPECT(came != NULL && came->count == 1);
+  EXPECT(came != NULL && came->count == 1 && came->items[0].token_count == 2);
   EXPECT(came->items[0].logprobs != NULL && came->items[0].logprobs[1].top_count == 3);
   EXPECT(came->items[0].logprobs[0].token == came->items[0].tokens[0]);
   EXPECT(came->items[0].prompt_logprob_count == came->items[0].prompt_token_count - 1);
   octavo_outputs_free(came);
+}
+
+/* What a model that only generates says to a text that it shall read. */
+static void test_texts_are_for_other_models(void) {
+  const char *body = "{\"input\": \"x\"}";
+  EXPECT(octavo_submit_texts(engine, 98, "/v1/embeddings", body, strlen(body), &error) == OCTAVO_INVALID_ARGUMENT);
+  EXPECT(strcmp(error.field, "model") == 0);
+  EXPECT(octavo_submit_texts(engine, 98, "/v1/chat", body, strlen(body), &error) == OCTAVO_INVALID_ARGUMENT);
+  EXPECT(strcmp(error.field, "route") == 0);
 }
 
 static void test_abort(void) {
@@ -115,6 +124,7 @@ int main(void) {
   EXPECT(strstr(octavo_info(engine), "\"max_model_len\":") != NULL);
   test_final_and_delta_agree();
   test_logprobs();
+  test_texts_are_for_other_models();
   test_abort();
   test_mistakes_are_named();
   test_tokens();

@@ -71,6 +71,9 @@ int main(int argc, char** argv) {
   octavo::add_route(program, outcome);
   octavo::add_simulate(program, outcome);
   octavo::add_run_batch(program, outcome);
+  octavo::add_top(program, outcome);
+  octavo::add_doctor(program, outcome);
+  octavo::add_completion(program, outcome);
   take_last(program);
   auto arguments = arguments_of(program, argc, argv);
   if (!arguments) {

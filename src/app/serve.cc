@@ -12,6 +12,7 @@
 #include "app/commands.h"
 #include "app/engine_command.h"
 #include "app/environment.h"
+#include "app/metrics_page.h"
 #include "app/serve_flags.h"
 #include "app/serving.h"
 #include "base/log.h"
@@ -83,6 +84,7 @@ void add_serve(CLI::App& program, Outcome& outcome) {
   add_serve_flags(*command, *options);
   command->callback([options, command, &outcome] {
     if (options->list_flags) return fmt::print("{}", flags_page(*command));
+    if (options->list_metrics) return fmt::print("{}", metrics_page());
     if (const auto served = serve(*options); !served) outcome.report(served.error());
   });
 }

@@ -244,6 +244,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--list-flags", c.list_flags,
                "Print what becomes of each flag of `vllm serve` (docs/flags.md), and end")
       ->group(kGroup);
+  app.add_flag("--list-metrics", c.list_metrics, "Print what each metric says (docs/metrics.md), and end")
+      ->group(kGroup);
 }
 
 }  // namespace

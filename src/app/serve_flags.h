@@ -23,6 +23,7 @@ struct ServeCommand {
   bool log_stats = true;
   double log_stats_interval_s = 10;
   bool list_flags = false;
+  bool list_metrics = false;
 };
 
 // Adds the flags to a subcommand; parsing fills `command`, which must outlive the subcommand.

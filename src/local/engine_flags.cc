@@ -318,7 +318,9 @@ Result<std::string> demo_model_dir() {
       places.push_back(p);
       places.push_back(p / "share" / "octavo");
     }
+#ifdef OCTAVO_SOURCE_DIR
   places.emplace_back(OCTAVO_SOURCE_DIR);
+#endif
   for (const fs::path& place : places) {
     const fs::path dir = place / "models" / "demo";
     if (fs::exists(dir / "config.json", ignored)) return dir.string();

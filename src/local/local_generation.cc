@@ -29,6 +29,8 @@ void Arrivals::push(Arrival arrival) {
   came_.notify_one();
 }
 
+std::shared_ptr<OutputSink> Arrivals::sink(std::size_t job) { return std::make_shared<JobSink>(job, *this); }
+
 bool Arrivals::pop(Arrival& arrival, int wait_ms) {
   if (taken_.empty()) {
     std::unique_lock lock(mutex_);
@@ -54,8 +56,8 @@ LocalGeneration::LocalGeneration(Service& service, const GenerationPlan& plan)
 Result<LocalGeneration> LocalGeneration::start(Service& service, GenerationPlan& plan, std::size_t job,
                                                Arrivals& arrivals) {
   LocalGeneration generation(service, plan);
-  TRY(generation.id_, service.engine.submit(make_request(plan, 0, service.options.eos_ids),
-                                            std::make_shared<JobSink>(job, arrivals)));
+  TRY(generation.id_,
+      service.engine.submit(make_request(plan, 0, service.options.eos_ids), arrivals.sink(job)));
   return generation;
 }
 

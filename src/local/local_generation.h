@@ -25,6 +25,8 @@ class Arrivals {
   };
 
   void push(Arrival arrival);
+  // Pushes every output that it gets, under the job's number.
+  std::shared_ptr<OutputSink> sink(std::size_t job);
   // Waits for the next one, at most wait_ms. False: nothing came.
   bool pop(Arrival& arrival, int wait_ms);
 

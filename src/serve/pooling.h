@@ -12,25 +12,9 @@
 
 #include "http/exchange.h"
 #include "request/request.h"
-#include "serve/service.h"
+#include "serve/pooling_plan.h"
 
 namespace octavo {
-
-using Vectors = std::vector<std::vector<float>>;
-
-struct PoolingPlan {
-  std::string request_id;
-  std::vector<Tokenizer::Texts> texts;            // checked: the model reads that many tokens
-  std::function<std::string(Vectors&&)> reply{};  // the body, from what the model gives for each text
-  std::int64_t priority = 0;
-  std::string client{};  // whose share of the server it takes
-
-  std::int64_t tokens() const {
-    std::int64_t sum = 0;
-    for (const Tokenizer::Texts& text : texts) sum += std::ssize(text.ids);
-    return sum;
-  }
-};
 
 class Pooling : public std::enable_shared_from_this<Pooling> {
  public:

@@ -157,11 +157,12 @@ def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
     assert "terminate" not in result.stderr
 
 
-def test_the_page_of_flags_is_current():
-    page = run("serve", "--list-flags")
+@pytest.mark.parametrize("what", ["flags", "metrics"])
+def test_generated_pages_are_current(what):
+    page = run("serve", f"--list-{what}")
     assert page.returncode == 0, page.stderr
-    with open("docs/flags.md") as file:
-        assert page.stdout == file.read(), "octavo serve --list-flags > docs/flags.md"
+    with open(f"docs/{what}.md") as file:
+        assert page.stdout == file.read(), f"octavo serve --list-{what} > docs/{what}.md"
 
 
 def test_help_breaks_no_words():

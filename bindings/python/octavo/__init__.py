@@ -5,8 +5,9 @@ from octavo._library import InvalidInput, OctavoError, ResourceExhausted
 from octavo.async_llm import AsyncEngineArgs, AsyncLLM
 from octavo.llm import LLM
 from octavo.outputs import CompletionOutput, Logprob, RequestOutput
+from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingParams, PoolingRequestOutput, ScoringOutput)
 from octavo.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
-__all__ = ["AsyncEngineArgs", "AsyncLLM", "CompletionOutput", "InvalidInput", "LLM", "Logprob", "OctavoError",
-           "RequestOutput", "RequestOutputKind", "ResourceExhausted", "SamplingParams", "StructuredOutputsParams",
-           "__version__"]
+__all__ = ["AsyncEngineArgs", "AsyncLLM", "ClassificationOutput", "CompletionOutput", "EmbeddingOutput", "InvalidInput", "LLM",
+           "Logprob", "OctavoError", "PoolingParams", "PoolingRequestOutput", "RequestOutput", "RequestOutputKind",
+           "ResourceExhausted", "SamplingParams", "ScoringOutput", "StructuredOutputsParams", "__version__"]

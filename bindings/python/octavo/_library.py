@@ -73,6 +73,7 @@ _SIGNATURES = {
     "octavo_destroy": (None, c_void_p),
     "octavo_info": (c_char_p, c_void_p),
     "octavo_submit": (c_int32, c_void_p, c_uint64, c_char_p, c_size_t, c_int32, POINTER(_Error)),
+    "octavo_submit_texts": (c_int32, c_void_p, c_uint64, c_char_p, c_char_p, c_size_t, POINTER(_Error)),
     "octavo_abort": (None, c_void_p, c_uint64),
     "octavo_wait": (POINTER(_Outputs), c_void_p, c_int32),
     "octavo_outputs_free": (None, POINTER(_Outputs)),
@@ -170,6 +171,10 @@ class Engine:
     def submit(self, request: int, body: dict[str, Any], stream: bool) -> None:
         error, data = _Error(), json.dumps(body).encode()
         _check(_lib.octavo_submit(self._handle, request, data, len(data), int(stream), byref(error)), error)
+
+    def submit_texts(self, request: int, route: str, body: dict[str, Any]) -> None:
+        error, data = _Error(), json.dumps(body).encode()
+        _check(_lib.octavo_submit_texts(self._handle, request, route.encode(), data, len(data), byref(error)), error)
 
     def abort(self, request: int) -> None:
         _lib.octavo_abort(self._handle, request)

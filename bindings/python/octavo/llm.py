@@ -3,10 +3,13 @@
 import itertools
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence, Union
 
 from octavo._library import Engine, ResourceExhausted
-from octavo.outputs import Assembly, RequestOutput, request_body
+from octavo.outputs import Assembly, RequestOutput, prompt_of, request_body
+from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingParams, PoolingRequestOutput, Reading,
+                            ScoringOutput, classification, embedding, scoring)
 from octavo.sampling_params import SamplingParams
 
 # Requests in the engine at a time; more wait in Python.
@@ -51,6 +54,22 @@ class Tokenizer:
         return self._engine.decode(ids, skip_special_tokens)
 
 
+PoolingParamsForEach = Union[PoolingParams, Sequence[PoolingParams], None]
+
+
+@dataclass
+class _Job:
+    submit: Callable[[int], None]  # under this number
+    begin: Callable[[int], Any]  # what takes its pieces
+
+
+def _listed(prompts: Any) -> list[Any]:
+    """One prompt, or several, as a list."""
+    if isinstance(prompts, (str, dict)) or (prompts and isinstance(prompts[0], int)):
+        return [prompts]
+    return list(prompts)
+
+
 class LLM:
     """A model in this process. Without `model` the demo model that comes with the package.
 
@@ -66,10 +85,9 @@ class LLM:
                  use_tqdm: bool = True) -> list[RequestOutput]:
         """Completes prompts (each a text, token ids, or a dictionary with "prompt" or "prompt_token_ids"), all of them
         batched; outputs come in the order of the prompts. sampling_params: one for all, or one for each."""
-        if isinstance(prompts, (str, dict)) or (prompts and isinstance(prompts[0], int)):
-            prompts = [prompts]
+        prompts = _listed(prompts)
         params = self._params_for_each(sampling_params, len(prompts))
-        return self._run([(*request_body(prompt, p), p.n) for prompt, p in zip(prompts, params)], use_tqdm)
+        return self._generate([(*request_body(prompt, p), p.n) for prompt, p in zip(prompts, params)], use_tqdm)
 
     def chat(self, messages: Any, sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None,
              use_tqdm: bool = True, add_generation_prompt: bool = True, continue_final_message: bool = False,
@@ -83,8 +101,34 @@ class LLM:
             more.update(tools=tools, tool_choice="none")  # in the prompt; the answer's text is left as it is
         if chat_template_kwargs:
             more["chat_template_kwargs"] = chat_template_kwargs
-        return self._run([({"messages": conversation, **p.body(chat=True), **more}, None, p.n)
-                          for conversation, p in zip(conversations, params)], use_tqdm)
+        return self._generate([({"messages": conversation, **p.body(chat=True), **more}, None, p.n)
+                               for conversation, p in zip(conversations, params)], use_tqdm)
+
+    def embed(self, prompts: Any, *, pooling_params: PoolingParamsForEach = None,
+              use_tqdm: bool = True) -> list[PoolingRequestOutput[EmbeddingOutput]]:
+        """The vector of each prompt, from a model that makes vectors. prompts as in generate(); pooling_params: one for
+        all, or one for each."""
+        return self._read("/v1/embeddings", _listed(prompts), pooling_params, embedding, use_tqdm)
+
+    def classify(self, prompts: Any, *, pooling_params: PoolingParamsForEach = None,
+                 use_tqdm: bool = True) -> list[PoolingRequestOutput[ClassificationOutput]]:
+        """The probabilities of the classes for each prompt, from a classifier."""
+        return self._read("/classify", _listed(prompts), pooling_params, classification, use_tqdm)
+
+    def score(self, data_1: Union[str, Sequence[str]], data_2: Union[str, Sequence[str]], *,
+              pooling_params: Optional[PoolingParams] = None,
+              use_tqdm: bool = True) -> list[PoolingRequestOutput[ScoringOutput]]:
+        """How alike pairs of texts are: data_1[i] beside data_2[i], or one text beside each of data_2. Cross-encoders read
+        both together; of models that make vectors it is their cosine."""
+        first = [data_1] if isinstance(data_1, str) else list(data_1)
+        second = [data_2] if isinstance(data_2, str) else list(data_2)
+        if len(first) == 1:
+            first *= len(second)
+        if len(first) != len(second):
+            raise ValueError(f"data_1: {len(first)} texts for {len(second)} of data_2; give one, or as many")
+        more = pooling_params.body() if pooling_params else {}
+        return self._submit_texts("/score", [{"text_1": a, "text_2": b, **more} for a, b in zip(first, second)], scoring,
+                                  use_tqdm)
 
     def get_default_sampling_params(self) -> SamplingParams:
         """What generation_config.json says."""
@@ -121,15 +165,34 @@ class LLM:
             raise ValueError(f"sampling_params: {len(params)} for {count} prompts")
         return list(params)
 
-    def _run(self, jobs: list[tuple[dict, Optional[str], int]], use_tqdm: bool) -> list[RequestOutput]:
-        """jobs: bodies, with the text and number of answers of each."""
+    def _generate(self, bodies: list[tuple[dict, Optional[str], int]], use_tqdm: bool) -> list[RequestOutput]:
+        """bodies: with the text and number of answers of each."""
+        return self._run([_Job(lambda request, body=body: self._engine.submit(request, body, stream=False),
+                               lambda request, text=text, n=n: Assembly(self._engine, str(request), text, n))
+                          for body, text, n in bodies], use_tqdm)
+
+    def _read(self, route: str, prompts: list[Any], params: "PoolingParamsForEach", read: Callable[[dict], Any],
+              use_tqdm: bool) -> list[PoolingRequestOutput]:
+        each = [params] * len(prompts) if params is None or isinstance(params, PoolingParams) else list(params)
+        if len(each) != len(prompts):
+            raise ValueError(f"pooling_params: {len(each)} for {len(prompts)} prompts")
+        more = {"encoding_format": "base64"} if route == "/v1/embeddings" else {}
+        return self._submit_texts(route, [{"input": prompt_of(prompt)[0], **more, **(p.body() if p else {})}
+                                          for prompt, p in zip(prompts, each)], read, use_tqdm)
+
+    def _submit_texts(self, route: str, bodies: list[dict], read: Callable[[dict], Any],
+                      use_tqdm: bool) -> list[PoolingRequestOutput]:
+        return self._run([_Job(lambda request, body=body: self._engine.submit_texts(request, route, body),
+                               lambda request: Reading(str(request), read)) for body in bodies], use_tqdm)
+
+    def _run(self, jobs: "list[_Job]", use_tqdm: bool) -> list[Any]:
         with self._lock:
             return self._run_locked(jobs, use_tqdm)
 
-    def _run_locked(self, jobs: list[tuple[dict, Optional[str], int]], use_tqdm: bool) -> list[RequestOutput]:
+    def _run_locked(self, jobs: "list[_Job]", use_tqdm: bool) -> list[Any]:
         waiting = deque(enumerate(jobs))
-        running: dict[int, tuple[int, Assembly]] = {}
-        done: list[Optional[RequestOutput]] = [None] * len(jobs)
+        running: dict[int, tuple[int, Any]] = {}
+        done: list[Any] = [None] * len(jobs)
         progress = _progress(len(jobs), use_tqdm)
         try:
             while waiting or running:
@@ -144,20 +207,20 @@ class LLM:
         finally:
             progress.close()
             self._drop(running)
-        return done  # type: ignore[return-value]
+        return done
 
-    def _submit_more(self, waiting: deque, running: dict[int, tuple[int, Assembly]]) -> None:
+    def _submit_more(self, waiting: deque, running: dict[int, tuple[int, Any]]) -> None:
         while waiting and len(running) < _IN_FLIGHT_MAX:
-            number, (body, text, n) = waiting[0]
+            number, job = waiting[0]
             request = next(self._ids)
             try:
-                self._engine.submit(request, body, stream=False)
+                job.submit(request)
             except ResourceExhausted:
                 if running:
                     return
                 raise
             waiting.popleft()
-            running[request] = (number, Assembly(self._engine, str(request), text, n))
+            running[request] = (number, job.begin(request))
 
     def _drop(self, running: dict[int, Any]) -> None:
         """After an error: ends what is running, so that none of it turns up in the next call."""

@@ -98,13 +98,18 @@ class Assembly:
         answer.cumulative_logprob = (answer.cumulative_logprob or 0.0) + sum(p[1] for p in piece.logprobs)
 
 
+def prompt_of(prompt: Any) -> tuple[Any, Optional[str]]:
+    """A prompt as vLLM takes it (a text, token ids, {"prompt": ..}, {"prompt_token_ids": ..}) as the text or ids to send,
+    and its text."""
+    if not isinstance(prompt, dict):
+        return prompt, prompt if isinstance(prompt, str) else None
+    if not ({"prompt", "prompt_token_ids"} & prompt.keys()):
+        raise ValueError('prompt: a dictionary needs "prompt" or "prompt_token_ids"')
+    given = prompt["prompt_token_ids"] if prompt.get("prompt_token_ids") is not None else prompt["prompt"]
+    return given, prompt.get("prompt")
+
+
 def request_body(prompt: Any, params: Any) -> tuple[dict[str, Any], Optional[str]]:
-    """The body for a prompt as vLLM takes it (a text, token ids, {"prompt": ..}, {"prompt_token_ids": ..}), and its text."""
-    if isinstance(prompt, dict):
-        if not ({"prompt", "prompt_token_ids"} & prompt.keys()):
-            raise ValueError('prompt: a dictionary needs "prompt" or "prompt_token_ids"')
-        given = prompt["prompt_token_ids"] if prompt.get("prompt_token_ids") is not None else prompt["prompt"]
-        text = prompt.get("prompt")
-    else:
-        given, text = prompt, prompt if isinstance(prompt, str) else None
+    """The body of /v1/completions for a prompt, and its text."""
+    given, text = prompt_of(prompt)
     return {"prompt": given, **params.body(chat=False)}, text

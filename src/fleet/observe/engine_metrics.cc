@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <string>
+
+#include "fleet/observe/metric_line.h"
 
 namespace octavo::fleet {
 namespace {
@@ -35,47 +36,9 @@ constexpr std::array kNames{
     Name{"trtllm_kv_cache_max_blocks", Gauge::num_blocks},
 };
 
-struct Sample {
-  Gauge gauge;
-  std::string_view labels;  // between the braces
-  double value;
-};
-
-std::optional<Sample> parse_line(std::string_view line) {
-  const std::size_t name_end = line.find_first_of("{ ");
-  if (name_end == std::string_view::npos) return std::nullopt;
-  const auto name = std::ranges::find(kNames, line.substr(0, name_end), &Name::name);
-  if (name == kNames.end()) return std::nullopt;
-  std::string_view labels;
-  std::size_t value_at = name_end;
-  if (line[name_end] == '{') {
-    const std::size_t close = line.rfind('}');
-    if (close == std::string_view::npos) return std::nullopt;
-    labels = line.substr(name_end + 1, close - name_end - 1);
-    value_at = close + 1;
-  }
-  value_at = line.find_first_not_of(' ', value_at);
-  if (value_at == std::string_view::npos) return std::nullopt;
-  double value = 0;
-  if (std::from_chars(line.data() + value_at, line.data() + line.size(), value).ec != std::errc() ||
-      !std::isfinite(value))
-    return std::nullopt;
-  return Sample{name->gauge, labels, value};
-}
-
-// The value of label `name`, without undoing escapes; "" when there is none.
-std::string_view label(std::string_view labels, std::string_view name) {
-  for (std::size_t at = 0; at < labels.size();) {
-    const std::size_t equals = labels.find("=\"", at);
-    if (equals == std::string_view::npos) break;
-    std::size_t end = equals + 2;
-    while (end < labels.size() && labels[end] != '"') end += labels[end] == '\\' ? 2 : 1;
-    if (end >= labels.size()) break;
-    const std::size_t begin = std::min(labels.find_first_not_of(", ", at), equals);
-    if (labels.substr(begin, equals - begin) == name) return labels.substr(equals + 2, end - equals - 2);
-    at = end + 1;
-  }
-  return "";
+std::optional<Gauge> gauge_of(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name, &Name::name);
+  return found == kNames.end() ? std::nullopt : std::optional(found->gauge);
 }
 
 std::int64_t number(std::string_view text) {
@@ -107,12 +70,13 @@ bool read_engine_metrics(std::string_view page, EndpointState& state) {
   bool any = false;
   while (!page.empty()) {
     const std::size_t end = std::min(page.find('\n'), page.size());
-    const auto sample = parse_line(page.substr(0, end));
+    const auto sample = read_metric(page.substr(0, end));
     page.remove_prefix(std::min(end + 1, page.size()));
-    if (!sample) continue;
+    const std::optional<Gauge> gauge = sample ? gauge_of(sample->name) : std::nullopt;
+    if (!gauge) continue;
     any = true;
-    const auto& [gauge, labels, value] = *sample;
-    switch (gauge) {
+    const auto& [name, labels, value] = *sample;
+    switch (*gauge) {
       case Gauge::waiting:
         waiting = std::max(waiting, 0.0) + value;
         break;
@@ -129,19 +93,20 @@ bool read_engine_metrics(std::string_view page, EndpointState& state) {
         state.num_blocks = count(value);
         break;
       case Gauge::cache_config: {
-        const std::string_view page_size = label(labels, "page_size");
-        const std::string_view pages = label(labels, "num_pages");
-        state.block_size =
-            count(static_cast<double>(number(page_size.empty() ? label(labels, "block_size") : page_size)));
-        state.num_blocks = number(pages.empty() ? label(labels, "num_gpu_blocks") : pages);
+        const std::string_view page_size = metric_label(labels, "page_size");
+        const std::string_view pages = metric_label(labels, "num_pages");
+        state.block_size = count(
+            static_cast<double>(number(page_size.empty() ? metric_label(labels, "block_size") : page_size)));
+        state.num_blocks = number(pages.empty() ? metric_label(labels, "num_gpu_blocks") : pages);
         break;
       }
       case Gauge::adapters:  // its value is a time: the latest series counts
         if (value < adapters_since) break;
         adapters_since = value;
-        state.adapters = std::make_shared<const AdapterState>(AdapterState{
-            list(label(labels, "running_lora_adapters")), list(label(labels, "waiting_lora_adapters")),
-            count(static_cast<double>(number(label(labels, "max_lora"))))});
+        state.adapters = std::make_shared<const AdapterState>(
+            AdapterState{list(metric_label(labels, "running_lora_adapters")),
+                         list(metric_label(labels, "waiting_lora_adapters")),
+                         count(static_cast<double>(number(metric_label(labels, "max_lora"))))});
         break;
     }
   }

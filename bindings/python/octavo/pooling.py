@@ -1,0 +1,82 @@
+"""Models that read texts: vLLM's parameters and outputs for vectors, classes and scores."""
+
+import array
+import base64
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Generic, Optional, TypeVar
+
+from octavo._library import OctavoError, Piece
+
+Data = TypeVar("Data")
+
+
+@dataclass
+class PoolingParams:
+    """What a request asks of the model's head."""
+    truncate_prompt_tokens: Optional[int] = None  # keep that many tokens of a text; -1: as many as the model reads
+    dimensions: Optional[int] = None  # of a vector: the first ones
+    use_activation: Optional[bool] = None  # None: True; vectors are normalised, scores become probabilities
+
+    def body(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+
+
+@dataclass
+class EmbeddingOutput:
+    embedding: list[float]
+
+    @property
+    def hidden_size(self) -> int:
+        return len(self.embedding)
+
+
+@dataclass
+class ClassificationOutput:
+    probs: list[float]
+    label: str  # the likeliest class by the model's name for it
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.probs)
+
+
+@dataclass
+class ScoringOutput:
+    score: float
+
+
+@dataclass
+class PoolingRequestOutput(Generic[Data]):
+    request_id: str
+    outputs: Data
+    prompt_token_ids: list[int]
+    finished: bool = True
+
+
+def embedding(item: dict[str, Any]) -> EmbeddingOutput:
+    vector = array.array("f")
+    vector.frombytes(base64.b64decode(item["embedding"]))
+    return EmbeddingOutput(vector.tolist())
+
+
+def classification(item: dict[str, Any]) -> ClassificationOutput:
+    return ClassificationOutput(item["probs"], item["label"])
+
+
+def scoring(item: dict[str, Any]) -> ScoringOutput:
+    return ScoringOutput(item["score"])
+
+
+class Reading:
+    """Takes the one piece of a text that the model has read."""
+
+    def __init__(self, request_id: str, read: Any):
+        self._request_id = request_id
+        self._read = read  # one of the functions above
+
+    def take(self, piece: Piece) -> PoolingRequestOutput:
+        if piece.finish_reason != "stop":
+            raise OctavoError(piece.error or "the text was not read to its end")
+        (item,) = json.loads(piece.text)["data"]
+        return PoolingRequestOutput(self._request_id, self._read(item), piece.prompt_token_ids or [])

@@ -1,0 +1,14 @@
+// Shell completions, from the same commands and flags that the program parses.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+
+namespace octavo {
+
+// A script for "bash", "zsh" or "fish" that completes commands, flags and the values that a flag names. What
+// takes anything else is completed as a file.
+std::string completion_script(const CLI::App& program, std::string_view shell);
+
+}  // namespace octavo

@@ -1,0 +1,66 @@
+// octavo doctor: what this machine is, which limits it sets, and what to change.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "app/commands.h"
+#include "app/environment.h"
+#include "app/machine.h"
+#include "base/thread_pool.h"
+#include "kernels/backends.h"
+#include "local/find_model.h"
+
+namespace octavo {
+namespace {
+
+// The most able instruction set, and what the next one misses.
+void examine_processor(Machine& machine) {
+  for (const CpuIsa isa : kCpuIsas) {
+    if (isa == CpuIsa::amx_modelled) continue;  // for tests
+    const auto backend = make_cpu_backend({.threads = 1, .isa = isa});
+    if (backend) {
+      machine.instructions = name(isa);
+      machine.lacking.clear();
+    } else if (backend.error().message.find("lacks") != std::string::npos && machine.lacking.empty()) {
+      machine.lacking = fmt::format("not {}: {}", name(isa), backend.error().message);
+    }
+  }
+}
+
+// Of the file system that the folder will lie on.
+std::uint64_t free_bytes(std::filesystem::path folder) {
+  std::error_code error;
+  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  const auto space = std::filesystem::space(folder, error);
+  return error ? 0 : space.available;
+}
+
+Machine this_machine(const HubFlags& hub) {
+  Machine machine;
+  read_machine_files("/", machine);
+  machine.usable = usable_processors();
+  examine_processor(machine);
+  const auto gpu = make_cuda_backend();
+  machine.gpu = gpu ? std::string(gpu->device->name()) : gpu.error().message;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  machine.open_files = files.rlim_cur;
+  machine.model_cache = cache_dir(hub);
+  machine.model_cache_free = free_bytes(machine.model_cache);
+  return machine;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program, Outcome&) {
+  CLI::App* command =
+      program.add_subcommand("doctor", "What this machine is, which limits it sets, and what to change");
+  auto hub = std::make_shared<HubFlags>();
+  add_cache_flag(*command, *hub, environment);
+  command->callback([hub] { fmt::print("{}", doctor_page(this_machine(*hub))); });
+}
+
+}  // namespace octavo

@@ -1,0 +1,151 @@
+#include "app/machine.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <fstream>
+#include <iterator>
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kFilesWanted = 4096;
+constexpr std::uint64_t kCacheWanted = 10'000'000'000;
+
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// "always [madvise] never" -> "madvise"
+std::string chosen(const std::string& choices) {
+  const std::size_t begin = choices.find('['), end = choices.find(']');
+  return begin < end && end != std::string::npos ? choices.substr(begin + 1, end - begin - 1) : "";
+}
+
+std::optional<std::uint64_t> number(const std::string& text) {
+  std::uint64_t value = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+// "0-3,8" -> 5
+int listed(const std::string& list) {
+  int count = 0;
+  const char* at = list.data();
+  const char* end = at + list.size();
+  while (at < end) {
+    int first = 0;
+    auto [next, error] = std::from_chars(at, end, first);
+    if (error != std::errc()) break;
+    int last = first;
+    if (next < end && *next == '-') next = std::from_chars(next + 1, end, last).ptr;
+    count += last - first + 1;
+    at = next + 1;
+  }
+  return count;
+}
+
+// The smallest limit of the process' cgroup (version 2) and those above it.
+std::optional<std::uint64_t> cgroup_memory(const fs::path& root) {
+  const fs::path top = root / "sys/fs/cgroup";
+  const std::string own = first_line(root / "proc/self/cgroup");  // "0::/a/b"
+  fs::path folder = top;
+  if (own.starts_with("0::/")) folder /= own.substr(4);
+  std::optional<std::uint64_t> least;
+  for (;; folder = folder.parent_path()) {
+    const auto limit = number(first_line(folder / "memory.max"));  // or "max"
+    if (limit && (!least || *limit < *least)) least = limit;
+    if (folder == top || !folder.has_relative_path()) return least;
+  }
+}
+
+std::string gigabytes(std::uint64_t bytes) {
+  return fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9);
+}
+
+}  // namespace
+
+void read_machine_files(const fs::path& root, Machine& machine) {
+  std::ifstream processors(root / "proc/cpuinfo");
+  for (std::string line; machine.processor.empty() && std::getline(processors, line);)
+    if (const std::size_t colon = line.find(": ");
+        line.starts_with("model name") && colon != std::string::npos)
+      machine.processor = line.substr(colon + 2);
+  std::ifstream memory(root / "proc/meminfo");
+  for (std::string line; std::getline(memory, line);) {
+    const std::size_t digits = line.find_first_of("0123456789");
+    if (digits == std::string::npos) continue;
+    const std::uint64_t bytes = number(line.substr(digits)).value_or(0) * 1024;
+    if (line.starts_with("MemTotal:")) machine.memory = bytes;
+    if (line.starts_with("MemAvailable:")) machine.available = bytes;
+  }
+  machine.memory_limit = cgroup_memory(root);
+  machine.processors = listed(first_line(root / "sys/devices/system/cpu/online"));
+  machine.numa_nodes = std::max(1, listed(first_line(root / "sys/devices/system/node/online")));
+  machine.huge_pages = chosen(first_line(root / "sys/kernel/mm/transparent_hugepage/enabled"));
+  machine.governor = first_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+}
+
+std::vector<std::string> advice(const Machine& m) {
+  std::vector<std::string> out;
+  if (m.instructions.empty())
+    out.push_back("processor: " + m.lacking + "; nothing but --device reference runs here");
+  if (m.memory_limit && *m.memory_limit < m.memory)
+    out.push_back(fmt::format(
+        "memory: the cgroup allows {}, and an engine sizes its KV cache by the machine's memory: set "
+        "--kv-cache-memory-bytes so that weights and cache stay below",
+        gigabytes(*m.memory_limit)));
+  if (m.huge_pages == "never")
+    out.emplace_back(
+        "huge pages: they are off, and large models read weights more slowly: echo madvise > "
+        "/sys/kernel/mm/transparent_hugepage/enabled");
+  if (m.governor == "powersave")
+    out.emplace_back("clock: the governor is powersave: cpupower frequency-set -g performance");
+  if (m.numa_nodes > 1)
+    out.push_back(fmt::format(
+        "memory: {} NUMA nodes, and weights lie where they were first read: run one server a node "
+        "(numactl --cpunodebind=N --membind=N) behind `octavo route`, or one with numactl "
+        "--interleave=all",
+        m.numa_nodes));
+  if (m.open_files < kFilesWanted)
+    out.push_back(fmt::format(
+        "open files: at most {}, and a connection takes one: ulimit -n 65536, LimitNOFILE=65536 in a "
+        "systemd unit",
+        m.open_files));
+  if (m.model_cache_free < kCacheWanted)
+    out.push_back(
+        fmt::format("model cache: {} has {} left: set HF_HOME to a larger disk, or `octavo rm` models",
+                    m.model_cache, gigabytes(m.model_cache_free)));
+  return out;
+}
+
+std::string doctor_page(const Machine& m) {
+  std::string out;
+  const auto line = [&](std::string_view topic, const std::string& text) {
+    fmt::format_to(std::back_inserter(out), "{:<14}{}\n", topic, text);
+  };
+  line("processor", fmt::format("{}, {} of {} processors usable, {} NUMA node{}",
+                                m.processor.empty() ? "name not known" : m.processor, m.usable, m.processors,
+                                m.numa_nodes, m.numa_nodes == 1 ? "" : "s"));
+  line("instructions", fmt::format("{}{}{}", m.instructions.empty() ? "none" : m.instructions,
+                                   m.lacking.empty() ? "" : "; ", m.lacking));
+  line("memory",
+       fmt::format("{}, {} available, {}", gigabytes(m.memory), gigabytes(m.available),
+                   m.memory_limit ? gigabytes(*m.memory_limit) + " by the cgroup" : "no cgroup limit"));
+  line("huge pages", m.huge_pages.empty() ? "not known" : m.huge_pages);
+  if (!m.governor.empty()) line("clock", "governor " + m.governor);
+  line("gpu", m.gpu);
+  line("open files", std::to_string(m.open_files));
+  line("model cache", fmt::format("{}, {} free", m.model_cache, gigabytes(m.model_cache_free)));
+  const std::vector<std::string> changes = advice(m);
+  out += changes.empty() ? "\nNothing to change.\n" : "\nTo change:\n";
+  for (const std::string& change : changes) out += "- " + change + "\n";
+  return out;
+}
+
+}  // namespace octavo

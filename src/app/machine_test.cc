@@ -1,0 +1,108 @@
+#include "app/machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace octavo {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class MachineFiles : public testing::Test {
+ protected:
+  MachineFiles() { std::filesystem::remove_all(root_); }
+  ~MachineFiles() override { std::filesystem::remove_all(root_); }
+  void write(const std::filesystem::path& path, std::string_view text) const {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  Machine read() const {
+    Machine machine;
+    read_machine_files(root_, machine);
+    return machine;
+  }
+
+  const std::filesystem::path root_ = std::filesystem::path(testing::TempDir()) /
+                                      testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(MachineFiles, AreReadWhereTheyAre) {
+  write("proc/cpuinfo", "processor\t: 0\nmodel name\t: A Processor\n");
+  write("proc/meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\nMemAvailable:    8192 kB\n");
+  write("proc/self/cgroup", "0::/system/octavo\n");
+  write("sys/fs/cgroup/memory.max", "max\n");
+  write("sys/fs/cgroup/system/memory.max", "4096000\n");
+  write("sys/fs/cgroup/system/octavo/memory.max", "8192000\n");
+  write("sys/devices/system/cpu/online", "0-3,8\n");
+  write("sys/devices/system/node/online", "0-1\n");
+  write("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+  const Machine machine = read();
+  EXPECT_EQ(machine.processor, "A Processor");
+  EXPECT_EQ(machine.memory, 16u << 20);
+  EXPECT_EQ(machine.available, 8u << 20);
+  EXPECT_EQ(machine.memory_limit, 4096000u) << "the smallest on the way up";
+  EXPECT_EQ(machine.processors, 5);
+  EXPECT_EQ(machine.numa_nodes, 2);
+  EXPECT_EQ(machine.huge_pages, "never");
+}
+
+TEST_F(MachineFiles, MayBeMissingOrMakeNoSense) {
+  write("proc/meminfo", "\nMemTotal: lots\n");
+  write("proc/self/cgroup", "0::/../..\n");
+  const Machine machine = read();
+  EXPECT_EQ(machine.memory, 0u);
+  EXPECT_EQ(machine.memory_limit, std::nullopt);
+  EXPECT_EQ(machine.numa_nodes, 1);
+  EXPECT_THAT(doctor_page(machine), HasSubstr("name not known"));
+}
+
+Machine good() {
+  return {.processor = "P",
+          .processors = 8,
+          .usable = 8,
+          .numa_nodes = 1,
+          .instructions = "avx2",
+          .lacking = "not avx512: this processor lacks AVX512F",
+          .memory = 16'000'000'000,
+          .available = 9'000'000'000,
+          .memory_limit = {},
+          .huge_pages = "madvise",
+          .governor = "performance",
+          .open_files = 65536,
+          .gpu = "none",
+          .model_cache = "/cache",
+          .model_cache_free = 90'000'000'000};
+}
+
+TEST(Doctor, SaysWhatIsThere) {
+  EXPECT_THAT(advice(good()), IsEmpty());
+  const std::string page = doctor_page(good());
+  EXPECT_THAT(page, HasSubstr("processor     P, 8 of 8 processors usable, 1 NUMA node\n"));
+  EXPECT_THAT(page, HasSubstr("instructions  avx2; not avx512: this processor lacks AVX512F\n"));
+  EXPECT_THAT(page, HasSubstr("memory        16.0 GB, 9.0 GB available, no cgroup limit\n"));
+  EXPECT_THAT(page, HasSubstr("\nNothing to change.\n"));
+}
+
+TEST(Doctor, SaysWhatToChange) {
+  Machine bad = good();
+  bad.instructions = "";
+  bad.memory_limit = 2'000'000'000;
+  bad.huge_pages = "never";
+  bad.governor = "powersave";
+  bad.numa_nodes = 2;
+  bad.open_files = 1024;
+  bad.model_cache_free = 1'000'000'000;
+  EXPECT_THAT(advice(bad),
+              ElementsAre(StartsWith("processor: not avx512"), HasSubstr("the cgroup allows 2.0 GB"),
+                          StartsWith("huge pages"), StartsWith("clock"), HasSubstr("2 NUMA nodes"),
+                          HasSubstr("at most 1024"), HasSubstr("/cache has 1.0 GB left")));
+  EXPECT_THAT(doctor_page(bad), HasSubstr("\nTo change:\n- processor: "));
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,65 @@
+#include "app/metrics_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "fleet/extproc/pick_metrics.h"
+#include "fleet/proxy/route_metrics.h"
+#include "request/engine_stats.h"
+#include "serve/metrics.h"
+#include "serve/process_metrics.h"
+
+namespace octavo {
+namespace {
+
+// A row for each "# HELP name text" and the "# TYPE name type" behind it.
+std::string table(std::string_view page) {
+  std::string out = "| name | type | |\n|---|---|---|\n";
+  std::string_view name, help;
+  while (!page.empty()) {
+    const std::size_t end = std::min(page.find('\n'), page.size());
+    std::string_view line = page.substr(0, end);
+    page.remove_prefix(std::min(end + 1, page.size()));
+    if (line.starts_with("# HELP ")) {
+      line.remove_prefix(7);
+      name = line.substr(0, line.find(' '));
+      help = line.substr(name.size() + 1);
+    } else if (line.starts_with("# TYPE ")) {
+      fmt::format_to(std::back_inserter(out), "| `{}` | {} | {} |\n", name, line.substr(line.rfind(' ') + 1),
+                     help);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string metrics_page() {
+  const std::vector<EngineStats> engines(1);
+  EngineInfo info;
+  info.max_loras = 1;  // so that adapters are among them
+  return fmt::format(
+      "# Metrics\n\n"
+      "`octavo serve --list-metrics` prints this page. Each program answers `GET /metrics` in Prometheus' "
+      "text format.\n\n"
+      "## octavo serve\n\n"
+      "vLLM's names. Every series has the labels `model_name` and `engine`; counters begin at 0 with the "
+      "engine's process.\n\n"
+      "{}\n"
+      "## octavo route\n\n"
+      "SGLang's names where it has them. Beside these, gauges of each worker: `smg_worker_requests_active`, "
+      "`smg_worker_health`, `smg_worker_cb_state`, `octavo_route_worker_waiting`, "
+      "`octavo_route_worker_kv_usage`.\n\n"
+      "{}\n"
+      "## octavo pick\n\n"
+      "llm-d's names.\n\n"
+      "{}",
+      table(Metrics("model", 1).text(engines, info) + process_metrics()), table(fleet::RouteMetrics().text()),
+      table(fleet::PickMetrics().text(fleet::FleetView{})));
+}
+
+}  // namespace octavo

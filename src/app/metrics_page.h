@@ -1,0 +1,10 @@
+// docs/metrics.md, from the pages that the programs themselves write.
+#pragma once
+
+#include <string>
+
+namespace octavo {
+
+std::string metrics_page();
+
+}  // namespace octavo

@@ -1,0 +1,65 @@
+"""The wheel as pyproject.toml describes it, laid out from what is compiled already: `make wheel` builds a real one."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build/release"
+sys.path.insert(0, str(ROOT / "tools"))
+
+from wheel_contents import expected  # noqa: E402
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+BACKEND = PROJECT["tool"]["scikit-build"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder of packages, with octavo as the wheel has it; binaries are links to those of the build."""
+    site = tmp_path_factory.mktemp("site")
+    for package in BACKEND["wheel"]["packages"]:
+        (site / Path(package).name).mkdir()
+        for file in (ROOT / package).glob("*.py"):
+            (site / Path(package).name / file.name).write_bytes(file.read_bytes())
+    for component in BACKEND["install"]["components"]:
+        subprocess.run(["cmake", "--install", BUILD, "--component", component, "--prefix",
+                        site / BACKEND["wheel"]["install-dir"]], check=True, stdout=subprocess.DEVNULL)
+    return site
+
+
+def run(site, *arguments):
+    environment = {k: v for k, v in os.environ.items() if k != "OCTAVO_LIBRARY"} | {"PYTHONPATH": str(site)}
+    return subprocess.run([sys.executable, *arguments], cwd=site, env=environment, check=True, capture_output=True,
+                          text=True, timeout=300).stdout
+
+
+def test_the_wheel_holds_what_is_needed_and_nothing_else(site):
+    assert {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()} == expected()
+    assert set(BACKEND["build"]["targets"]) == {"octavo", "liboctavo"}
+
+
+def test_one_version_everywhere(site):
+    provider = BACKEND["metadata"]["version"]
+    version = re.search(provider["regex"], (ROOT / provider["input"]).read_text())["value"]
+    assert run(site, "-m", "octavo", "--version").strip() == version
+    assert run(site, "-c", "import octavo; print(octavo.__version__)").strip() == version
+
+
+def test_the_console_script_becomes_the_program(site):
+    module, function = PROJECT["project"]["scripts"]["octavo"].split(":")
+    script = "import sys; sys.argv = ['octavo', 'generate', '-p', 'One rainy morning in', '--temperature', '0']; " \
+             f"from {module} import {function}; {function}()"
+    assert run(site, "-c", script).strip()
+
+
+def test_the_demo_model_answers_without_a_checkout(site):
+    """A stand-in for a machine that has only the wheel: the folder is all that the package finds."""
+    program = "from octavo import LLM, SamplingParams\n" \
+              "print(LLM().generate('Once upon a time', SamplingParams(max_tokens=8))[0].outputs[0].text)"
+    assert run(site, "-c", program).strip()

