@@ -17,8 +17,15 @@ struct Variation {
   bool preempts = false;
 };
 
+constexpr const char* kDemoDraft = "models/demo-draft";
+
 // Blocks for the longest request and a few short ones.
 constexpr int kTightBlocks = 40;
+
+// So many guesses in batches of all sizes.
+SpeculativeOptions guessing(const decltype(SpeculativeOptions::method)& method, int tokens) {
+  return {.method = method, .num_speculative_tokens = tokens, .per_batch_size = {{1, 1 << 20, tokens}}};
+}
 
 std::vector<Variation> variations(const RigOptions& base) {
   std::vector<Variation> all;
@@ -67,14 +74,32 @@ std::vector<Variation> variations(const RigOptions& base) {
   }
   {
     Variation& v = add("batch of 64, guesses, then warm");
-    v.options.speculation = NgramOptions{5, 1, 3};
+    v.options.speculation = guessing(NgramOptions{1, 3}, 5);
     v.rounds = 2;
   }
   {
     Variation& v = add("preemption, by arrival, guesses");
     v.options.num_blocks = kTightBlocks;
-    v.options.speculation = NgramOptions{3, 2, 4};
+    v.options.speculation = guessing(NgramOptions{2, 4}, 3);
     v.preempts = true;
+  }
+  {
+    Variation& v = add("batch of 64, draft model, then warm");
+    v.options.speculation = guessing(DraftModelOptions{.model = kDemoDraft}, 4);
+    v.rounds = 2;
+  }
+  {
+    Variation& v = add("preemption, by arrival, draft model without blocks for all");
+    v.options.num_blocks = kTightBlocks;
+    v.options.speculation = {
+        {.method = DraftModelOptions{.model = kDemoDraft, .drawn = false}, .num_speculative_tokens = 3}};
+    v.preempts = true;
+  }
+  {
+    Variation& v = add("batch of 64, steps of 64 tokens, suffixes, then warm");
+    v.options.max_num_batched_tokens = 64;
+    v.options.speculation = guessing(SuffixOptions{}, 24);
+    v.rounds = 2;
   }
   {
     Variation& v = add("preemption, by priority, steps of 100 tokens, cache off, 4 threads");

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/load_draft.h"
 #include "engine/local_executor.h"
 
 namespace octavo {
@@ -73,22 +74,28 @@ Rig::Rig(const RigOptions& options) {
   scheduler.enable_prefix_caching = options.prefix_caching;
   scheduler.max_num_batched_tokens = options.max_num_batched_tokens;
   scheduler.max_num_seqs = options.max_num_seqs;
-  std::unique_ptr<Proposer> proposer;
-  if (options.speculation) {
-    scheduler.max_draft_tokens = options.speculation->num_speculative_tokens;
-    proposer = std::make_unique<NgramProposer>(*options.speculation);
-  }
   scheduler.long_prefill_token_threshold = options.long_prefill_token_threshold;
   scheduler.policy = options.policy;
   scheduler.max_model_len = model->max_model_len;
+  const auto shared = std::make_shared<Backend>(std::move(backend));
+  EngineParts parts;
+  if (options.speculation) {
+    EngineOptions engine;
+    engine.block_size = options.block_size;
+    engine.speculation = options.speculation;
+    std::optional<LoadedDraft> draft;
+    if (options.speculation->draft_model() != nullptr)
+      draft = load_draft(shared, engine, model->spec, scheduler).value();
+    scheduler.max_draft_tokens = options.speculation->num_speculative_tokens;
+    parts.proposer = make_proposer(*options.speculation, std::move(draft), scheduler).value();
+    parts.guess_policy = guess_policy(*options.speculation, *shared->device);
+  }
   auto executor = LocalExecutor::create(
-      std::move(backend), std::move(model), layout,
+      shared, std::move(model), layout,
       {.max_tokens = options.max_num_batched_tokens, .max_sequences = options.max_num_seqs});
   CHECK(executor.value()->allocate_cache(options.num_blocks, options.max_num_seqs).has_value());
-  engine_ =
-      Engine::start(std::move(scheduler), {.vocab_size = kVocab},
-                    {.executor = *std::move(executor), .proposer = std::move(proposer)})
-          .value();
+  parts.executor = *std::move(executor);
+  engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, std::move(parts)).value();
 }
 
 std::shared_ptr<Ticket> Rig::submit(const Request& request) {

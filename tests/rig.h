@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "kernels/backends.h"
 #include "model/model.h"
-#include "speculate/ngram_proposer.h"
+#include "speculate/options.h"
 
 namespace octavo {
 
@@ -45,7 +45,7 @@ struct RigOptions {
   int max_num_seqs = 64;
   int long_prefill_token_threshold = 0;
   Policy policy = Policy::fcfs;
-  std::optional<NgramOptions> speculation = {};
+  std::optional<SpeculativeOptions> speculation = {};
 };
 
 // A request on its way: wait() gives its answers when all have ended.

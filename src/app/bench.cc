@@ -41,6 +41,7 @@ struct BenchCommand {
   int iterations = 10;
   int num_prompts = 100;
   int rounds = 5;
+  double temperature = 1.0;
   std::string output_json;
 };
 
@@ -50,6 +51,7 @@ Request random_request(const BenchCommand& c, int vocab, std::uint64_t number) {
   for (int i = 0; i < c.input_len; ++i)
     request.prompt.push_back(static_cast<TokenId>(random_bits(number, static_cast<std::uint64_t>(i)) %
                                                   static_cast<std::uint64_t>(vocab)));
+  request.sampling.temperature = c.temperature;
   request.sampling.max_tokens = c.output_len;
   request.sampling.ignore_eos = true;
   return request;
@@ -102,6 +104,27 @@ Result<> write_json(const std::string& path, const object& result) {
   return {};
 }
 
+// What speculative decoding came to, the warm-up included: into the result and, where there were guesses, in a
+// line of text.
+void report_guesses(const EngineClient& engine, object& result) {
+  std::int64_t drafts = 0, tokens = 0, accepted = 0;
+  for (const EngineStats& stats : engine.stats()) {
+    drafts += stats.drafts;
+    tokens += stats.draft_tokens;
+    accepted = std::accumulate(stats.accepted_drafts.begin(), stats.accepted_drafts.end(), accepted);
+  }
+  if (drafts == 0) return;
+  const double length = 1 + static_cast<double>(accepted) / static_cast<double>(drafts);
+  const double rate = static_cast<double>(accepted) / static_cast<double>(tokens);
+  fmt::print("Speculative decoding: {} drafts, {} draft tokens, {} accepted ({:.1f}%), mean acceptance length {:.2f}\n",
+             drafts, tokens, accepted, 100 * rate, length);
+  result["spec_decode"] = {{"num_drafts", drafts},
+                           {"num_draft_tokens", tokens},
+                           {"num_accepted_tokens", accepted},
+                           {"acceptance_rate", rate},
+                           {"mean_acceptance_length", length}};
+}
+
 double percentile(const std::vector<double>& sorted, double percent) {
   const double place = percent / 100 * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
@@ -134,9 +157,11 @@ Result<> bench_latency(BenchCommand& c) {
     fmt::print("{}% percentile latency: {:.4f} seconds\n", percent, value);
     percentiles[std::to_string(percent)] = value;
   }
-  return write_json(c.output_json, {{"avg_latency", average},
-                                    {"latencies", boost::json::array(latencies.begin(), latencies.end())},
-                                    {"percentiles", percentiles}});
+  object result{{"avg_latency", average},
+                {"latencies", boost::json::array(latencies.begin(), latencies.end())},
+                {"percentiles", percentiles}};
+  report_guesses(engine, result);
+  return write_json(c.output_json, result);
 }
 
 Result<> bench_throughput(BenchCommand& c) {
@@ -153,11 +178,13 @@ Result<> bench_throughput(BenchCommand& c) {
   fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n",
              c.num_prompts / seconds, static_cast<double>(tokens) / seconds,
              static_cast<double>(output_tokens) / seconds);
-  return write_json(c.output_json, {{"elapsed_time", seconds},
-                                    {"num_requests", c.num_prompts},
-                                    {"total_num_tokens", tokens},
-                                    {"requests_per_second", c.num_prompts / seconds},
-                                    {"tokens_per_second", static_cast<double>(tokens) / seconds}});
+  object result{{"elapsed_time", seconds},
+                {"num_requests", c.num_prompts},
+                {"total_num_tokens", tokens},
+                {"requests_per_second", c.num_prompts / seconds},
+                {"tokens_per_second", static_cast<double>(tokens) / seconds}};
+  report_guesses(engine, result);
+  return write_json(c.output_json, result);
 }
 
 // What a decoding batch has spent.
@@ -191,7 +218,7 @@ Result<> bench_step(BenchCommand& c) {
   if (c.output_len < 2)
     return invalid("output-len", "must be 2 or more: a prompt's step gives the first token");
   EngineOptions& options = c.runtime.engine;
-  TRY(options.model_dir, find_model(options.model_dir, c.runtime.hub));
+  TRY_VOID(find_models(options, c.runtime.hub));
   options.max_num_seqs = std::max(options.max_num_seqs, c.batch_size);
   OpTimes times;
   options.enforce_eager = true;  // a replay would call no operator
@@ -269,6 +296,9 @@ void add_common(CLI::App& command, BenchCommand& c) {
       ->capture_default_str();
   command.add_option("--output-len", c.output_len, "Generated tokens of a request")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--temperature", c.temperature, "Of the requests; 0: greedy")
+      ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
   command.add_option("--output-json", c.output_json, "File for the result as JSON");
 }

@@ -28,7 +28,8 @@ std::vector<std::string> command_with(const char* flag) {
 
 std::vector<std::string> engine_command() { return command_with(kRunEngineFlag); }
 
-Result<> run_engine(EngineOptions options, const std::string& tokenizer_path, int rank) {
+Result<> run_engine(RuntimeOptions runtime, int rank) {
+  EngineOptions& options = runtime.engine;
   remote::follow_parent();
   if (rank > 0) return run_rank(options, rank);
   remote::EngineHost host(remote::kChildSocket);
@@ -36,11 +37,16 @@ Result<> run_engine(EngineOptions options, const std::string& tokenizer_path, in
   if (hello.num_blocks > 0) options.num_blocks = hello.num_blocks;
   std::unique_ptr<Tokenizer> tokenizer;  // of grammars, when the first one comes
   const auto vocabulary = [&]() -> Result<std::shared_ptr<const grammar::Vocabulary>> {
-    TRY(Tokenizer loaded, load_tokenizer(tokenizer_path.empty() ? options.model_dir : tokenizer_path));
+    TRY(Tokenizer loaded, load_tokenizer(runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer));
     tokenizer = std::make_unique<Tokenizer>(std::move(loaded));
     TRY(GenerationConfig config, load_generation_config(options.model_dir));
     return grammar_vocabulary(*tokenizer, std::move(config.eos_ids));
   };
+  // The parent has found the draft model, too, but its command line has the name alone.
+  if (const Result<> found = find_models(options, runtime.hub); !found) {
+    host.failed(found.error());
+    return {};
+  }
   const auto engine =
       load_engine(options, {.progress = [&](std::size_t done, std::size_t all) { host.loading(done, all); },
                             .vocabulary = vocabulary,

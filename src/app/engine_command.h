@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/engine_options.h"
+#include "local/runtime.h"
 
 namespace octavo {
 
@@ -18,7 +18,7 @@ std::vector<std::string> engine_command();
 
 // What that process does: loads the engine, whose model is given by its path, and serves the process that started it, until that goes. Errors:
 // nobody is there to serve. That the engine does not load is told to whoever waits for it.
-// tokenizer_path: of grammars; "": the model's own. rank: not 0: runs that rank instead.
-Result<> run_engine(EngineOptions options, const std::string& tokenizer_path, int rank);
+// rank: not 0: runs that rank instead.
+Result<> run_engine(RuntimeOptions runtime, int rank);
 
 }  // namespace octavo

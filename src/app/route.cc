@@ -120,6 +120,10 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
   command.add_option("--port", o.http.port, "Port to listen on; any free one when 0")
       ->capture_default_str()
       ->group(group);
+  command.add_option("--tls-cert-path", o.http.tls.certfile, "Serve https with the certificate in this PEM file")
+      ->group(group);
+  command.add_option("--tls-key-path", o.http.tls.keyfile, "PEM file of its private key (default: the same file)")
+      ->group(group);
   command
       .add_option("--api-key", o.api_keys,
                   "Keys that clients must show; the first one is shown to replicas for health and metrics")
@@ -173,10 +177,10 @@ Result<> route(RouteCommand& c) {
     if (!tokenizer) return invalid("tokenizer-path", "{}", tokenizer.error().message);
     o.tokenizer = std::make_shared<const Tokenizer>(*std::move(tokenizer));
   }
-  const std::string host = o.http.host, policy = o.policy;
+  const std::string policy = o.policy;
   const std::size_t workers = o.worker_urls.size() + o.prefill_urls.size() + o.decode_urls.size();
   TRY(const auto router, fleet::Router::start(std::move(o)));
-  log_info("routing by {} to {} replicas on http://{}:{}", policy, workers, host, router->port());
+  log_info("routing by {} to {} replicas on {}", policy, workers, router->address());
 
   int signal = 0;
   sigwait(&signals, &signal);

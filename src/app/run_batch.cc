@@ -207,13 +207,15 @@ class Batch {
 
 Result<> run_batch(RunBatchCommand& c) {
   if (c.serve.run_engine)
-    return run_engine(std::move(c.serve.runtime.engine), c.serve.runtime.tokenizer, c.serve.run_rank);
+    return run_engine(std::move(c.serve.runtime), c.serve.run_rank);
   TRY(const std::vector<Line> lines, read_input(c.input));
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);
   const std::string key = random_hex();
   c.serve.runtime.serve.api_keys.push_back(key);
   const int concurrency = 2 * c.serve.runtime.engine.max_num_seqs;
+  c.serve.http.tls = {};  // its one client is this process
+  c.serve.http.uds.clear();
   TRY(const Serving serving, start_serving(c.serve));
   const std::size_t failed =
       Batch(lines, {"127.0.0.1", serving.server->port()}, key, concurrency, output).run();

@@ -66,7 +66,7 @@ Result<> take_side_channel(KvTransferOptions& options) {
 
 Result<> serve(ServeCommand& c) {
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
-  if (c.run_engine) return run_engine(std::move(c.runtime.engine), c.runtime.tokenizer, c.run_rank);
+  if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank);
   StopSignals signals;
   TRY(const Serving serving, start_serving(c));
   signals.wait();

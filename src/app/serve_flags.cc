@@ -77,6 +77,15 @@ void add_template_flags(CLI::App& app, RuntimeOptions& r) {
       },
       R"(JSON: arguments for the template that a request does not give, as {"enable_thinking": false})")
       ->group(kGroup);
+  add_json_flag(
+      app, "--mm-processor-kwargs",
+      [&r](const boost::json::object& kwargs) {
+        r.mm_processor_kwargs = kwargs;
+        return Result<>();
+      },
+      R"(JSON: how images are prepared, instead of what the model's files say: {"size": {"longest_edge": 1024}} )"
+      R"(makes fewer tiles of an image, {"do_image_splitting": false} one)")
+      ->group(kGroup);
   app.add_option("--response-role", r.serve.response_role, "Role of the messages in replies")
       ->capture_default_str()
       ->group(kGroup);
@@ -145,6 +154,24 @@ void add_adapter_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
 }
 
+void add_tls_flags(CLI::App& app, http::TlsOptions& tls) {
+  constexpr auto kGroup = "Server";
+  app.add_option("--ssl-certfile", tls.certfile, "Serve https with the certificate (and those above it) in this PEM file")
+      ->group(kGroup);
+  app.add_option("--ssl-keyfile", tls.keyfile, "PEM file of its private key (default: the certificate's file)")
+      ->group(kGroup);
+  app.add_option("--ssl-ca-certs", tls.ca_certs, "PEM file of those who may sign clients' certificates")
+      ->group(kGroup);
+  app.add_option("--ssl-cert-reqs", tls.cert_reqs,
+                 "Clients' certificates: 0 not asked for, 1 checked where there is one, 2 required")
+      ->check(CLI::Range(0, 2))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--ssl-ciphers", tls.ciphers, "Ciphers of TLS 1.2, as OpenSSL lists them (default: OpenSSL's)")
+      ->group(kGroup);
+  app.add_flag("--enable-ssl-refresh", tls.refresh, "Read these files again when they change")->group(kGroup);
+}
+
 void add_server_flags(CLI::App& app, ServeCommand& c) {
   constexpr auto kGroup = "Server";
   c.http.host = "0.0.0.0";
@@ -154,6 +181,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_option("--port", c.http.port, "Port to listen on; any free one when 0")
       ->capture_default_str()
       ->group(kGroup);
+  app.add_option("--uds", c.http.uds, "Path of a Unix socket to listen on, in place of host and port")->group(kGroup);
+  add_tls_flags(app, c.http.tls);
   app.add_option("--api-key", s.api_keys, "Keys that clients must show; may be given several times")
       ->envname("OCTAVO_API_KEY")
       ->group(kGroup);
@@ -185,6 +214,13 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_option("--h11-max-header-count", c.http.headers_max, "Most fields of a request's header")
       ->check(CLI::Range(8, 10'000))
       ->capture_default_str()
+      ->group(kGroup);
+  app.add_flag("!--disable-log-stats", c.log_stats, "No log lines of throughput, queue and cache while there is work")
+      ->group(kGroup);
+  app.add_option("--log-stats-interval", c.log_stats_interval_s, "Seconds between them")
+      ->check(CLI::Range(0.1, 86'400.0))
+      ->capture_default_str()
+      ->envname("VLLM_LOG_STATS_INTERVAL")
       ->group(kGroup);
   app.add_flag("--enable-log-requests", s.log_requests, "A log line for each request")->group(kGroup);
   app.add_option_function<std::string>(

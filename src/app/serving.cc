@@ -40,15 +40,16 @@ Result<Serving> start_serving(ServeCommand& c) {
   if (!c.cors.origins.empty()) c.http.cors = c.cors;
   Serving serving;
   TRY(serving.server, ApiServer::start(c.runtime.serve.api_keys, c.http));
-  log_info("listening on http://{}:{}; 503 until the model is loaded", c.http.host, serving.server->port());
+  log_info("listening on {}; 503 until the model is loaded", serving.server->address());
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
   log_info("{}: {:.2f} GB of weights, {} KV blocks ({:.2f} GB), context of {} tokens", engine.architecture,
            static_cast<double>(engine.weight_bytes) * 1e-9, engine.num_blocks,
            static_cast<double>(engine.cache_bytes) * 1e-9, engine.max_model_len);
-  log_info("ready on http://{}:{} after {:.2f} s", c.http.host, serving.server->port(),
+  log_info("ready on {} after {:.2f} s", serving.server->address(),
            static_cast<double>(now_us() - started) * 1e-6);
+  if (c.log_stats) serving.stats_log = std::make_unique<StatsLog>(*serving.runtime->engine, c.log_stats_interval_s);
   return serving;
 }
 

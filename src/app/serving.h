@@ -5,12 +5,14 @@
 
 #include "app/serve_flags.h"
 #include "serve/api_server.h"
+#include "serve/stats_log.h"
 
 namespace octavo {
 
 struct Serving {
   std::unique_ptr<Runtime> runtime;  // outlives the server
   std::unique_ptr<ApiServer> server;
+  std::unique_ptr<StatsLog> stats_log;  // null: none is wanted
 };
 
 // Listens at once and answers 503 until the model is loaded; returns when it is.

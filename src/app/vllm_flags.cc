@@ -8,8 +8,8 @@ namespace {
 // The reasons that several flags share.
 constexpr std::string_view kOneEngine = "one engine on one device";
 constexpr std::string_view kOneDevice = "one device holds all experts";
-constexpr std::string_view kNoRecurrent = "no models with recurrent layers yet";
-constexpr std::string_view kTextOnly = "models take and give text only";
+constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
+constexpr std::string_view kTextOnly = "images come in data URLs and are prepared one by one; no video, no audio";
 constexpr std::string_view kNoCompiler = "kernels are compiled with the program";
 constexpr std::string_view kNoPython = "there is no Python to load code into";
 constexpr std::string_view kNoOffload = "weights stay on the device that computes";
@@ -46,7 +46,7 @@ constexpr VllmFlag kFlags[] = {
     works("--config"),
     refused("--grpc", nothing, "HTTP is the only protocol"),
     refused("--grpc-port", value, "HTTP is the only protocol"),
-    any("--disable-log-stats", nothing, "no statistics are logged; /metrics has them"),
+    works("--disable-log-stats"),
     any("--aggregate-engine-logging", nothing, "no statistics are logged; /metrics has them"),
     any("--fail-on-environ-validation", nothing, "few VLLM_ variables are read: docs/flags.md lists them"),
     works("--shutdown-timeout"),
@@ -94,7 +94,7 @@ constexpr VllmFlag kFlags[] = {
     any("--dp-supervisor-probe-interval-s", value, kOneEngine),
     any("--dp-supervisor-probe-timeout-s", value, kOneEngine),
     any("--dp-supervisor-probe-failure-threshold", value, kOneEngine),
-    refused("--uds", value, "no Unix sockets yet"),
+    works("--uds"),
     any("--uvicorn-log-level", value, "there is no uvicorn; --log-level sets the level"),
     any("--disable-uvicorn-access-log", nothing, "there is no access log"),
     any("--disable-access-log-for-endpoints", value, "there is no access log"),
@@ -103,12 +103,12 @@ constexpr VllmFlag kFlags[] = {
     works("--allowed-methods"),
     works("--allowed-headers"),
     works("--api-key"),
-    refused("--ssl-keyfile", value, "no TLS yet: put a proxy in front"),
-    refused("--ssl-certfile", value, "no TLS yet: put a proxy in front"),
-    refused("--ssl-ca-certs", value, "no TLS yet: put a proxy in front"),
-    refused("--enable-ssl-refresh", nothing, "no TLS yet: put a proxy in front"),
-    only("0", "--ssl-cert-reqs", value, "no TLS yet: put a proxy in front"),
-    refused("--ssl-ciphers", value, "no TLS yet: put a proxy in front"),
+    works("--ssl-keyfile"),
+    works("--ssl-certfile"),
+    works("--ssl-ca-certs"),
+    works("--enable-ssl-refresh"),
+    works("--ssl-cert-reqs"),
+    works("--ssl-ciphers"),
     any("--root-path", value, "paths are matched behind the proxy's prefix; no document shows it"),
     refused("--middleware", value, kNoPython),
     works("--enable-request-id-headers"),
@@ -208,7 +208,7 @@ constexpr VllmFlag kFlags[] = {
     any("--dcp-kv-cache-interleave-size", value, kOneEngine),
     any("--cp-kv-cache-interleave-size", value, kOneEngine),
     only("1", "--prefill-context-parallel-size", value, kOneEngine, "-pcp"),
-    only("1", "--data-parallel-size", value, kOneEngine, "-dp"),
+    works("--data-parallel-size", "-dp"),
     only("0", "--data-parallel-rank", value, kOneEngine, "-dpn"),
     only("0", "--data-parallel-start-rank", value, kOneEngine, "-dpr"),
     only("1", "--data-parallel-size-local", value, kOneEngine, "-dpl"),
@@ -277,11 +277,11 @@ constexpr VllmFlag kFlags[] = {
     any("--offload-params", values, kNoOffload),
 
     // Images, sound, video
-    any("--language-model-only", nothing, kTextOnly),
-    any("--limit-mm-per-prompt", value, kTextOnly),
+    works("--language-model-only"),
+    works("--limit-mm-per-prompt"),
     refused("--enable-mm-embeds", nothing, kTextOnly),
     any("--media-io-kwargs", value, kTextOnly),
-    any("--mm-processor-kwargs", value, kTextOnly),
+    works("--mm-processor-kwargs"),
     any("--mm-processor-cache-gb", value, kTextOnly),
     any("--mm-processor-cache-type", value, kTextOnly),
     any("--mm-hasher-algorithm", value, kTextOnly),

@@ -1,4 +1,5 @@
-// Attention over pages: single tokens of short and long contexts, prompts, and a common prefix.
+// Attention over pages: single tokens of short and long contexts, prompts, and a common prefix. Latent attention
+// beside it.
 #include <algorithm>
 #include <vector>
 
@@ -31,13 +32,9 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-Result<> attention_case(Backend& backend, const OpShapes& s, const Contexts& x, DType cache,
-                        const OpVisitor& visitor) {
+Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view kind, const KvSpec& spec,
+                        const Contexts& x, const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
-  const KvSpec spec{.kv_heads = static_cast<int>(s.kv_heads),
-                    .head_dim = static_cast<int>(s.head_dim),
-                    .block_size = kBlockSize,
-                    .dtype = cache};
   if (x.device_only && backend.device->shares_host_memory()) return {};
   if (!ops.supports(spec, static_cast<int>(s.q_heads))) return {};
   const int seen = x.window > 0 ? std::min(x.length, x.window + x.queries - 1) : x.length;  // by any query
@@ -47,14 +44,14 @@ Result<> attention_case(Backend& backend, const OpShapes& s, const Contexts& x, 
   const int blocks = (blocks_each - freed) * x.sequences;
   const std::int64_t block_bytes = ops.kv_block_bytes(spec);
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
-  // Each query of a head meets the tokens up to its own twice (keys and values), two operations a number.
+  // Each query of a head meets the numbers of the tokens up to its own, keys and values, two operations each.
   const double met = static_cast<double>(n) * (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
-  OpCase c{.operation = fmt::format("attention {} {}", s.name, x.name),
+  OpCase c{.operation = fmt::format("{} {} {}", kind, s.name, x.name),
            .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
-           .format = std::string(name(cache)),
+           .format = std::string(name(spec.dtype)),
            .calls = 1,
            .bytes = static_cast<double>((blocks - shared_blocks * (x.sequences - 1)) * block_bytes),
-           .operations = met * static_cast<double>(s.q_heads * s.head_dim) * 4,
+           .operations = met * static_cast<double>(s.q_heads * (spec.head_dim + spec.value_dim())) * 2,
            .arithmetic = Arithmetic::bf16};
   if (!visitor.wanted(c)) return {};
   const bool once = x.queries > 1 && !backend.stream->asynchronous();  // long enough for a host's clock
@@ -79,14 +76,14 @@ Result<> attention_case(Backend& backend, const OpShapes& s, const Contexts& x, 
     const bool copied = i >= blocks_each && in_sequence < shared_blocks;
     table.push_back(in_sequence < freed ? -1 : copied ? table[size(in_sequence)] : --next);
   }
-  const std::int64_t width = s.q_heads * s.head_dim;
-  TRY(const Buffer q, backend.device->allocate(size(n * width) * 2));
+  const std::int64_t width = s.q_heads * spec.value_dim();
+  TRY(const Buffer q, backend.device->allocate(size(n * s.q_heads * spec.head_dim) * 2));
   TRY(const Buffer out, backend.device->allocate(size(n * width) * 2));
   c.run = [&] {
     ops.plan_attention(*backend.stream, {starts, lengths, table, blocks_each}, *plan);
     for (const Buffer& layer : layers)
       ops.attention(*backend.stream,
-                    {.q = q.view(DType::bf16, {n, s.q_heads, s.head_dim}),
+                    {.q = q.view(DType::bf16, {n, s.q_heads, spec.head_dim}),
                      .cache = {static_cast<std::byte*>(layer.data()), blocks, block_bytes, spec},
                      .plan = *plan,
                      .scale = 0.125f,
@@ -100,9 +97,22 @@ Result<> attention_case(Backend& backend, const OpShapes& s, const Contexts& x, 
 }  // namespace
 
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
+  KvSpec spec{.kv_heads = static_cast<int>(shapes.kv_heads),
+              .head_dim = static_cast<int>(shapes.head_dim),
+              .block_size = kBlockSize};
   for (const Contexts& contexts : kContexts)
-    for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8})
-      TRY_VOID(attention_case(backend, shapes, contexts, cache, visitor));
+    for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8}) {
+      spec.dtype = cache;
+      TRY_VOID(attention_case(backend, shapes, "attention", spec, contexts, visitor));
+    }
+  spec = {.kv_heads = 1,
+          .head_dim = kLatent + kTurning,
+          .block_size = kBlockSize,
+          .dtype = DType::bf16,
+          .values_in_keys = kLatent};
+  for (const Contexts& contexts : kContexts)
+    if (contexts.window == 0)
+      TRY_VOID(attention_case(backend, shapes, "latent attention", spec, contexts, visitor));
   return {};
 }
 

@@ -22,6 +22,10 @@ inline constexpr OpShapes kHostShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 819
 inline constexpr OpShapes kDeviceShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
                                              {"Llama-3-8B", 4096, 32, 8, 128, 14336, 128256}};
 
+// What all models with latent attention have: of a token the latent and what turns, of a head the rest of its
+// query, and its value.
+inline constexpr int kLatent = 512, kTurning = 64, kLatentHead = 128;
+
 struct OpCase {
   std::string operation;
   std::string shape;
@@ -55,12 +59,13 @@ Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
 // Cases that the backend refuses (formats that it has not got) are left out.
 Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+Result<> latent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> expert_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> recurrent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 
-inline constexpr auto kOpCaseParts = {product_cases,   attention_cases, expert_cases,
+inline constexpr auto kOpCaseParts = {product_cases,   attention_cases, latent_cases, expert_cases,
                                       recurrent_cases, row_cases,       sample_cases};
 
 }  // namespace octavo

@@ -22,7 +22,7 @@ void timed(Stream& stream, const Args& args) {
   (timing.ops->*kOp)(stream, args);
   timing.times->nanoseconds[kName] += now_ns() - begin;
   ++timing.times->calls[kName];
-  if constexpr (std::is_same_v<Args, MatmulArgs>)
+  if constexpr (std::is_same_v<Args, MatmulArgs> || std::is_same_v<Args, HeadMatmulArgs>)
     timing.times->weight_bytes += static_cast<std::int64_t>(args.w.bytes());
 }
 
@@ -43,8 +43,8 @@ Backend timed_backend(Backend backend, OpTimes& times) {
   timing.times = &times;
   timing.timed = backend.ops;
   replace_all<&Ops::embed, &Ops::add_norm, &Ops::matmul, &Ops::activate, &Ops::route, &Ops::grouped_matmul,
-              &Ops::combine, &Ops::add_rows, &Ops::qkv_store, &Ops::attention, &Ops::gate, &Ops::causal_conv,
-              &Ops::gated_delta, &Ops::gather_rows, &Ops::pool, &Ops::put_sampled, &Ops::scale_logits,
+              &Ops::combine, &Ops::add_rows, &Ops::qkv_store, &Ops::head_matmul, &Ops::latent_store,
+              &Ops::attention, &Ops::gate, &Ops::causal_conv, &Ops::gated_delta, &Ops::gather_rows, &Ops::pool, &Ops::put_sampled, &Ops::scale_logits,
               &Ops::sample>(*timing.timed, std::make_index_sequence<kOpNames.size()>{});
   return {backend.name, *timing.timed, std::move(backend.device), std::move(backend.stream)};
 }

@@ -14,13 +14,20 @@
 #include "sample/finish.h"
 #include "sample/sequence_sampling.h"
 #include "schedule/sequence.h"
+#include "speculate/guess_policy.h"
 
 namespace octavo {
+
+// Held by all who need it: an image that nobody holds may leave memory.
+struct EncodedImage {
+  int place = -1;  // Executor::encode_image
+};
 
 // What the n answers of a request have in common.
 struct Accepted {
   RequestId id = 0;
   Request request;
+  std::vector<std::shared_ptr<const EncodedImage>> images{};  // of the request's, in their order, as they come
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
   int unfinished = 0;  // answers
@@ -68,6 +75,7 @@ struct Answer {
   FinishRule finish;
   std::optional<grammar::Matcher> matcher;  // with a grammar: has taken all tokens behind grammar_after
   bool grammar_waits = false;               // for grammar_after
+  Acceptance acceptance;                    // of guesses
   int adapter = -1;                         // place of its LoRA adapter; -1: none, or it is not there yet
   RequestTimes times;
   int cached_tokens = 0;

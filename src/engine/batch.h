@@ -29,6 +29,15 @@ struct Batch {
   };
   std::vector<Pending> pending;
 
+  // Tokens that stand for rows [row, row + count) of an encoded image (Executor::encode_image).
+  struct Image {
+    std::int32_t token;
+    std::int32_t count;
+    std::int32_t place;
+    std::int32_t row;
+  };
+  std::vector<Image> images;  // Not filled by pack()
+
   struct Group {
     std::vector<std::int32_t> tables;  // [sequences, table_stride]: block of each block_size positions
     std::int64_t table_stride = 0;

@@ -10,7 +10,6 @@
 #include "request/check_request.h"
 
 namespace octavo {
-
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineInfo info, EngineParts parts) {
   options.max_sequences = options.max_num_seqs + info.max_queued;
   options.max_steps_in_flight = parts.executor->steps_in_flight();
@@ -54,7 +53,8 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                  return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
-      steps_(*scheduler_, *executor_, answers_, proposer_.get()),
+      images_(*executor_, image_tokens_max(info_.max_model_len)),
+      steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.guess_policy)),
       watch_(parts.watch, executor_->asynchronous()) {}
 
 Engine::~Engine() {
@@ -101,7 +101,7 @@ void Engine::thread_main() {
   Result<bool> ran = false;  // an error: the device has failed, for good
   bool gave_way = false;
   const auto wait_until = [&] {
-    if (ran.value_or(false) || gave_way || adapters_.preparing()) return std::int64_t{0};
+    if (ran.value_or(false) || gave_way || adapters_.preparing() || images_.encoding()) return std::int64_t{0};
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
@@ -112,6 +112,7 @@ void Engine::thread_main() {
     for (const RequestId id : mail.aborts) abort_request(id);
     advance_adapters();
     if (transfers_) advance_transfers();
+    advance_images();
     if (ran) {
       watch_.begin_step();
       ran = steps_.run();
@@ -151,14 +152,16 @@ void Engine::admit(Submission& submission) {
                                  info_.max_model_len, info_.vocab_size));
     start(opened);
   }
+  if (!request.images.empty()) images_.add(accepted);
   if (request.grammar) grammars_.post(accepted->id, std::move(*accepted->request.grammar));
 }
 
-// Schedules the answer if its grammar, its adapter and the blocks that another engine has for it are there.
+// Schedules the answer if its grammar, its images, its adapter and the blocks that another engine has for it are there.
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
   if (request.grammar && !answer.matcher) return;
+  if (answer.accepted->images.size() < request.images.size()) return;
   CacheIdentity identity = request.identity;
   if (!identity.adapter.empty()) {
     const auto use = adapters_.use(identity.adapter);
@@ -183,7 +186,8 @@ void Engine::schedule(AnswerIndex index) {
                        .identity = answer.accepted->identity,
                        .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
                        .tag = index,
-                       .second_text = request.second_text.value_or(kNoSecondText)});
+                       .second_text = request.second_text.value_or(kNoSecondText),
+                       .extras = image_identities(answer.accepted->identity, request.images, info_.block_size)});
   if (sequence) {
     answer.sequence = *sequence;
   } else {
@@ -233,17 +237,25 @@ bool Engine::must_give_way() const {
   return s.running + s.waiting > 0 && transfers_->give_way();
 }
 
+void Engine::advance_images() {
+  const std::optional<ImageTable::Ready> ready = images_.advance();
+  if (!ready) return;
+  answers_.for_request(ready->id, [&](AnswerIndex index, const Answer&) {
+    ready->result ? start(index) : answers_.fail(index, ready->result.error(), now_us());
+  });
+}
+
 void Engine::abort_request(RequestId id) {
   grammars_.cancel(id);
   answers_.for_request(id, [&](AnswerIndex index, const Answer& answer) {
-    scheduler_->finish(answer.sequence);
+    steps_.finish(answer.sequence);
     answers_.abort(index, now_us());
   });
 }
 
 void Engine::fail_everything(const Error& error) {
   answers_.for_all([&](AnswerIndex index, const Answer& answer) {
-    scheduler_->finish(answer.sequence);
+    steps_.finish(answer.sequence);
     answers_.fail(index, error, now_us());
   });
 }

@@ -12,6 +12,7 @@
 #include "engine/answer_table.h"
 #include "engine/executor.h"
 #include "engine/grammar_compiler.h"
+#include "engine/image_table.h"
 #include "engine/inbox.h"
 #include "engine/kv_transfers.h"
 #include "engine/step.h"
@@ -28,6 +29,7 @@ class KvEventPublisher;
 struct EngineParts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Proposer> proposer{};  // null: no speculative decoding
+  GuessPolicy guess_policy{};
   MakeVocabulary vocabulary{};           // of grammars; empty: requests cannot have one
   std::uint64_t seed = 0;                // for requests that bring none
   std::function<void()> after_step{};    // on the engine's thread, when sinks have all that a step brought
@@ -72,6 +74,7 @@ class Engine final : public EngineClient {
   Result<> start_transfers(KvTransferOptions options);
   void advance_transfers();
   bool must_give_way() const;
+  void advance_images();
   void start_guided(GrammarReady& ready);
   void abort_request(RequestId id);
   void fail_everything(const Error& error);
@@ -90,6 +93,7 @@ class Engine final : public EngineClient {
   GrammarCompiler grammars_;
   AnswerTable answers_;
   AdapterTable adapters_;
+  ImageTable images_;
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here

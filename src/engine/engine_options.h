@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "events/kv_event_options.h"
 #include "schedule/options.h"
-#include "speculate/ngram_proposer.h"
+#include "speculate/options.h"
 #include "transfer/kv_transfer_options.h"
 
 namespace octavo {
@@ -26,7 +26,8 @@ struct LoraOptions {
 };
 
 struct EngineOptions {
-  int index = 0;  // among the engines behind one server
+  int index = 0;               // among the engines behind one server
+  int data_parallel_size = 1;  // how many these are; they share processors and memory
   std::string model_dir;
   std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";   // of the weights
@@ -38,7 +39,7 @@ struct EngineOptions {
   std::string quantization = "none";
   bool enforce_eager = false;        // GPUs: no recordings (CUDA graphs) of decoding steps
   bool async_scheduling = true;      // GPUs: a step begins before the last one's tokens are known
-  int threads = 0;                   // CPU compute threads, of all ranks; 0: as many as this process may use
+  int threads = 0;                   // CPU compute threads, of all engines and ranks; 0: as many as this process may use
   int tensor_parallel_size = 1;      // CPUs: ranks, each a process with its part of the model
   std::optional<int> max_model_len;  // nullopt: what the model was made for
   std::uint64_t seed = 0;            // for requests that bring none
@@ -62,7 +63,9 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
-  std::optional<NgramOptions> speculation;  // nullopt: none
+  int images_max = 999;  // of one prompt; 0: what encodes images is not loaded
+
+  std::optional<SpeculativeOptions> speculation;  // nullopt: none
   LoraOptions lora;
 
   int max_queued = 4096;  // answers accepted beyond the max_num_seqs that run

@@ -10,7 +10,10 @@
 // calls.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/error.h"
 #include "engine/batch.h"
@@ -19,6 +22,9 @@
 #include "transfer/block_format.h"
 
 namespace octavo {
+
+// Of encoded images in memory: those of the longest prompt, or of a few turns of several conversations.
+inline std::int64_t image_tokens_max(int max_model_len) { return std::max(max_model_len, 8192); }
 
 class Executor {
  public:
@@ -62,6 +68,14 @@ class Executor {
   // (out) or uses (in) meanwhile.
   virtual void export_block(BlockId, std::span<std::byte>) const {}
   virtual void import_block(BlockId, std::span<const std::byte>) {}
+
+  // (place, pixels): computes what the model sees of an image (ImagePart::pixels) and keeps it in a place, which
+  // Batch::images names, until the place is given another. Error: not enough memory.
+  virtual Result<> encode_image(int, std::string_view) {
+    return failure(ErrorCode::unsupported, "this device takes no images");
+  }
+  // Empties the place.
+  virtual void drop_image(int) {}
 };
 
 }  // namespace octavo

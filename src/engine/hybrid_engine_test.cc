@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/load.h"
-#include "engine/test_answers.h"
+#include "engine/test_variations.h"
 
 namespace octavo {
 namespace {
@@ -27,35 +26,11 @@ INSTANTIATE_TEST_SUITE_P(Models, HybridEngine, testing::Values("qwen3_next", "qw
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
-  struct Variation {
-    const char* name;
-    int threads, tokens, sequences;
-    std::optional<int> blocks;
-  };
-  const Variation variations[] = {{"together", 1, 256, 6, {}},
-                                  {"threads", 3, 256, 6, {}},
-                                  {"chunks", 2, 7, 6, {}},
+  const Variation variations[] = {{"together", 1, 256, 6},
+                                  {"threads", 3, 256, 6},
+                                  {"chunks", 2, 7, 6},
                                   {"preempted", 2, 48, 6, 5}};
-  for (const char* dtype : {"auto", "float32"}) {
-    options_.dtype = dtype;
-    options_.threads = 1;
-    options_.max_num_seqs = 1;
-    const std::vector<CollectedAnswer> alone = answers_of(*load_engine(options_).value(), kRequests);
-    EXPECT_EQ(alone[4].tokens.size(), 16u);
-    for (const Variation& v : variations) {
-      EngineOptions options = options_;
-      options.threads = v.threads;
-      options.max_num_batched_tokens = v.tokens;
-      options.max_num_seqs = v.sequences;
-      options.num_blocks = v.blocks;
-      const auto engine = load_engine(options).value();
-      // Whether one is preempted depends on when the others come: until it has happened.
-      const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
-      for (int round = 0; round < 2 || (v.blocks && !preempted() && round < 100); ++round)
-        EXPECT_EQ(answers_of(*engine, kRequests), alone) << v.name << ", " << dtype << ", round " << round;
-      EXPECT_EQ(preempted(), v.blocks.has_value()) << v.name;
-    }
-  }
+  expect_the_same_answers(options_, kRequests, variations);
 }
 
 TEST_P(HybridEngine, PrefixesAreNotShared) {
@@ -79,7 +54,7 @@ TEST_P(HybridEngine, StatesHaveTheirShareOfTheMemory) {
 }
 
 TEST_P(HybridEngine, GuessesAreRefused) {
-  options_.speculation = NgramOptions{};
+  options_.speculation = SpeculativeOptions{};
   const auto loaded = load_engine(options_);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().field, "speculative_config");

@@ -23,6 +23,9 @@ Result<> check(const KvTransferOptions& options, const SchedulerOptions& schedul
   return {};
 }
 
+// Names of blocks say nothing of images: prompts with any are computed where they are needed.
+bool may_travel(const Accepted& accepted) { return accepted.request.images.empty(); }
+
 }  // namespace
 
 Result<std::unique_ptr<KvTransfers>> KvTransfers::start(KvTransferOptions options, int engine,
@@ -97,7 +100,8 @@ std::vector<Hash128> KvTransfers::transfer_keys(const Accepted& accepted, int bl
 
 bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us) {
   const std::optional<KvTransferParams>& from = accepted->request.kv_transfer;
-  if (fetcher_ == nullptr || !from || !from->do_remote_prefill || accepted->scheduled) return true;
+  if (fetcher_ == nullptr || !from || !from->do_remote_prefill || accepted->scheduled || !may_travel(*accepted))
+    return true;
   const std::int64_t give_up_us =
       now_us + std::int64_t{options_.lease_seconds} * 500'000;  // half of the lease
   const auto [place, is_new] =
@@ -156,7 +160,7 @@ void KvTransfers::fail(const Accepted& accepted, KvTransferFailure reason, const
 
 std::optional<KvTransferParams> KvTransfers::offer(const Accepted& accepted, std::int64_t now_us) {
   const std::optional<KvTransferParams>& asked = accepted.request.kv_transfer;
-  if (server_ == nullptr || !asked || !asked->do_remote_decode) return std::nullopt;
+  if (server_ == nullptr || !asked || !asked->do_remote_decode || !may_travel(accepted)) return std::nullopt;
   KvTransferParams told{.do_remote_prefill = true,
                         .remote_engine_id = options_.engine_id,
                         .remote_request_id = fmt::format("{}-{}", accepted.request.name, accepted.id),

@@ -7,9 +7,11 @@
 
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "engine/load_draft.h"
 #include "engine/local_executor.h"
 #include "engine/memory_plan.h"
 #include "engine/model_figures.h"
+#include "engine/option_values.h"
 #include "engine/rank_processes.h"
 #include "engine/ranked_executor.h"
 #include "engine/timed_executor.h"
@@ -19,43 +21,6 @@
 
 namespace octavo {
 namespace {
-
-Result<ModelDType> model_dtype(const std::string& text) {
-  if (text == "auto") return ModelDType::automatic;
-  if (text == "bfloat16") return ModelDType::bfloat16;
-  if (text == "float16" || text == "half") return ModelDType::float16;
-  if (text == "float32" || text == "float") return ModelDType::float32;
-  return invalid("dtype", "must be auto, bfloat16, float16 or float32, got {}", text);
-}
-
-Result<Runner> runner_of(const std::string& text) {
-  if (text == "auto") return Runner::automatic;
-  if (text == "generate") return Runner::generate;
-  if (text == "pooling") return Runner::pooling;
-  return invalid("runner", "must be auto, generate or pooling, got {}", text);
-}
-
-Result<DType> kv_cache_dtype(const std::string& text, DType activation) {
-  if (text == "auto") return activation;
-  if (text == "float16") return DType::f16;
-  if (text == "bfloat16") return DType::bf16;
-  if (text == "fp8" || text == "fp8_e4m3") return DType::f8_e4m3;
-  if (text == "int8_per_token_head") return DType::i8;
-  return invalid("kv_cache_dtype",
-                 "must be auto, float16, bfloat16, fp8, fp8_e4m3 or int8_per_token_head, got {}", text);
-}
-
-// What to make of plain matrices. A method of vLLM's (its "_marlin" names a kernel) must be the checkpoint's
-// own.
-Result<Encoding> quantization(const std::string& text, const std::string& model_dir) {
-  if (text == "none") return Encoding::plain;
-  if (text == "int8") return Encoding::int8;
-  if (text == "int4") return Encoding::int4;
-  TRY(const std::string_view method, quantization_method(model_dir));
-  if (text == method || text == fmt::format("{}_marlin", method)) return Encoding::plain;
-  return invalid("quantization", "must be none, int8, int4 or what the checkpoint is packed as ({}), got {}",
-                 method, text);
-}
 
 SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayout& layout,
                                    int max_model_len) {
@@ -149,9 +114,23 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
 
 // 0: as many as this process may use.
 int threads_of_rank(const EngineOptions& options) {
-  if (options.tensor_parallel_size == 1) return options.threads;
+  const int sharers = options.data_parallel_size * options.tensor_parallel_size;
+  if (sharers == 1) return options.threads;
   const int all = options.threads > 0 ? options.threads : usable_processors();
-  return std::max(1, all / options.tensor_parallel_size);
+  return std::max(1, all / sharers);
+}
+
+// What guesses can follow.
+Result<> check_guessable(const Model& model, const CacheLayout& layout) {
+  constexpr std::string_view kField = "speculative_config";
+  if (model.spec.head)
+    return field_failure(kField, ErrorCode::unsupported, "{} does not generate: there is nothing to guess",
+                         model.spec.architecture);
+  if (layout.state_floats > 0)
+    return field_failure(kField, ErrorCode::unsupported,
+                         "{} has recurrent layers, whose states cannot take guesses back",
+                         model.spec.architecture);
+  return {};
 }
 
 // What ranks cannot do yet.
@@ -169,6 +148,18 @@ Result<> check_ranks(const EngineOptions& options) {
                          options.tensor_parallel_size);
   if (const int processors = usable_processors(); processors < options.tensor_parallel_size)
     log_warning("{} ranks on {} processors", options.tensor_parallel_size, processors);
+  return {};
+}
+
+// What cannot be done yet beside images; without them it can.
+Result<> check_images(const EngineOptions& options, const Model& model) {
+  const auto refuse = [&](std::string_view field) {
+    return field_failure(field, ErrorCode::unsupported,
+                         "not with images yet, which {} sees; --limit-mm-per-prompt '{{\"image\": 0}}' leaves them out",
+                         model.spec.architecture);
+  };
+  if (options.tensor_parallel_size > 1) return refuse("tensor_parallel_size");
+  if (options.lora.enabled) return refuse("enable_lora");
   return {};
 }
 
@@ -199,24 +190,26 @@ struct Loaded {
   std::int64_t state_bytes = 0;
 };
 
-Result<Loaded> load_model(Backend backend, const EngineOptions& options, const LoadHooks& hooks,
-                          ProcessGroup* group) {
+Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
+                          const LoadHooks& hooks, ProcessGroup* group) {
   TRY(const ModelDType dtype, model_dtype(options.dtype));
   TRY(const Runner runner, runner_of(options.runner));
   TRY(const Encoding encoding, quantization(options.quantization, options.model_dir));
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   TRY(auto model,
-      Model::load(options.model_dir, backend,
+      Model::load(options.model_dir, *backend,
                   {.dtype = dtype,
                    .quantization = encoding,
                    .max_model_len = options.max_model_len,
                    .runner = runner,
                    .threads = threads_of_rank(options),
+                   .tower = options.images_max > 0,
                    .shard = group != nullptr ? Shard{group->rank(), group->size()} : Shard{},
                    .progress = hooks.progress}));
   if (options.lora.enabled && model->spec.head)
     return invalid("enable_lora", "{} does not generate: LoRA adapters are for models that do",
                    model->spec.architecture);
+  if (model->tower) TRY_VOID(check_images(options, *model));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const bool pools = model->spec.head.has_value();
   const CacheLayout layout =
@@ -224,14 +217,11 @@ Result<Loaded> load_model(Backend backend, const EngineOptions& options, const L
                                  .dtype = cache_dtype,
                                  .window_groups = options.sliding_window_groups && !pools,
                                  .one_plane = pools});
-  TRY_VOID(layout.supported(backend.ops));
-  if (options.speculation && layout.state_floats > 0)
-    return field_failure("speculative_config", ErrorCode::unsupported,
-                         "{} has recurrent layers, whose states cannot take guesses back",
-                         model->spec.architecture);
+  TRY_VOID(layout.supported(backend->ops));
+  if (options.speculation) TRY_VOID(check_guessable(*model, layout));
   Loaded loaded{.executor = {},
                 .scheduler = scheduler_options(options, layout, model->max_model_len),
-                .block_bytes = layout.block_bytes(backend.ops),
+                .block_bytes = layout.block_bytes(backend->ops),
                 .state_bytes = layout.state_bytes()};
   if (pools) read_whole_texts(loaded.scheduler);
   std::string fingerprint;
@@ -239,7 +229,7 @@ Result<Loaded> load_model(Backend backend, const EngineOptions& options, const L
     TRY(fingerprint, fingerprint_of(options, *model));
   }
   TRY(loaded.executor,
-      LocalExecutor::create(std::move(backend), std::move(model), layout,
+      LocalExecutor::create(backend, std::move(model), layout,
                             {.max_tokens = loaded.scheduler.max_num_batched_tokens,
                              .max_sequences = loaded.scheduler.max_num_seqs,
                              .max_adapters = options.lora.in_memory(),
@@ -253,9 +243,13 @@ Result<Loaded> load_model(Backend backend, const EngineOptions& options, const L
   return loaded;
 }
 
-Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& options,
+Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
   TRY_VOID(check_ranks(options));
+  if (options.data_parallel_size > 1 && backend->name != "cpu")
+    return field_failure("data_parallel_size", ErrorCode::unsupported,
+                         "must be 1 on devices other than cpu, got {} on {}", options.data_parallel_size,
+                         backend->name);
   const int ranks = options.tensor_parallel_size;
   std::unique_ptr<RankProcesses> others;
   if (ranks > 1) {
@@ -263,27 +257,37 @@ Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& op
   }
 
   // Weights and workspaces first: what is left then is measured, not guessed.
-  TRY(Loaded loaded, load_model(std::move(backend), options, hooks, others ? &others->group() : nullptr));
+  TRY(Loaded loaded, load_model(backend, options, hooks, others ? &others->group() : nullptr));
   if (others) TRY_VOID(others->agree());
   auto& [executor, scheduler, block_bytes, state_bytes] = loaded;
+  std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
+  if (options.speculation && options.speculation->draft_model() != nullptr) {
+    TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
+  }
+  const std::int64_t draft_block_bytes = draft ? draft->block_bytes : 0;
   const bool pools = executor->pools();
   scheduler.max_steps_in_flight = executor->steps_in_flight();
   const Device& device = executor->device();
   const MemoryPlan memory = {.asked = options.kv_cache_memory_bytes,
                              .all = static_cast<std::int64_t>(device.memory_bytes()),
-                             .available = static_cast<std::int64_t>(device.available_bytes()) / ranks,
-                             .reserved = executor->later_bytes(),
+                             .available = static_cast<std::int64_t>(device.available_bytes()) /
+                                          (options.data_parallel_size * ranks),
+                             .reserved = executor->later_bytes() + (draft ? draft->executor->later_bytes() : 0),
                              .shared_with_host = device.shares_host_memory(),
                              .utilization = options.gpu_memory_utilization};
-  if (!pools) TRY_VOID(plan_cache(options, memory, block_bytes, state_bytes, scheduler));
+  if (!pools) TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, scheduler));
 
   EngineInfo info;
   info.index = options.index;
   info.architecture = executor->model().spec.architecture;
   info.weight_bytes = ranks * static_cast<std::int64_t>(executor->model().weight_bytes);
-  info.cache_bytes = ranks * (scheduler.num_blocks * block_bytes + scheduler.max_num_seqs * state_bytes);
+  if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->executor->model().weight_bytes);
+  info.cache_bytes = ranks * (scheduler.num_blocks * block_bytes + scheduler.max_num_seqs * state_bytes) +
+                     scheduler.num_blocks * draft_block_bytes;
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
+  if (const ModelSpec& spec = executor->model().spec; executor->model().tower)
+    info.image = {spec.tower->image->image_size, spec.tower->image->tokens(), spec.image_token};
   info.max_queued = options.max_queued;
   info.max_logprobs = options.max_logprobs;
   info.max_loras = options.lora.in_memory();
@@ -301,7 +305,10 @@ Result<std::unique_ptr<Engine>> load_on(Backend backend, const EngineOptions& op
                     .after_step = hooks.after_step,
                     .kv_events = options.kv_events,
                     .kv_transfer = options.kv_transfer};
-  if (options.speculation) parts.proposer = std::make_unique<NgramProposer>(*options.speculation);
+  if (options.speculation) {
+    parts.guess_policy = guess_policy(*options.speculation, *backend->device);
+    TRY(parts.proposer, make_proposer(*options.speculation, std::move(draft), scheduler));
+  }
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
 }
 
@@ -312,6 +319,9 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   if (!named && options.executor != "simulated")
     return invalid("executor", "must be local, simulated or simulated=.., got {}", options.executor);
   const std::string by = named ? options.executor.substr(kPrefix.size()) : "h100";
+  if (options.speculation)
+    return field_failure("speculative_config", ErrorCode::unsupported,
+                         "a simulated executor says random tokens, which cannot be guessed");
 
   TRY(const ModelSpec spec, load_spec(options.model_dir));
   const ModelFigures figures = model_figures(spec);
@@ -364,19 +374,22 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const 
   };
   TRY(Backend backend, make_backend(options));
   const bool may_fall_back = options.device == "auto" && backend.name == "cuda";
-  auto loaded = load_on(dressed(std::move(backend)), options, hooks);
+  const auto load_with = [&](Backend bare, const EngineOptions& on) {
+    return load_on(std::make_shared<Backend>(dressed(std::move(bare))), on, hooks);
+  };
+  auto loaded = load_with(std::move(backend), options);
   if (loaded || !may_fall_back || loaded.error().code != ErrorCode::unsupported) return loaded;
   log_warning("not on the GPU but on the CPU: {}", loaded.error().message);
   EngineOptions on_cpu = options;
   on_cpu.device = "cpu";
   TRY(Backend cpu, make_backend(on_cpu));
-  return load_on(dressed(std::move(cpu)), on_cpu, hooks);
+  return load_with(std::move(cpu), on_cpu);
 }
 
 Result<> run_rank(const EngineOptions& options, int rank) {
   TRY(const auto joined, JoinedRank::join(rank, options.tensor_parallel_size));
   TRY(Backend backend, make_backend(options));
-  auto loaded = load_model(std::move(backend), options, {}, &joined->group());
+  auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, &joined->group());
   TRY_VOID(joined->agree(loaded ? Result<>() : std::unexpected(loaded.error())));
   follow_rank_0(*loaded->executor, *joined);
   return {};

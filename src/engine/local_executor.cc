@@ -1,6 +1,7 @@
 #include "engine/local_executor.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace octavo {
 namespace {
@@ -20,8 +21,8 @@ void put(std::span<T> to, std::span<const T> items, T rest) {
 
 }  // namespace
 
-Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(Backend backend, std::unique_ptr<Model> model,
-                                                             CacheLayout layout,
+Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(std::shared_ptr<Backend> backend,
+                                                             std::unique_ptr<Model> model, CacheLayout layout,
                                                              const LocalExecutorOptions& options) {
   std::unique_ptr<LocalExecutor> executor(
       new LocalExecutor(std::move(backend), std::move(model), std::move(layout), options));
@@ -29,10 +30,11 @@ Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(Backend backend, st
   return executor;
 }
 
-LocalExecutor::LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
-                             const LocalExecutorOptions& options)
+LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model,
+                             CacheLayout layout, const LocalExecutorOptions& options)
     : options_(options),
-      backend_(std::move(backend)),
+      shared_backend_(std::move(backend)),
+      backend_(*shared_backend_),
       model_(std::move(model)),
       layout_(std::move(layout)),
       sampler_(backend_, options.sampler),
@@ -57,6 +59,9 @@ Result<> LocalExecutor::allocate() {
 
   if (options_.max_adapters > 0)
     reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank);
+  if (model_->tower) {
+    TRY(image_encoder_, ImageEncoder::create(*model_->tower, backend_));
+  }
   adapters_.resize(static_cast<std::size_t>(options_.max_adapters));
   step_adapters_.reserve(adapters_.size());
   adapter_starts_.reserve(adapters_.size() + 1);
@@ -107,7 +112,9 @@ Result<BlockFormat> LocalExecutor::block_format() const {
 std::int64_t LocalExecutor::later_bytes() const {
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20;
   const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;
-  return adapters + (backend_.stream->asynchronous() ? kRecordingsAndCode : 0);
+  const std::int64_t images =
+      image_encoder_ ? image_tokens_max(model_->max_model_len) * image_encoder_->row_bytes() : 0;
+  return adapters + images + (backend_.stream->asynchronous() ? kRecordingsAndCode : 0);
 }
 
 void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
@@ -122,21 +129,23 @@ void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
   }
   inputs_.pending_tokens = inputs_memory_.add<std::int32_t>(pending);
   inputs_.pending_rows = inputs_memory_.add<std::int32_t>(pending);
+  inputs_.image_rows = inputs_memory_.add<std::int32_t>(image_encoder_ ? tokens : 0);
   if (!reader_) return;
   inputs_.adapter_tokens = inputs_memory_.add<std::int32_t>(tokens);
   inputs_.adapter_starts = inputs_memory_.add<std::int32_t>(adapters_.size() + 1);
 }
 
 Result<> LocalExecutor::forward(const Batch& batch) {
-  // Recordings know no adapters.
+  // Recordings know no adapters and no images.
   const bool adapted = std::ranges::any_of(batch.adapters, [](int place) { return place >= 0; });
-  const int size = adapted ? 0 : recordings_.size_of(batch);  // 0: as it is
+  const int size = adapted || !batch.images.empty() ? 0 : recordings_.size_of(batch);  // 0: as it is
   CHECK(batch.pending.empty() || options_.asynchronous, "this executor is not asynchronous");
   lay_out_inputs(static_cast<std::size_t>(size > 0 ? size : batch.tokens()), batch.pending.size());
   TRY_VOID(inputs_memory_.fit(*backend_.device, *backend_.stream));
   pack(batch);
   const std::size_t pending = resolve(batch);
   if (adapted) sort_by_adapter(batch);
+  place_images(batch);
   plan(batch, size);
 
   Stream& stream = *backend_.stream;
@@ -170,7 +179,8 @@ Result<> LocalExecutor::forward(const Batch& batch) {
                        .token_types = device(inputs_.types),
                        .groups = groups_,
                        .states = states,
-                       .adapters = adapted ? &adapters : nullptr},
+                       .adapters = adapted ? &adapters : nullptr,
+                       .images = step_images_},
                       cache_.layers());
   };
   size > 0 ? recordings_.run(stream, size, run) : run();
@@ -229,6 +239,32 @@ void LocalExecutor::sort_by_adapter(const Batch& batch) {
     adapter_starts_.push_back(count);
   }
   std::ranges::copy(adapter_starts_, inputs_memory_.host(inputs_.adapter_starts).begin());
+}
+
+void LocalExecutor::place_images(const Batch& batch) {
+  step_images_.clear();
+  std::size_t used = 0;
+  for (const Batch::Image& image : batch.images) {
+    const auto rows = inputs_memory_.host(inputs_.image_rows).subspan(used, static_cast<std::size_t>(image.count));
+    std::iota(rows.begin(), rows.end(), image.row);
+    step_images_.push_back(
+        {.token = image.token,
+         .x = image_encoder_->rows_of(images_[static_cast<std::size_t>(image.place)]),
+         .rows = inputs_memory_.device(inputs_.image_rows).rows(static_cast<std::int64_t>(used), image.count)});
+    used += rows.size();
+  }
+}
+
+Result<> LocalExecutor::encode_image(int place, std::string_view pixels) {
+  images_.resize(std::max(images_.size(), static_cast<std::size_t>(place) + 1));
+  TRY(images_[static_cast<std::size_t>(place)], image_encoder_->encode(pixels));
+  return {};
+}
+
+// A step on its way may still read it.
+void LocalExecutor::drop_image(int place) {
+  backend_.stream->synchronize();
+  images_[static_cast<std::size_t>(place)] = {};
 }
 
 Result<> LocalExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {

@@ -12,6 +12,7 @@
 
 #include "engine/decode_recordings.h"
 #include "engine/executor.h"
+#include "engine/image_encoder.h"
 #include "engine/kv_memory.h"
 #include "kernels/ops.h"
 #include "model/decoder.h"
@@ -37,8 +38,10 @@ struct LocalExecutorOptions {
 
 class LocalExecutor final : public Executor {
  public:
-  // Allocates every workspace, but no KV cache. Error: there is not enough memory.
-  static Result<std::unique_ptr<LocalExecutor>> create(Backend backend, std::unique_ptr<Model> model,
+  // Allocates every workspace, but no KV cache. Executors that take turns may share a backend. Error: there is
+  // not enough memory.
+  static Result<std::unique_ptr<LocalExecutor>> create(std::shared_ptr<Backend> backend,
+                                                       std::unique_ptr<Model> model,
                                                        CacheLayout layout,
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
@@ -71,6 +74,8 @@ class LocalExecutor final : public Executor {
   void import_block(BlockId block, std::span<const std::byte> bytes) override {
     cache_.import_block(block, bytes);
   }
+  Result<> encode_image(int place, std::string_view pixels) override;
+  void drop_image(int place) override;
 
  private:
   // Where a step's inputs lie; places depend on the number of tokens alone.
@@ -80,9 +85,10 @@ class LocalExecutor final : public Executor {
     Part<std::int32_t> state_slots, state_starts;  // of recurrent layers
     Part<std::int32_t> pending_tokens, pending_rows;
     Part<std::int32_t> adapter_tokens, adapter_starts;
+    Part<std::int32_t> image_rows;  // of the tokens of Batch::images, one image behind the other
   };
 
-  LocalExecutor(Backend backend, std::unique_ptr<Model> model, CacheLayout layout,
+  LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model, CacheLayout layout,
                 const LocalExecutorOptions& options);
   Result<> allocate();
   Result<> ranks_status() const;
@@ -90,6 +96,7 @@ class LocalExecutor final : public Executor {
   void pack(const Batch& batch);
   std::size_t resolve(const Batch& batch);
   void sort_by_adapter(const Batch& batch);
+  void place_images(const Batch& batch);
   void plan(const Batch& batch, int size);
   Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
@@ -97,7 +104,8 @@ class LocalExecutor final : public Executor {
   void note_owners(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
 
   LocalExecutorOptions options_;
-  Backend backend_;
+  std::shared_ptr<Backend> shared_backend_;
+  Backend& backend_;
   std::unique_ptr<Model> model_;
   CacheLayout layout_;
   Sampler sampler_;
@@ -111,6 +119,10 @@ class LocalExecutor final : public Executor {
   std::vector<Adapter> adapters_;        // by place
   std::vector<const Adapter*> step_adapters_;
   std::vector<std::int32_t> adapter_starts_;  // of the step
+
+  std::unique_ptr<ImageEncoder> image_encoder_;  // of models that see
+  std::vector<Buffer> images_;                   // by place
+  std::vector<ImageRows> step_images_;
 
   StepMemory inputs_memory_, row_memory_;
   Inputs inputs_;

@@ -57,7 +57,7 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
   const CacheLayout layout =
       cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
   const int vocab = model->spec.vocab, groups = static_cast<int>(layout.groups.size());
-  auto executor = LocalExecutor::create(std::move(backend), std::move(model), layout,
+  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model), layout,
                                         {.max_tokens = 64, .max_sequences = 4})
                       .value();
   EXPECT_TRUE(executor->allocate_cache(64, 1));
@@ -89,7 +89,7 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   const CacheLayout layout =
       cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
   const int vocab = model->spec.vocab;
-  auto executor = LocalExecutor::create(std::move(backend), std::move(model), layout,
+  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model), layout,
                                         {.max_tokens = 64, .max_sequences = 4})
                       .value();
   ASSERT_TRUE(executor->allocate_cache(64, 1));

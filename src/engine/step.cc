@@ -24,6 +24,7 @@ Result<bool> StepLoop::run() {
     pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
     batch_.adapters.clear();
     for (const PlannedSequence& s : plan_.sequences) batch_.adapters.push_back(answers_[s.tag].adapter);
+    place_images();
     TRY_VOID(executor_.forward(batch_));
     if (executor_.pools()) {
       TRY_VOID(commit_pooled(record, began_us));
@@ -40,6 +41,22 @@ Result<bool> StepLoop::run() {
   flying_began_us_ = began_us;
   if (!executor_.asynchronous()) TRY_VOID(commit_flying());
   return true;
+}
+
+void StepLoop::place_images() {
+  batch_.images.clear();
+  for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
+    const PlannedSequence& s = plan_.sequences[i];
+    const Accepted& accepted = *answers_[s.tag].accepted;
+    for (std::size_t k = 0; k < accepted.images.size(); ++k) {
+      const ImagePart& part = accepted.request.images[k];
+      const int first = std::max(part.first, s.first);
+      const int end = std::min(part.first + part.tokens, s.first + s.count);
+      if (first < end)
+        batch_.images.push_back({batch_.query_starts[i] + first - s.first, end - first,
+                                 accepted.images[k]->place, first - part.first});
+    }
+  }
 }
 
 void StepLoop::note_scheduled() {
@@ -78,7 +95,7 @@ void StepLoop::choose_rows() {
     const Result<bool> added = add_answer_rows(s, first_token + s.count - 1);
     if (added.value_or(false)) continue;
     drop_rows_from(rows_before);  // they point into the answer, which ends here
-    scheduler_.finish(s.sequence);
+    finish(s.sequence);
     added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
   }
 }
@@ -174,21 +191,63 @@ bool StepLoop::jump_forward(const RowOwner& owner, std::int64_t now_us) {
   return false;
 }
 
-// Guesses of what comes next, where a row behind them can be sampled before they are known to be true.
-void StepLoop::propose(const RowOwner& owner) {
-  Answer& answer = answers_[owner.answer];
-  if (proposer_ == nullptr || executor_.asynchronous() || answer.sampling.follows_history()) return;
-  proposer_->propose(scheduler_.find(owner.sequence)->tokens, drafts_);
+bool StepLoop::finish(SequenceId sequence) {
+  const Sequence* ended = scheduler_.find(sequence);
+  if (ended == nullptr) return false;
+  if (proposer_ != nullptr)
+    proposer_->end(static_cast<std::uint64_t>(sequence), ended->tokens, ended->prompt_tokens);
+  return scheduler_.finish(sequence);
+}
+
+// Where a row behind guesses can be sampled before they are known to be true.
+void StepLoop::want_guesses(const RowOwner& owner) {
+  if (proposer_ == nullptr || executor_.asynchronous()) return;
+  if (answers_[owner.answer].sampling.follows_history()) return;
+  guessing_.push_back(owner);
+}
+
+// Guesses of what comes next, for all who want some.
+Result<> StepLoop::propose() {
+  if (guessing_.empty()) return {};
+  drafts_.resize(std::max(drafts_.size(), guessing_.size()));
+  const std::span<Draft> drafts = std::span(drafts_).first(guessing_.size());
+  const int sequences = static_cast<int>(plan_.sequences.size());
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    Answer& answer = answers_[guessing_[i].answer];
+    const Sequence& s = *scheduler_.find(guessing_[i].sequence);
+    Draft& draft = drafts[i];
+    draft.sequence = static_cast<std::uint64_t>(guessing_[i].sequence);
+    draft.text = s.tokens;
+    draft.prompt_tokens = s.prompt_tokens;
+    draft.sampling = &answer.params();
+    draft.seed = answer.sampling.seed();
+    draft.identity = s.identity;
+    draft.isolated = !answer.accepted->request.identity.salt.empty();
+    // The answer's last token is never computed.
+    const int room = std::max(0, s.max_total_tokens - 1 - s.length());
+    draft.most = std::min({guess_policy_.count(sequences, answer.acceptance),
+                           scheduler_.options().max_draft_tokens, room});
+  }
+  TRY_VOID(proposer_->propose(drafts));
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    keep_allowed(answers_[guessing_[i].answer], drafts[i].tokens);
+    scheduler_.draft(guessing_[i].sequence, drafts[i].tokens);
+  }
+  guessing_.clear();
+  return {};
+}
+
+// Cuts guesses where the answer's grammar does not allow them.
+void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& guesses) {
   if (answer.grammar_waits) {
     // Behind this token the grammar's masks are needed.
-    drafts_.erase(std::ranges::find(drafts_, *answer.accepted->request.grammar_after), drafts_.end());
+    guesses.erase(std::ranges::find(guesses, *answer.accepted->request.grammar_after), guesses.end());
   } else if (answer.matcher) {
     std::size_t allowed = 0;
-    while (allowed < drafts_.size() && answer.matcher->accept(drafts_[allowed])) ++allowed;
+    while (allowed < guesses.size() && answer.matcher->accept(guesses[allowed])) ++allowed;
     answer.matcher->rollback(allowed);
-    drafts_.resize(allowed);
+    guesses.resize(allowed);
   }
-  scheduler_.draft(owner.sequence, drafts_);
 }
 
 Result<> StepLoop::commit_flying() {
@@ -210,11 +269,11 @@ Result<> StepLoop::commit_flying() {
     } else if (results[i].id < 0) {
       fail_broken(owner, now);  // behind a guess that came true
     } else if (commit_row(i, results[i], now)) {
-      scheduler_.finish(owner.sequence);
+      finish(owner.sequence);
     }
   }
   answers_.hand_over();
-  return {};
+  return propose();
 }
 
 void StepLoop::note_computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us) {
@@ -243,7 +302,7 @@ Result<> StepLoop::commit_pooled(const StepRecord& record, std::int64_t began_us
 }
 
 void StepLoop::fail_broken(const RowOwner& owner, std::int64_t now_us) {
-  if (scheduler_.finish(owner.sequence))
+  if (finish(owner.sequence))
     answers_.fail(
         owner.answer,
         {ErrorCode::internal, "no token could be chosen: the logits are not numbers, or all are banned", {}},
@@ -255,6 +314,7 @@ void StepLoop::drop_rows(std::span<const SampledToken> results) {
     RowOwner& owner = owners_[i];
     if (owner.drafts == 0) continue;
     owner.dropped = owners_[i - 1].dropped || results[i - 1].id != owner.last_draft;
+    if (!owners_[i - 1].dropped) answers_[owner.answer].acceptance.note(!owner.dropped);
     if (!owner.dropped) ++draft_counters_.accepted[static_cast<std::size_t>(owner.drafts) - 1];
   }
 }
@@ -271,7 +331,7 @@ bool StepLoop::commit_row(std::size_t row, const SampledToken& result, std::int6
   const bool last = row + 1 == owners_.size() || owners_[row + 1].drafts == 0 || owners_[row + 1].dropped;
   if (!last) return false;
   if (jump_forward(owner, now_us)) return true;
-  propose(owner);
+  want_guesses(owner);
   return false;
 }
 

@@ -6,7 +6,8 @@
 //   sample   logits of the rows that matter to tokens    sample/
 //   commit   tokens to their sequences and their owners  here
 //
-// With a proposer, a step also computes guesses of what follows, and samples behind each as if it were true.
+// With a proposer, a step also computes guesses of what follows, and samples behind each as if it were true;
+// for the next step, the proposer guesses when the tokens of this one are committed and on their way.
 // What is drawn depends on the seed and the place alone: so a guess came true when the row before it drew the
 // same token, the rows behind the first that did not are dropped, and the answer is, token for token, the one
 // without guesses.
@@ -15,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/answer_table.h"
@@ -22,6 +24,7 @@
 #include "engine/executor.h"
 #include "request/engine_stats.h"
 #include "schedule/scheduler.h"
+#include "speculate/guess_policy.h"
 #include "speculate/proposer.h"
 
 namespace octavo {
@@ -29,11 +32,19 @@ namespace octavo {
 class StepLoop {
  public:
   // proposer: may be null.
-  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, Proposer* proposer)
-      : scheduler_(scheduler), executor_(executor), answers_(answers), proposer_(proposer) {}
+  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, Proposer* proposer,
+           GuessPolicy guess_policy)
+      : scheduler_(scheduler),
+        executor_(executor),
+        answers_(answers),
+        proposer_(proposer),
+        guess_policy_(std::move(guess_policy)) {}
 
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
+
+  // Scheduler::finish; the proposer hears of it.
+  bool finish(SequenceId sequence);
 
   const Histogram& step_tokens() const { return step_tokens_; }
   const RecentSteps& recent_steps() const { return recent_steps_; }
@@ -64,6 +75,7 @@ class StepLoop {
     bool dropped = false;     // a guess before it did not come true
   };
 
+  void place_images();
   void note_scheduled();
   StepRecord record_of_plan() const;
   void choose_rows();
@@ -79,12 +91,15 @@ class StepLoop {
   void drop_rows(std::span<const SampledToken> results);
   bool commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us);
   bool jump_forward(const RowOwner& owner, std::int64_t now_us);
-  void propose(const RowOwner& owner);
+  void want_guesses(const RowOwner& owner);
+  Result<> propose();
+  static void keep_allowed(Answer& answer, std::vector<TokenId>& guesses);
 
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
   Proposer* proposer_;
+  GuessPolicy guess_policy_;
 
   StepPlan plan_;
   Batch batch_;
@@ -93,7 +108,9 @@ class StepLoop {
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
   std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those under a grammar
-  std::vector<TokenId> drafts_, bans_;            // scratch
+  std::vector<TokenId> bans_;                     // scratch
+  std::vector<RowOwner> guessing_;                // sequences that may take guesses into the next step
+  std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
   StepRecord flying_record_;
   std::int64_t flying_began_us_ = 0;

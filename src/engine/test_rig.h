@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 
+#include "engine/draft_model.h"
 #include "engine/engine.h"
 #include "engine/simulated_executor.h"
 
@@ -67,8 +68,9 @@ class Recorder final : public OutputSink {
   int outputs_ = 0;
 };
 
-// How the engine runs: one step after the other, on a device that works by itself, or with guesses.
-enum class Mode : std::uint8_t { synchronous, asynchronous, guessing };
+// How the engine runs: one step after the other, on a device that works by itself, with guesses, or with a draft
+// model's guesses.
+enum class Mode : std::uint8_t { synchronous, asynchronous, guessing, drafting };
 
 // Knows the texts that it was told, and guesses how they go on, with mistakes.
 class Prompter final : public Proposer {
@@ -79,20 +81,28 @@ class Prompter final : public Proposer {
     texts_.push_back(std::move(prompt));
   }
 
-  void propose(std::span<const TokenId> text, std::vector<TokenId>& drafts) override {
+  Result<> propose(std::span<Draft> drafts) override {
     const std::lock_guard lock(mutex_);
-    drafts.clear();
+    for (Draft& draft : drafts) propose(draft);
+    return {};
+  }
+  void end(std::uint64_t, std::span<const TokenId>, int) override {}
+
+ private:
+  void propose(Draft& draft) {
+    const std::span<const TokenId> text = draft.text;
+    draft.tokens.clear();
     for (const auto& known : texts_) {
       if (known.size() <= text.size() || !std::equal(text.begin(), text.end(), known.begin())) continue;
-      const std::size_t count = std::min<std::size_t>(random_() % 6, known.size() - text.size());
+      const std::size_t count = std::min({static_cast<std::size_t>(draft.most), std::size_t{random_() % 6},
+                                          known.size() - text.size()});
       for (std::size_t i = 0; i < count; ++i)
-        drafts.push_back(random_() % 4 == 0 ? static_cast<TokenId>(random_() % kVocab)
-                                            : known[text.size() + i]);
+        draft.tokens.push_back(random_() % 4 == 0 ? static_cast<TokenId>(random_() % kVocab)
+                                                  : known[text.size() + i]);
       return;
     }
   }
 
- private:
   std::mutex mutex_;
   std::mt19937 random_{5};
   std::vector<std::vector<TokenId>> texts_;
@@ -112,7 +122,8 @@ struct Setup {
 
 struct Rig {
   SimulatedExecutor* device = nullptr;
-  Prompter* prompter = nullptr;  // guessing
+  Prompter* prompter = nullptr;     // guessing
+  DraftModel* drafting = nullptr;   // drafting
   std::unique_ptr<Engine> engine;
 
   explicit Rig(const Setup& setup = {}) {
@@ -134,6 +145,21 @@ struct Rig {
       prompter = proposer.get();
       parts.proposer = std::move(proposer);
     }
+    if (setup.mode == Mode::drafting) {
+      // The same model, which is always right, with a cache that holds few sequences.
+      options.max_draft_tokens = 5;
+      constexpr int kBlocks = 24;
+      auto proposer = std::make_unique<DraftModel>(
+          std::make_unique<SimulatedExecutor>(SimulatedExecutorOptions{kVocab, kBlock, kBlocks}),
+          DraftModelLimits{.block_size = kBlock,
+                           .num_blocks = kBlocks,
+                           .groups = {{}},
+                           .max_tokens = 40,
+                           .max_model_len = setup.max_model_len,
+                           .vocab_size = kVocab});
+      drafting = proposer.get();
+      parts.proposer = std::move(proposer);
+    }
     EngineInfo info;
     info.max_queued = setup.max_queued;
     info.vocab_size = kVocab;
@@ -144,6 +170,7 @@ struct Rig {
   void learn(const std::vector<TokenId>& prompt, std::span<const TokenId> answer) {
     if (prompter) prompter->learn(prompt, answer);
   }
+  bool guesses() const { return prompter != nullptr || drafting != nullptr; }
   std::int64_t guessed_right() const {
     const auto& accepted = engine->own_stats().accepted_drafts;
     return std::accumulate(accepted.begin(), accepted.end(), std::int64_t{0});
@@ -163,6 +190,9 @@ struct Rig {
     EXPECT_EQ(stats.blocks_used, 0);
     EXPECT_EQ(stats.unfinished, 0);
     EXPECT_EQ(stats.request_bytes, 0);
+    if (drafting) {
+      EXPECT_EQ(drafting->blocks_used(), 0);
+    }
   }
 };
 
@@ -190,9 +220,11 @@ inline std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
 // Tests that must hold however the engine runs.
 class EngineModes : public testing::TestWithParam<Mode> {
  public:
-  static auto all() { return testing::Values(Mode::synchronous, Mode::asynchronous, Mode::guessing); }
+  static auto all() {
+    return testing::Values(Mode::synchronous, Mode::asynchronous, Mode::guessing, Mode::drafting);
+  }
   static std::string name(const testing::TestParamInfo<Mode>& mode) {
-    constexpr std::array kNames{"synchronous", "asynchronous", "guessing"};
+    constexpr std::array kNames{"synchronous", "asynchronous", "guessing", "drafting"};
     return kNames[static_cast<std::size_t>(mode.param)];
   }
 };

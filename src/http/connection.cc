@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
+#include <cstring>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -34,6 +38,15 @@ int refusal_status(const error_code& error) {
   return error == beast_http::error::bad_version ? 505 : 400;
 }
 
+// The client's address; "": it comes over a Unix socket.
+std::string address_of(const asio::generic::stream_protocol::endpoint& peer) {
+  const bool v4 = peer.protocol().family() == AF_INET, v6 = peer.protocol().family() == AF_INET6;
+  if (!v4 && !v6) return "";
+  asio::ip::tcp::endpoint address;
+  std::memcpy(address.data(), peer.data(), std::min(peer.size(), address.capacity()));
+  return address.address().to_string();
+}
+
 Headers copied(const beast_http::fields& fields) {
   Headers headers;
   for (const auto& field : fields) headers.add(std::string(field.name_string()), std::string(field.value()));
@@ -51,7 +64,8 @@ void Connection::start() {
   error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  enter(Phase::idle, context_->options.idle_ms_max);
+  if (context_->tls) tls_ = context_->tls->session();
+  enter(Phase::idle, tls_ ? context_->options.header_ms_max : context_->options.idle_ms_max);
   wait_readable();
 }
 
@@ -125,13 +139,36 @@ void Connection::on_readable() {
     return wait_readable();
   }
   try {
-    unread_.append(loop_->scratch().data(), count);
+    if (!take_in({loop_->scratch().data(), count})) return;
     if (phase_ != Phase::answering) return parse();
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
   }
   // Requests sent ahead wait here; when they are too many, in the kernel.
   if (unread_.size() < context_->options.header_bytes_max) wait_readable();
+}
+
+// Adds what was received to unread_. False: there is nothing new to read in it.
+bool Connection::take_in(std::span<const char> received) {
+  if (!tls_) {
+    unread_.append(received.data(), received.size());
+    return true;
+  }
+  const std::size_t before = unread_.size();
+  const bool shook_hands = tls_->shaken_hands();
+  if (!tls_->open(received, unread_)) {
+    send_last_record();
+    close(CloseReason::client_gone);
+    return false;
+  }
+  if (!shook_hands && tls_->shaken_hands()) enter(Phase::idle, context_->options.idle_ms_max);
+  if (tls_->has_pending()) {
+    const std::lock_guard lock(mutex_);
+    request_flush();
+  }
+  if (unread_.size() > before) return true;
+  wait_readable();
+  return false;
 }
 
 void Connection::parse() {
@@ -208,7 +245,7 @@ bool Connection::read_head() {
   request_.headers = copied(message.base());
   error_code ignored;
   const auto peer = socket_.remote_endpoint(ignored);
-  if (!ignored) request_.peer = peer.address().to_string();
+  if (!ignored) request_.peer = address_of(peer);
   const bool cors = context_->options.cors.has_value();
   form_ = AnswerForm{.keep_alive = message.keep_alive() && !stopping_,
                      .head_only = request_.method == "HEAD",
@@ -271,11 +308,23 @@ void Connection::refuse(Response response) {
 
 // Closing at once, with input unread, would reset the connection and could destroy the answer on its way.
 void Connection::linger() {
+  if (tls_) {
+    tls_->close();
+    send_last_record();
+  }
   error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   std::string().swap(unread_);
   enter(Phase::lingering, kLingerMs);
   wait_readable();
+}
+
+// An alert, as far as the socket takes it at once.
+void Connection::send_last_record() {
+  std::string record;
+  tls_->seal(record);
+  error_code ignored;
+  if (!record.empty()) socket_.write_some(asio::buffer(record), ignored);
 }
 
 // --- Writing ---
@@ -391,7 +440,8 @@ void Connection::flush() {
     if (unsent() <= context_->options.stream_buffer_bytes_max / 2) resume.swap(on_writable_);
   }
   if (resume) resume();
-  if (complete && phase_ == Phase::answering) return answer_sent();
+  if (tls_) tls_->seal(sending_);
+  if (complete && sending_.empty() && phase_ == Phase::answering) return answer_sent();
   if (sending_.empty()) return;
   writing_ = true;
   sent_ = 0;

@@ -6,13 +6,14 @@
 // readability and reads into the loop's scratch.
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,12 +22,13 @@
 #include "http/exchange.h"
 #include "http/growing_body.h"
 #include "http/server.h"
+#include "http/server_tls.h"
 
 namespace octavo::http {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
+  using Socket = boost::asio::generic::stream_protocol::socket;
 
   Connection(Socket socket, std::shared_ptr<EventLoop> loop, std::shared_ptr<const ServerContext> context);
   ~Connection();
@@ -58,6 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void enter(Phase phase, int timeout_ms);
   void wait_readable();
   void on_readable();
+  bool take_in(std::span<const char> received);
   void parse();
   bool accept_header();
   bool read_head();
@@ -67,6 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void refuse(Response response);
   std::uint64_t begin_answer();
   void linger();
+  void send_last_record();
 
   bool may_answer(std::uint64_t serial, Answer state) const;
   std::size_t unsent() const { return outgoing_.size() + sending_bytes_; }
@@ -84,6 +88,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Phase phase_ = Phase::idle;
   bool reading_ = false;
   bool writing_ = false;
+  std::unique_ptr<ServerTlsSession> tls_;  // null: plain HTTP
   bool stopping_ = false;
   std::int64_t read_deadline_us_ = 0;   // 0: none
   std::int64_t write_deadline_us_ = 0;  // 0: none

@@ -12,6 +12,7 @@
 
 #include "http/body_budget.h"
 #include "http/server.h"
+#include "http/server_tls.h"
 
 namespace octavo::http {
 
@@ -22,6 +23,7 @@ struct ServerContext {
   ServerOptions options;
   Handler handler;
   std::shared_ptr<BodyBudget> bodies;
+  std::shared_ptr<ServerTls> tls{};  // null: plain HTTP
 };
 
 class EventLoop : public std::enable_shared_from_this<EventLoop> {

@@ -1,10 +1,19 @@
 #include "http/server.h"
 
 #include <fmt/format.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <cstring>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -18,20 +27,29 @@ namespace octavo::http {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
+using Socket = Connection::Socket;
+using Protocol = Socket::protocol_type;
+using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
 struct Server::State {
   std::shared_ptr<const ServerContext> context;
   std::vector<std::shared_ptr<EventLoop>> loops;
-  std::optional<tcp::acceptor> acceptor;  // on the first loop
+  std::optional<Acceptor> acceptor;  // on the first loop
   std::optional<asio::steady_timer> accept_pause;
   std::uint16_t port = 0;
   std::size_t next_loop = 0;
+  bool owns_path = false;  // the Unix socket's file was made here
   bool draining = false;
   bool stopped = false;
 
+  ~State() {
+    if (owns_path) ::unlink(context->options.uds.c_str());
+  }
   Result<> listen();
+  Result<> listen_on_path();
+  error_code listen_at(const Protocol::endpoint& endpoint);
   void accept();
-  void take(tcp::socket socket, const std::shared_ptr<EventLoop>& loop);
+  void take(Socket socket, const std::shared_ptr<EventLoop>& loop);
   void stop_accepting();
   std::size_t connections() const;
 };
@@ -44,17 +62,45 @@ Result<> Server::State::listen() {
       resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, error);
   if (error || found.empty())
     return field_failure("host", ErrorCode::io, "cannot resolve {}: {}", options.host, error.message());
-  const tcp::endpoint endpoint = found.begin()->endpoint();
-  acceptor.emplace(loops.front()->io());
-  if (acceptor->open(endpoint.protocol(), error); !error)
-    acceptor->set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor->bind(endpoint, error);
-  if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
-  if (error)
+  if (error = listen_at(found.begin()->endpoint()); error)
     return field_failure("port", ErrorCode::io, "cannot listen on {}:{}: {}", options.host, options.port,
                          error.message());
-  port = acceptor->local_endpoint().port();
+  tcp::endpoint bound;
+  const Protocol::endpoint local = acceptor->local_endpoint();
+  std::memcpy(bound.data(), local.data(), std::min(local.size(), bound.capacity()));
+  port = bound.port();
   return {};
+}
+
+// A socket that a server before this one has left behind is replaced, one that a server listens on is not.
+Result<> Server::State::listen_on_path() {
+  const std::string& path = context->options.uds;
+  error_code error;
+  const auto wrong = [&](std::string_view why) {
+    return field_failure("uds", ErrorCode::io, "cannot listen on {}: {}", path, why);
+  };
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) return wrong("the path is too long");
+  const asio::local::stream_protocol::endpoint endpoint(path);
+  std::error_code missing;
+  if (std::filesystem::is_socket(path, missing)) {
+    asio::local::stream_protocol::socket probe(loops.front()->io());
+    probe.connect(endpoint, error);
+    if (!error) return wrong("another server listens there");
+    ::unlink(path.c_str());
+  }
+  if (error = listen_at(endpoint); error) return wrong(error.message());
+  owns_path = true;
+  return {};
+}
+
+error_code Server::State::listen_at(const Protocol::endpoint& endpoint) {
+  error_code error;
+  acceptor.emplace(loops.front()->io());
+  if (acceptor->open(endpoint.protocol(), error); !error)
+    acceptor->set_option(Acceptor::reuse_address(true), error);
+  if (!error) acceptor->bind(endpoint, error);
+  if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
+  return error;
 }
 
 std::size_t Server::State::connections() const {
@@ -65,7 +111,7 @@ std::size_t Server::State::connections() const {
 
 void Server::State::accept() {
   const auto loop = loops[next_loop++ % loops.size()];
-  acceptor->async_accept(loop->io(), [this, loop](const error_code& error, tcp::socket socket) {
+  acceptor->async_accept(loop->io(), [this, loop](const error_code& error, Socket socket) {
     if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
     if (!error) {
       take(std::move(socket), loop);
@@ -80,7 +126,7 @@ void Server::State::accept() {
   });
 }
 
-void Server::State::take(tcp::socket socket, const std::shared_ptr<EventLoop>& loop) {
+void Server::State::take(Socket socket, const std::shared_ptr<EventLoop>& loop) {
   const bool busy = connections() >= context->options.connections_max;
   asio::post(loop->io(), [loop = loop.get(), shared = context, busy, taken = std::move(socket)]() mutable {
     const auto connection = std::make_shared<Connection>(std::move(taken), loop->shared_from_this(), shared);
@@ -94,10 +140,16 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler han
   auto state = std::make_unique<State>();
   const int threads = options.threads;
   auto bodies = std::make_shared<BodyBudget>(options.bodies_bytes_max);
+  std::shared_ptr<ServerTls> tls;
+  if (options.tls.enabled()) {
+    TRY(tls, ServerTls::load(options.tls));
+  } else if (!options.tls.keyfile.empty() || !options.tls.ca_certs.empty()) {
+    return invalid("ssl-certfile", "must be given with ssl-keyfile and ssl-ca-certs");
+  }
   state->context = std::make_shared<const ServerContext>(
-      ServerContext{std::move(options), std::move(handler), std::move(bodies)});
+      ServerContext{std::move(options), std::move(handler), std::move(bodies), std::move(tls)});
   for (int i = 0; i < threads; ++i) state->loops.push_back(std::make_shared<EventLoop>(state->context));
-  TRY_VOID(state->listen());
+  TRY_VOID(state->context->options.uds.empty() ? state->listen() : state->listen_on_path());
   state->accept_pause.emplace(state->loops.front()->io());
   state->accept();
   for (const auto& loop : state->loops) loop->start();
@@ -108,6 +160,13 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Server::~Server() { stop(0); }
 
 std::uint16_t Server::port() const { return state_->port; }
+
+std::string Server::address() const {
+  const ServerOptions& options = state_->context->options;
+  if (!options.uds.empty()) return "unix:" + options.uds;
+  return fmt::format("{}://{}:{}", options.tls.enabled() ? "https" : "http", options.host, state_->port);
+}
+
 std::size_t Server::connections() const { return state_->connections(); }
 
 bool Server::drain(int ms) {

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "http/exchange.h"
+#include "http/server_tls.h"
 
 namespace octavo::http {
 
@@ -25,6 +26,7 @@ struct CorsOptions {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free one
+  std::string uds{};       // path of a Unix socket to listen on, in place of host and port
   int threads = 1;
 
   // Limits. Reaching one is answered with the status beside it.
@@ -40,6 +42,7 @@ struct ServerOptions {
   int idle_ms_max = 75'000;    // between requests: closed
   int write_ms_max = 60'000;   // without any byte taken by the client: closed
 
+  TlsOptions tls{};
   std::optional<CorsOptions> cors{};
   // Asked when a request with a body has sent its header (request.body is empty): a response refuses it
   // before the body is read, and closes the connection.
@@ -54,11 +57,13 @@ using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
 class Server {
  public:
-  // Binds and begins to serve. Errors: the address cannot be bound (io; field "host" or "port").
+  // Binds and begins to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the TLS
+  // files cannot be used (invalid_argument).
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler);
   ~Server();  // stop(0)
 
-  std::uint16_t port() const;
+  std::uint16_t port() const;   // 0: a Unix socket
+  std::string address() const;  // http://HOST:PORT, https://HOST:PORT or unix:PATH
   std::size_t connections() const;
 
   // Takes no new connection, and no request but those that have begun to arrive; waits up to `ms` for the

@@ -11,9 +11,14 @@ namespace octavo {
 // The format of one layer's KV cache.
 struct KvSpec {
   int kv_heads = 0;
-  int head_dim = 0;           // of keys and of values; a multiple of 8
+  int head_dim = 0;           // of keys, and of values unless they are in the keys; a multiple of 8
   int block_size = 16;        // tokens; a multiple of 16
   DType dtype = DType::bf16;  // f32, f16, bf16, f8_e4m3, or i8 with scales (kv_quant.h)
+  // > 0: a token's values are the first so many numbers of its keys and are not stored beside them, as in
+  // latent attention.
+  int values_in_keys = 0;
+
+  int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
   bool operator==(const KvSpec&) const = default;
 };
 

@@ -19,6 +19,8 @@ struct Shape {
   NormKind norm;
   bool whole_row;
   bool causal = true;
+
+  bool latent() const { return spec.values_in_keys > 0; }
 };
 
 // Some sequences with their inputs; blocks are scattered over a pool that is otherwise full of NaN.
@@ -26,7 +28,8 @@ class Sequences {
  public:
   Sequences(const Shape& of_shape, std::vector<int> of_lengths, TestRandom& random)
       : shape(of_shape), lengths(std::move(of_lengths)) {
-    const int row = (shape.q_heads + 2 * shape.spec.kv_heads) * shape.spec.head_dim;
+    const int kv = shape.latent() ? 1 : 2 * shape.spec.kv_heads;
+    const int row = (shape.q_heads + kv) * shape.spec.head_dim;
     std::vector<std::int32_t> ids;
     for (const int length : lengths) {
       inputs.push_back(random.tensor(shape.activation, {length, row}, -2, 2));
@@ -95,7 +98,7 @@ class Runner {
     for (const int length : all_.lengths) {
       limits.max_tokens += length;
       limits.max_length = std::max(limits.max_length, length);
-      outputs.emplace_back(all_.shape.activation, std::vector<std::int64_t>{length, dim()});
+      outputs.emplace_back(all_.shape.activation, std::vector<std::int64_t>{length, out_dim()});
       done_.push_back(0);
     }
     plan_ = backend.ops.make_attention_plan(*backend.device, limits).value();
@@ -124,11 +127,19 @@ class Runner {
       }
     }
     const auto n = static_cast<std::int64_t>(positions.size());
-    TestTensor qkv(shape.activation, {n, dim() + 2 * shape.spec.kv_heads * shape.spec.head_dim});
+    TestTensor qkv(shape.activation, {n, all_.inputs[0].view().size(1)});
     TestTensor q(shape.activation, {n, shape.q_heads, shape.spec.head_dim});
-    TestTensor out(shape.activation, {n, dim()});
+    TestTensor out(shape.activation, {n, out_dim()});
     std::int64_t row = 0;
     each_token(tokens, [&](std::size_t s, int t) { copy_row(all_.inputs[s], t, qkv, row++); });
+
+    TestTensor kv(DType::f32, {n, shape.spec.head_dim});  // of latent attention, beside all of the queries
+    for (std::int64_t i = 0; i < n && shape.latent(); ++i) {
+      const std::int64_t first = i * qkv.view().size(1);
+      for (std::int64_t d = 0; d < dim(); ++d) q.set(i * dim() + d, qkv[first + d]);
+      for (std::int64_t d = 0; d < shape.spec.head_dim; ++d)
+        kv.set(i * shape.spec.head_dim + d, qkv[first + dim() + d]);
+    }
 
     OnDevice on(backend_);
     Rope rope = shape.rope;
@@ -139,16 +150,29 @@ class Runner {
       const View w = all_.weights.view();
       return Norm{shape.norm, 1e-6f, View::of(on(w).row<float>(0), DType::f32, {size}), {}};
     };
-    backend_.ops.qkv_store(*backend_.stream, {.qkv = on(qkv.view()),
-                                              .q_heads = shape.q_heads,
-                                              .q_norm = norm(shape.q_heads),
-                                              .k_norm = norm(shape.spec.kv_heads),
-                                              .norm_whole_row = shape.whole_row,
-                                              .rope = rope,
-                                              .positions = on(View::of(std::span(positions))),
-                                              .slots = on(View::of(std::span(slots))),
-                                              .cache = cache_,
-                                              .q_out = on(q.view())});
+    const View at = on(View::of(std::span(positions))), to = on(View::of(std::span(slots)));
+    if (shape.latent()) {
+      const View weight = View::of(on(all_.weights.view()).data, DType::f32, {shape.spec.values_in_keys});
+      backend_.ops.latent_store(*backend_.stream, {.kv = on(kv.view()),
+                                                   .norm = {NormKind::rms, 1e-6f, weight, {}},
+                                                   .rope = rope,
+                                                   .positions = at,
+                                                   .slots = to,
+                                                   .cache = cache_,
+                                                   .q = on(q.view()),
+                                                   .q_out = on(q.view())});
+    } else {
+      backend_.ops.qkv_store(*backend_.stream, {.qkv = on(qkv.view()),
+                                                .q_heads = shape.q_heads,
+                                                .q_norm = norm(shape.q_heads),
+                                                .k_norm = norm(shape.spec.kv_heads),
+                                                .norm_whole_row = shape.whole_row,
+                                                .rope = rope,
+                                                .positions = at,
+                                                .slots = to,
+                                                .cache = cache_,
+                                                .q_out = on(q.view())});
+    }
     backend_.ops.plan_attention(*backend_.stream, {starts, lengths, table, all_.blocks_per_table}, *plan_);
     backend_.ops.attention(*backend_.stream, {.q = on(q.view()),
                                               .cache = cache_,
@@ -191,6 +215,7 @@ class Runner {
 
  private:
   std::int64_t dim() const { return std::int64_t{all_.shape.q_heads} * all_.shape.spec.head_dim; }
+  std::int64_t out_dim() const { return std::int64_t{all_.shape.q_heads} * all_.shape.spec.value_dim(); }
   template <class Body>
   void each_token(const std::vector<int>& tokens, Body&& body) {
     for (std::size_t s = 0; s < tokens.size(); ++s)
@@ -212,7 +237,7 @@ class Runner {
 Shape random_shape(TestRandom& random) {
   Shape shape{};
   shape.spec.kv_heads = random.integer(1, 3);
-  shape.spec.head_dim = random.pick({8, 16, 24, 40, 64, 80, 96, 128, 256});
+  shape.spec.head_dim = random.pick({8, 16, 24, 40, 64, 80, 96, 128, 256, 512});
   shape.spec.block_size = random.pick({16, 32, 64});
   shape.spec.dtype =
       random.pick({DType::f32, DType::bf16, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8});
@@ -225,6 +250,17 @@ Shape random_shape(TestRandom& random) {
   shape.whole_row = random.coin();
   shape.rope.interleaved = random.coin();
   shape.rope.rotary_dim = random.pick({0, shape.spec.head_dim, shape.spec.head_dim / 2});
+  if (random.integer(0, 3) > 0) return shape;
+  // Latent attention.
+  shape.spec.kv_heads = 1;
+  shape.q_heads = random.pick({1, 4, 16, 40});
+  shape.rope.rotary_dim = random.pick({8, 16, 64});
+  shape.spec.values_in_keys = random.pick({32, 64, 96});
+  if (random.coin()) {
+    shape.q_heads = random.pick({1, 5});
+    shape.spec.values_in_keys = random.pick({512, 960});
+  }
+  shape.spec.head_dim = shape.spec.values_in_keys + shape.rope.rotary_dim;
   return shape;
 }
 
@@ -370,7 +406,7 @@ TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
     spoilt.run_alone();
     ASSERT_TRUE(spoilt.outputs[0].rows(0, bad) == clean.outputs[0].rows(0, bad))
         << "round " << round << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
-    const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.head_dim - 1;
+    const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.value_dim() - 1;
     // The largest f8_e4m3 stands for infinity.
     ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || !std::isfinite(spoilt.outputs[0][last]));
   }

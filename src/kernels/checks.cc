@@ -8,8 +8,9 @@ namespace {
 
 bool is_activation(DType type) { return type == DType::f32 || type == DType::bf16 || type == DType::f16; }
 
-// The view is there, has this format and shape, and its rows are contiguous.
-void expect(std::string_view what, const View& view, DType type, std::initializer_list<std::int64_t> shape) {
+// The view is there and has this format and shape.
+void expect_shape(std::string_view what, const View& view, DType type,
+                  std::initializer_list<std::int64_t> shape) {
   CHECK(view || view.elements() == 0, "{} is missing", what);
   CHECK(view.dtype == type, "{} is {}, not {}", what, name(view.dtype), name(type));
   CHECK(view.rank == static_cast<int>(shape.size()), "{} has {} dimensions, not {}", what, view.rank,
@@ -19,7 +20,17 @@ void expect(std::string_view what, const View& view, DType type, std::initialize
     CHECK(view.size(axis) == size, "{}: axis {} is {}, not {}", what, axis, view.size(axis), size);
     ++axis;
   }
+}
+// And its rows are contiguous.
+void expect(std::string_view what, const View& view, DType type, std::initializer_list<std::int64_t> shape) {
+  expect_shape(what, view, type, shape);
   CHECK(rows_contiguous(view), "{} is not contiguous", what);
+}
+// And the heads of its rows are.
+void expect_heads(std::string_view what, const View& view, DType type,
+                  std::initializer_list<std::int64_t> shape) {
+  expect_shape(what, view, type, shape);
+  CHECK(view.stride[2] == 1, "{}: heads are not contiguous", what);
 }
 
 void expect_activation(std::string_view what, const View& view, std::initializer_list<std::int64_t> shape) {
@@ -94,7 +105,13 @@ template <>
 void check(const RouteArgs& args) {
   CHECK(args.logits.rank == 2);
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
-  CHECK(chosen > 0 && chosen <= experts, "{} of {} experts", chosen, experts);
+  CHECK(chosen > 0 && chosen <= experts && experts <= kMaxExperts, "{} of {} experts", chosen, experts);
+  const RouterRule& rule = args.rule;
+  CHECK(rule.groups > 0 && experts % rule.groups == 0 && rule.groups_kept > 0 &&
+            rule.groups_kept <= rule.groups && chosen <= rule.groups_kept * (experts / rule.groups),
+        "{} of {} groups, {} of {} experts", rule.groups_kept, rule.groups, chosen, experts);
+  CHECK(rule.group_best == 1 || rule.group_best == 2, "the best {} of a group", rule.group_best);
+  if (args.bias) expect("route bias", args.bias, DType::f32, {experts});
   expect("route logits", args.logits, DType::f32, {n, experts});
   expect("route weights", args.weights, DType::f32, {n, chosen});
   expect("route places", args.places, DType::i32, {n, chosen});
@@ -168,6 +185,36 @@ void check(const QkvStoreArgs& args) {
 }
 
 template <>
+void check(const HeadMatmulArgs& args) {
+  CHECK(args.y.rank == 3);
+  const std::int64_t m = args.y.size(0), heads = args.y.size(1), rows = args.y.size(2);
+  CHECK(heads * rows == args.w.rows() && rows % kHeadRows == 0 && args.w.cols() <= kMaxLatentDim,
+        "{} heads of a matrix {} x {}", heads, args.w.rows(), args.w.cols());
+  expect_heads("head_matmul x", args.x, args.w.activation(), {m, heads, args.w.cols()});
+  expect_heads("head_matmul y", args.y, args.w.activation(), {m, heads, rows});
+}
+
+template <>
+void check(const LatentStoreArgs& args) {
+  const KvSpec& spec = args.cache.spec;
+  CHECK(args.q_out.rank == 3 && args.q.rank == 3);
+  const std::int64_t n = args.q_out.size(0), heads = args.q_out.size(1);
+  const int rotary = spec.head_dim - spec.values_in_keys;
+  CHECK(spec.kv_heads == 1 && spec.values_in_keys > 0 && rotary > 0, "{} heads, {} of {} are values",
+        spec.kv_heads, spec.values_in_keys, spec.head_dim);
+  expect("latent_store kv", args.kv, DType::f32, {n, spec.head_dim});
+  expect_activation("latent_store q_out", args.q_out, {n, heads, spec.head_dim});
+  CHECK(args.q.size(2) >= rotary, "{} numbers of a head of q, {} turn", args.q.size(2), rotary);
+  expect_heads("latent_store q", args.q, args.q_out.dtype, {n, heads, args.q.size(2)});
+  expect("latent_store positions", args.positions, DType::i32, {n});
+  expect("latent_store slots", args.slots, DType::i64, {n});
+  expect_norm("latent_store norm", args.norm, {spec.values_in_keys});
+  CHECK(args.rope.rotary_dim == rotary, "rotary_dim {} of {}", args.rope.rotary_dim, rotary);
+  expect("rope cos", args.rope.cos, DType::f32, {args.rope.cos.size(0), rotary / 2});
+  expect("rope sin", args.rope.sin, DType::f32, {args.rope.cos.size(0), rotary / 2});
+}
+
+template <>
 void check(const AttentionArgs& args) {
   const KvSpec& spec = args.cache.spec;
   CHECK(args.q.rank == 3);
@@ -175,7 +222,7 @@ void check(const AttentionArgs& args) {
   const std::int64_t heads = args.q.size(1);
   CHECK(heads % spec.kv_heads == 0, "{} query heads, {} key heads", heads, spec.kv_heads);
   expect_activation("attention q", args.q, {n, heads, spec.head_dim});
-  expect("attention out", args.out, args.q.dtype, {n, heads * spec.head_dim});
+  expect("attention out", args.out, args.q.dtype, {n, heads * spec.value_dim()});
   if (args.sinks) expect("attention sinks", args.sinks, DType::f32, {heads});
   CHECK(args.scale > 0 && args.window >= 0 && args.soft_cap >= 0, "scale {}, window {}, soft cap {}",
         args.scale, args.window, args.soft_cap);

@@ -17,13 +17,14 @@ struct Routes {
   std::vector<std::int32_t> places, tokens, starts;
 
   Routes(Backend& backend, const TestTensor& logits, std::int64_t n, std::int64_t experts,
-         const RouterRule& rule)
+         const RouterRule& rule, const View& bias = {})
       : weights(DType::f32, {n, rule.chosen}),
         places(static_cast<std::size_t>(n * rule.chosen)),
         tokens(places.size()),
         starts(static_cast<std::size_t>(experts) + 1) {
     OnDevice on(backend);
     backend.ops.route(*backend.stream, {.logits = on(logits.view()),
+                                        .bias = on(bias),
                                         .rule = rule,
                                         .weights = on(weights.view()),
                                         .places = on(View::of(places.data(), DType::i32, {n, rule.chosen})),
@@ -50,6 +51,29 @@ TEST_P(Experts, Route) {
   }
 }
 
+TEST_P(Experts, RouteWithinGroupsAndWithABias) {
+  TestRandom random(4);
+  for (int round = 0; round < 60; ++round) {
+    const std::int64_t n = random.integer(1, 30), size = random.integer(1, 33);
+    RouterRule rule{.renormalise = random.coin(),
+                    .scores = random.pick({RouterScores::softmax, RouterScores::sigmoid}),
+                    .scale = random.real(0.5, 3),
+                    .groups = random.integer(1, 8),
+                    .group_best = random.integer(1, 2)};
+    rule.groups_kept = random.integer(1, rule.groups);
+    rule.chosen = random.integer(1, static_cast<int>(std::min<std::int64_t>(8, rule.groups_kept * size)));
+    const std::int64_t experts = rule.groups * size;
+    TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
+    const TestTensor bias = random.tensor(DType::f32, {experts}, -0.3F, 0.3F);
+    const View with = random.coin() ? bias.view() : View{};
+    const Routes ours(*tested, logits, n, experts, rule, with), theirs(reference, logits, n, experts, rule, with);
+    EXPECT_EQ(ours.places, theirs.places);
+    EXPECT_EQ(ours.tokens, theirs.tokens);
+    EXPECT_EQ(ours.starts, theirs.starts);
+    EXPECT_LE(difference(ours.weights, theirs.weights, 1e-6, 1e-5), 1);
+  }
+}
+
 TEST_P(Experts, WhateverTheLogitsAreEveryPairHasAPlace) {
   TestTensor logits(DType::f32, {3, 5});
   for (std::int64_t i = 0; i < 5; ++i) {
@@ -57,11 +81,13 @@ TEST_P(Experts, WhateverTheLogitsAreEveryPairHasAPlace) {
     logits.set(5 + i, -INFINITY);
     logits.set(10 + i, i == 2 ? INFINITY : 1);
   }
-  const Routes routes(*tested, logits, 3, 5, {.chosen = 3});
-  std::vector<std::int32_t> places = routes.places;
-  std::ranges::sort(places);
-  for (int i = 0; i < 9; ++i) EXPECT_EQ(places[static_cast<std::size_t>(i)], i);
-  EXPECT_EQ(routes.starts.back(), 9);
+  for (const RouterScores scores : {RouterScores::softmax, RouterScores::sigmoid}) {
+    const Routes routes(*tested, logits, 3, 5, {.chosen = 3, .scores = scores});
+    std::vector<std::int32_t> places = routes.places;
+    std::ranges::sort(places);
+    for (int i = 0; i < 9; ++i) EXPECT_EQ(places[static_cast<std::size_t>(i)], i);
+    EXPECT_EQ(routes.starts.back(), 9);
+  }
 }
 
 TEST_P(Experts, GroupedMatmulIsMatmulOfEachToTheBit) {

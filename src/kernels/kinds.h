@@ -11,5 +11,7 @@ enum class NormKind : std::uint8_t { none, rms, layer };
 enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu, sigmoid, tanh, swigluoai };
 // What becomes a sequence's one vector: its first or last row, or the mean of all.
 enum class Pool : std::uint8_t { first, last, mean };
+// What becomes of a router's logits (RouterRule).
+enum class RouterScores : std::uint8_t { softmax, sigmoid };
 
 }  // namespace octavo

@@ -1,7 +1,8 @@
 // One layout of a KV block for all backends: what leaves a device, and what another one takes.
 //
 // A layer's block is [keys, values][kv_heads][block_size][head_dim], row-major, in the cache's format; for i8
-// scales follow, f32 [keys, values][kv_heads][block_size]. Numbers are little-endian.
+// scales follow, f32 [keys, values][kv_heads][block_size]. Where values are in the keys, there are keys alone.
+// Numbers are little-endian.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,11 @@
 
 namespace octavo {
 
+// Of a block: keys and values, or keys alone.
+inline std::int64_t kv_exchange_parts(const KvSpec& spec) { return spec.values_in_keys > 0 ? 1 : 2; }
+
 inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
-  const std::int64_t vectors = std::int64_t{2} * spec.kv_heads * spec.block_size;
+  const std::int64_t vectors = kv_exchange_parts(spec) * spec.kv_heads * spec.block_size;
   return vectors * spec.head_dim * static_cast<std::int64_t>(size_of(spec.dtype)) +
          (spec.dtype == DType::i8 ? vectors * static_cast<std::int64_t>(sizeof(float)) : 0);
 }

@@ -21,6 +21,7 @@
 #include "kernels/attention_plan.h"
 #include "kernels/device.h"
 #include "kernels/kinds.h"
+#include "kernels/router.h"
 #include "kernels/sampling_math.h"
 #include "kernels/weight.h"
 #include "tensor/encoding.h"
@@ -80,16 +81,25 @@ struct ActivateArgs {
   View y;  // act [m, h]
 };
 
-// Which experts a token goes to: the `chosen` of greatest logit, equal ones by number. Their weights are the
-// softmax over all experts or, renormalised, over those chosen.
+// Which experts a token goes to: the `chosen` of greatest score, equal ones by number. Scores are the softmax
+// over all experts, or each logit's sigmoid. For the choice alone they get a bias (RouteArgs), and where
+// there are several groups of neighbouring experts, only those of `groups_kept` groups count: the groups
+// whose `group_best` greatest scores have the greatest sum (DeepSeek-V2 and V3, 2024). Weights are the
+// scores, divided by the sum of those chosen where they are renormalised, times `scale`.
 struct RouterRule {
   int chosen = 0;
   bool renormalise = false;
+  RouterScores scores = RouterScores::softmax;
+  float scale = 1;
+  int groups = 1;  // of equally many experts
+  int groups_kept = 1;
+  int group_best = 1;  // 1 or 2
 };
 
 // Chooses experts, and gives every pair (token, expert) a place: experts ascending, tokens ascending.
 struct RouteArgs {
-  View logits;  // f32 [n, experts]
+  View logits;     // f32 [n, experts]
+  View bias = {};  // f32 [experts]; optional
   RouterRule rule;
   View weights;  // f32 [n, chosen]: of each token's experts, the greatest first
   View places;   // i32 [n, chosen]: where their pairs are
@@ -150,6 +160,31 @@ struct QkvStoreArgs {
   View q_out;      // act [n, q_heads, head_dim]
 };
 
+// The products of each head with a matrix of its own: y[i, h] = x[i, h] * w_h^T, w_h being rows
+// [h * rows, (h + 1) * rows) of w.
+struct HeadMatmulArgs {
+  View x;           // w.activation() [m, heads, cols], heads and rows may lie apart
+  const Weight& w;  // plain [heads * rows, cols], rows a multiple of kHeadRows, cols at most kMaxLatentDim
+  View y;           // w.activation() [m, heads, rows], likewise
+};
+constexpr int kHeadRows = 32;
+constexpr int kMaxLatentDim = 1024;
+
+// What latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) keeps of a token, and the half of its queries that
+// turns. A token has one key head: a latent of `cache.spec.values_in_keys` numbers, which is normalised and
+// is also its value, then the numbers that turn. Of each head of q the last numbers turn, as many, and go to
+// the end of the same head of q_out, whose beginning is left alone.
+struct LatentStoreArgs {
+  View kv;         // f32 [n, head_dim]
+  Norm norm;       // weight [values_in_keys]
+  Rope rope;       // rotary_dim: head_dim - values_in_keys
+  View positions;  // i32 [n]
+  View slots;      // i64 [n]: block id * block_size + offset in the block
+  KvLayer cache;   // of one head
+  View q;          // act [n, heads, any]
+  View q_out;      // act [n, heads, head_dim]
+};
+
 // Attention of each query over its sequence's cached tokens, read from the pages: up to and including its own
 // or, where it is not causal, all of them.
 struct AttentionArgs {
@@ -163,7 +198,7 @@ struct AttentionArgs {
   int window = 0;
   float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
   View sinks = {};     // f32 [q_heads]: a score of each head that takes its share and has no value; optional
-  View out;            // act [n, q_heads * head_dim]
+  View out;            // act [n, q_heads * value_dim]
 };
 
 // y = norm(x) * activation(gate), each head of x normalised on its own
@@ -343,6 +378,8 @@ struct Ops {
   Op<CombineArgs> combine;
   Op<AddRowsArgs> add_rows;
   Op<QkvStoreArgs> qkv_store;
+  Op<HeadMatmulArgs> head_matmul;
+  Op<LatentStoreArgs> latent_store;
   Op<AttentionArgs> attention;
   Op<GateArgs> gate;
   Op<ConvArgs> causal_conv;

@@ -264,7 +264,9 @@ TEST(CpuBackend, SaysWhatItCannotDo) {
   EXPECT_EQ(negative.error().field, "threads");
   const Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
   EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 12}, 4).error().field, "head_dim");
-  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 512}, 4).error().field, "head_dim");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 1032}, 4).error().field, "head_dim");
+  EXPECT_EQ(cpu.ops.supports({.kv_heads = 1, .head_dim = 64, .values_in_keys = 40}, 4).error().field,
+            "kv_lora_rank");
   EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16, .block_size = 8}, 4).error().field,
             "block_size");
   EXPECT_EQ(cpu.ops.supports({.kv_heads = 2, .head_dim = 16}, 5).error().field, "num_key_value_heads");

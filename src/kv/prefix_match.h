@@ -15,6 +15,9 @@ struct BlockHistory {
   std::span<const std::int32_t> tokens;  // all that are known
   std::span<const Hash128> keys;         // chained hash of each full block
   Hash128 extra;                         // see BlockContent
+  std::span<const Hash128> extras = {};  // of the first blocks, where they are not all `extra`
+
+  Hash128 extra_of(std::size_t block) const { return block < extras.size() ? extras[block] : extra; }
 };
 
 // Filled by find_prefix. Holds no references: good until the pool is next changed. Reuse one object, so that

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -45,6 +47,21 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value
       .add_option_function<std::string>(
           flag, [&value, &choices](const std::string& name) { value = choices.at(name); }, help)
       ->check(CLI::IsMember(choices));
+}
+
+// {"image": 4} or {"image": {"count": 4}}. Of other kinds of media there are none to limit.
+Result<> read_image_limit(const std::string& text, int& most) {
+  boost::system::error_code not_json;
+  const boost::json::value value = boost::json::parse(text, not_json);
+  if (not_json || !value.is_object()) return invalid("", "must be a JSON object");
+  const boost::json::value* image = value.get_object().if_contains("image");
+  if (image && image->is_object()) image = image->get_object().if_contains("count");
+  if (!image) return {};
+  constexpr std::int64_t kMost = 4096;
+  if (!image->is_int64() || image->get_int64() < 0 || image->get_int64() > kMost)
+    return invalid("", "image must be a number from 0 to {}", kMost);
+  most = static_cast<int>(image->get_int64());
+  return {};
 }
 
 }  // namespace
@@ -116,6 +133,14 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->group("Device");
+
+  command
+      .add_option("--data-parallel-size", o.data_parallel_size,
+                  "Engines with the whole model each behind one server, on CPUs; they share the compute threads")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group("Device");
+  command.add_option(kEngineIndexFlag, o.index)->group("");
 
   command
       .add_option("--kv-cache-dtype", o.kv_cache_dtype,
@@ -197,6 +222,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
             o.speculation = *options;
           },
           "Guess tokens and check several in a step; answers stay the same. As JSON: "
+          R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
           R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})")
       ->group("Scheduling");
   command
@@ -251,6 +277,20 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("LoRA");
 
+  command
+      .add_option_function<std::string>(
+          "--limit-mm-per-prompt",
+          [&o](const std::string& json) {
+            if (const auto read = read_image_limit(json, o.images_max); !read)
+              throw CLI::ValidationError("--limit-mm-per-prompt", read.error().message);
+          },
+          R"(Images that one prompt may have, as JSON: {"image": 4}; with 0 what encodes images is not loaded)")
+      ->group("Multimodal");
+  command
+      .add_flag_callback(
+          "--language-model-only", [&o] { o.images_max = 0; },
+          "Do not load what encodes images: prompts are text alone")
+      ->group("Multimodal");
   command
       .add_option("--max-logprobs", o.max_logprobs,
                   "Most log-probabilities a request may ask for; -1: no limit")

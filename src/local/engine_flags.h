@@ -10,6 +10,9 @@
 
 namespace octavo {
 
+// Hidden: EngineOptions::index, for the processes of several engines behind one server.
+inline constexpr const char* kEngineIndexFlag = "--engine-index";
+
 // Adds the flags to a subcommand; parsing fills `options`, which must outlive the subcommand.
 void add_engine_flags(CLI::App& command, EngineOptions& options);
 

@@ -65,6 +65,17 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags) 
   return found;
 }
 
+Result<> find_models(EngineOptions& options, const HubFlags& flags) {
+  TRY(options.model_dir, find_model(options.model_dir, flags));
+  if (!options.speculation) return {};
+  auto* draft = std::get_if<DraftModelOptions>(&options.speculation->method);
+  if (draft == nullptr) return {};
+  HubFlags of_draft = flags;
+  of_draft.revision.clear();
+  TRY(draft->model, find_model(draft->model, of_draft));
+  return {};
+}
+
 Result<std::string> find_on_hub(const std::string& given, const HubFlags& flags) {
   TRY(hub::ModelName name, hub::parse_model_name(given));
   if (!flags.revision.empty()) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/engine_options.h"
 #include "hub/settings.h"
 
 namespace octavo {
@@ -32,7 +33,10 @@ std::filesystem::path cache_dir(const HubFlags& flags);
 // progress bar when someone watches and a line a file when not. Errors: field "model", and those of
 // hub::pull.
 Result<std::string> find_model(const std::string& given, const HubFlags& flags);
-// The same for names of the hub alone.
+// Puts the paths of the model and of its draft model, where it has one, in the place of their names. Flags that
+// choose a revision are about the model alone.
+Result<> find_models(EngineOptions& options, const HubFlags& flags);
+// find_model for names of the hub alone.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);
 
 }  // namespace octavo

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "engine/load.h"
 #include "model/generation_config.h"
+#include "model/image_processor.h"
+#include "remote/data_parallel.h"
 #include "remote/engine_process.h"
 #include "weights/checkpoint.h"
 
@@ -85,6 +87,26 @@ Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
                        vocab_size);
 }
 
+// A draft model that was made for other tokens would hardly ever guess right.
+Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& draft_model) {
+  constexpr std::string_view kField = "speculative_config";
+  auto loaded = load_tokenizer(draft_model);
+  if (!loaded) {
+    if (loaded.error().code != ErrorCode::not_found) return std::unexpected(loaded.error());
+    log_warning("the draft model has no tokenizer: it is taken to have the model's");
+    return {};
+  }
+  const Tokenizer& own = *loaded;
+  if (own.vocab_size() != tokenizer.vocab_size())
+    return invalid(kField, "the draft model's tokenizer has {} tokens, the model's {}: they must be one",
+                   own.vocab_size(), tokenizer.vocab_size());
+  for (TokenId id = 0; id < own.vocab_size(); ++id)
+    if (own.token(id) != tokenizer.token(id))
+      return invalid(kField, "token {} is {:?} in the draft model's tokenizer and {:?} in the model's", id,
+                     own.token(id).value_or(""), tokenizer.token(id).value_or(""));
+  return {};
+}
+
 // How the model writes tool calls and thoughts.
 Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
   if (!options.tool_call_parser.empty()) {
@@ -106,9 +128,19 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
   if (!options.engine_command.empty()) {
     std::vector<std::string> command = options.engine_command;
     command.insert(command.end(), {"--model", options.engine.model_dir});  // where it was found
-    return remote::EngineProcess::start(
-        {.command = std::move(command), .seed = options.engine.seed, .progress = progress});
+    const auto start = [&](int index) -> Result<std::unique_ptr<EngineClient>> {
+      remote::EngineProcessOptions one{.command = command, .seed = options.engine.seed};
+      one.command.insert(one.command.end(), {kEngineIndexFlag, std::to_string(index)});
+      if (index == 0) one.progress = progress;
+      return remote::EngineProcess::start(std::move(one));
+    };
+    const int engines = options.engine.data_parallel_size;
+    return engines == 1 ? start(0) : remote::DataParallelClient::start(engines, options.engine.seed, start);
   }
+  if (options.engine.data_parallel_size > 1)
+    return field_failure("data_parallel_size", ErrorCode::unsupported,
+                         "must be 1 where the engine has no process of its own, got {}",
+                         options.engine.data_parallel_size);
   const auto vocabulary = [&tokenizer, eos_ids] { return grammar_vocabulary(tokenizer, eos_ids); };
   return load_engine(options.engine, {.progress = progress, .vocabulary = vocabulary});
 }
@@ -130,16 +162,35 @@ Result<> load_adapters(const std::vector<LoraModule>& modules, const Service& se
   return {};
 }
 
+// Whether a template goes through the parts of a content, or prints it as a text.
+bool takes_parts(const ChatTemplate& chat_template) {
+  const auto text = chat_template.render(
+      {.messages = R"([{"role": "user", "content": [{"type": "text", "text": "octavo"}]}])"});
+  return text && text->find("octavo") != std::string::npos && text->find("'type'") == std::string::npos &&
+         text->find("\"type\"") == std::string::npos;
+}
+
+// How the model wants images, if it sees.
+Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
+  if (runtime.engine->info().image.tokens == 0) return {};
+  TRY(serve.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
+  serve.template_takes_parts = runtime.chat_template && takes_parts(*runtime.chat_template);
+  serve.rules.images_max = options.engine.images_max;
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   const std::string named = options.engine.model_dir.empty() ? "demo" : options.engine.model_dir;
-  TRY(options.engine.model_dir, find_model(options.engine.model_dir, options.hub));
+  TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model_dir;
   TRY_VOID(check_model_path(dir));
   auto runtime = std::make_unique<Runtime>();
   TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));
   runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
+  if (const auto& speculation = options.engine.speculation; speculation && speculation->draft_model() != nullptr)
+    TRY_VOID(check_draft_tokenizer(*runtime->tokenizer, speculation->draft_model()->model));
   TRY_VOID(load_chat_templates(options, *runtime));
   TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
   TRY(const GenerationConfig generation, load_generation_config(dir));
@@ -154,6 +205,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   serve.rules.model_names = options.served_model_names;
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
   serve.rules.take_limits(info);
+  TRY_VOID(set_images(options, *runtime, serve));
   serve.max_num_seqs = info.max_num_seqs;
   serve.max_num_queued_reqs = info.max_queued;
   TRY(serve.rules.defaults, generation_defaults(options, generation));

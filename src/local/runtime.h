@@ -1,6 +1,7 @@
 // A model that is ready to talk: engine, tokenizer, chat template and the rules for requests.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +34,8 @@ struct RuntimeOptions {
   std::string tool_call_parser;                 // of tool_choice `auto`; "": it is not enabled
   std::string reasoning_parser;                 // "": thoughts are text like any other
   std::vector<LoraModule> lora_modules;         // adapters that are there from the start
-  std::vector<std::string> engine_command;      // of the engine's own process; empty: it runs in this one
+  std::vector<std::string> engine_command;      // of an engine's own process; empty: it runs in this one
+  boost::json::object mm_processor_kwargs{};    // instead of what the model's image processor says
   // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
   // generation_config.json; above them the overrides.
   std::string generation_config = "auto";

@@ -1,43 +1,167 @@
 #include "local/speculative_config.h"
 
+#include <algorithm>
+#include <array>
 #include <boost/json/parse.hpp>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace octavo {
 namespace {
 
-Result<std::optional<int>> integer(const boost::json::object& config, std::string_view name) {
-  const boost::json::value* value = config.if_contains(name);
-  if (value == nullptr || value->is_null()) return std::optional<int>();
-  boost::json::error_code not_integer;
-  const int number = value->to_number<int>(not_integer);
-  if (not_integer) return invalid(name, "must be an integer");
-  return number;
+namespace json = boost::json;
+
+// Reads fields by name; null is as if left out.
+class Fields {
+ public:
+  explicit Fields(const json::object& config) : config_(config) {}
+
+  const json::value* find(std::string_view name) const {
+    const json::value* value = config_.if_contains(name);
+    return value == nullptr || value->is_null() ? nullptr : value;
+  }
+
+  template <class Number>
+  Result<> number(std::string_view name, Number& out) const {
+    const json::value* value = find(name);
+    if (value == nullptr) return {};
+    json::error_code wrong;
+    const Number number = value->to_number<Number>(wrong);
+    if (wrong) return invalid(name, "must be {}", std::is_integral_v<Number> ? "an integer" : "a number");
+    out = number;
+    return {};
+  }
+
+  Result<> number(std::string_view name, std::optional<int>& out) const {
+    int value = 0;
+    if (find(name) == nullptr) return {};
+    TRY_VOID(number(name, value));
+    out = value;
+    return {};
+  }
+
+  Result<> text(std::string_view name, std::string& out) const {
+    const json::value* value = find(name);
+    if (value == nullptr) return {};
+    if (!value->is_string()) return invalid(name, "must be a string");
+    out = value->get_string();
+    return {};
+  }
+
+  // Refuses fields that this method does not have.
+  Result<> know_only(std::string_view method, std::initializer_list<std::string_view> names) const {
+    constexpr std::array<std::string_view, 3> kCommon = {"method", "num_speculative_tokens",
+                                                         "num_speculative_tokens_per_batch_size"};
+    for (const auto& [key, ignored] : config_) {
+      const std::string_view name = key;
+      if (std::ranges::find(kCommon, name) == kCommon.end() && std::ranges::find(names, name) == names.end())
+        return invalid("speculative_config", "field \"{}\" is not supported with method {}", name, method);
+    }
+    return {};
+  }
+
+ private:
+  const json::object& config_;
+};
+
+Result<NgramOptions> ngram_options(const Fields& fields) {
+  TRY_VOID(fields.know_only("ngram", {"prompt_lookup_min", "prompt_lookup_max"}));
+  std::optional<int> least, most;
+  TRY_VOID(fields.number("prompt_lookup_min", least));
+  TRY_VOID(fields.number("prompt_lookup_max", most));
+  NgramOptions options;
+  options.prompt_lookup_min = least.value_or(most.value_or(options.prompt_lookup_min));
+  options.prompt_lookup_max = most.value_or(least.value_or(options.prompt_lookup_max));
+  return options;
+}
+
+Result<SuffixOptions> suffix_options(const Fields& fields) {
+  constexpr std::string_view kDepth = "suffix_decoding_max_tree_depth";
+  constexpr std::string_view kRequests = "suffix_decoding_max_cached_requests";
+  constexpr std::string_view kFactor = "suffix_decoding_max_spec_factor";
+  constexpr std::string_view kLikely = "suffix_decoding_min_token_prob";
+  TRY_VOID(fields.know_only("suffix", {kDepth, kRequests, kFactor, kLikely}));
+  SuffixOptions options;
+  TRY_VOID(fields.number(kDepth, options.max_tree_depth));
+  TRY_VOID(fields.number(kRequests, options.max_cached_requests));
+  TRY_VOID(fields.number(kFactor, options.max_spec_factor));
+  TRY_VOID(fields.number(kLikely, options.min_token_prob));
+  return options;
+}
+
+Result<DraftModelOptions> draft_model_options(const Fields& fields) {
+  TRY_VOID(fields.know_only("draft_model", {"model", "quantization", "max_model_len", "draft_sample_method",
+                                            "draft_tensor_parallel_size"}));
+  DraftModelOptions options;
+  TRY_VOID(fields.text("model", options.model));
+  TRY_VOID(fields.text("quantization", options.quantization));
+  TRY_VOID(fields.number("max_model_len", options.max_model_len));
+  std::string method = options.drawn ? "probabilistic" : "greedy";
+  TRY_VOID(fields.text("draft_sample_method", method));
+  if (method != "greedy" && method != "probabilistic")
+    return invalid("draft_sample_method", "must be \"greedy\" or \"probabilistic\", got {:?}", method);
+  options.drawn = method == "probabilistic";
+  int ranks = 1;
+  TRY_VOID(fields.number("draft_tensor_parallel_size", ranks));
+  if (ranks != 1)
+    return invalid("draft_tensor_parallel_size", "must be 1, got {}: a draft model runs on one rank", ranks);
+  return options;
+}
+
+// [[from, to, tokens], ..]
+Result<std::vector<TokensPerBatchSize>> tokens_per_batch_size(const Fields& fields) {
+  constexpr std::string_view kName = "num_speculative_tokens_per_batch_size";
+  std::vector<TokensPerBatchSize> ranges;
+  const json::value* list = fields.find(kName);
+  if (list == nullptr) return ranges;
+  const auto wrong = [&] {
+    return invalid(kName, "must be a list of [from, to, tokens], three integers each");
+  };
+  if (!list->is_array()) return wrong();
+  for (const json::value& item : list->get_array()) {
+    if (!item.is_array() || item.get_array().size() != 3) return wrong();
+    std::array<int, 3> numbers{};
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      json::error_code not_integer;
+      numbers[i] = item.get_array()[i].to_number<int>(not_integer);
+      if (not_integer) return wrong();
+    }
+    ranges.push_back({numbers[0], numbers[1], numbers[2]});
+  }
+  return ranges;
 }
 
 }  // namespace
 
-Result<NgramOptions> parse_speculative_config(std::string_view json) {
-  boost::json::error_code not_json;
-  const boost::json::value value = boost::json::parse(json, not_json);
+Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
+  json::error_code not_json;
+  const json::value value = json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("speculative_config", "must be a JSON object");
-  const boost::json::object& config = value.get_object();
-  for (const auto& [name, ignored] : config) {
-    if (name != "method" && name != "num_speculative_tokens" && name != "prompt_lookup_min" &&
-        name != "prompt_lookup_max")
-      return invalid("speculative_config", "field \"{}\" is not supported", std::string_view(name));
-  }
-  const boost::json::value* method = config.if_contains("method");
-  if (method == nullptr || *method != "ngram") return invalid("method", "must be \"ngram\"");
+  const Fields fields(value.get_object());
+  std::string method = fields.find("model") != nullptr ? "draft_model" : "";
+  TRY_VOID(fields.text("method", method));
 
-  TRY(const std::optional<int> count, integer(config, "num_speculative_tokens"));
-  TRY(const std::optional<int> least, integer(config, "prompt_lookup_min"));
-  TRY(const std::optional<int> most, integer(config, "prompt_lookup_max"));
+  SpeculativeOptions options;
+  std::optional<int> count;
+  TRY_VOID(fields.number("num_speculative_tokens", count));
+  if (method == "ngram") {
+    TRY(options.method, ngram_options(fields));
+  } else if (method == "suffix") {
+    TRY(const SuffixOptions suffix, suffix_options(fields));
+    if (!count) count = std::min(suffix.max_tree_depth, kDraftTokensMax);
+    options.method = suffix;
+  } else if (method == "draft_model") {
+    TRY(options.method, draft_model_options(fields));
+  } else {
+    return invalid(
+        "method",
+        "must be \"ngram\", \"suffix\" or \"draft_model\" (or left out where `model` is given), got {:?}",
+        method);
+  }
   if (!count) return invalid("num_speculative_tokens", "must be given");
-  NgramOptions options;
   options.num_speculative_tokens = *count;
-  options.prompt_lookup_min = least.value_or(most.value_or(options.prompt_lookup_min));
-  options.prompt_lookup_max = most.value_or(least.value_or(options.prompt_lookup_max));
+  TRY(options.per_batch_size, tokens_per_batch_size(fields));
   TRY_VOID(validate(options));
   return options;
 }

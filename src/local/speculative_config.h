@@ -4,12 +4,15 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "speculate/ngram_proposer.h"
+#include "speculate/options.h"
 
 namespace octavo {
 
 // {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 4}; of the
-// last two one stands for both, and 5 for none. Errors name the field.
-Result<NgramOptions> parse_speculative_config(std::string_view json);
+// last two one stands for both, and 5 for none.
+// {"method": "suffix"} with num_speculative_tokens and the fields suffix_decoding_*.
+// {"model": "models/demo-draft", "num_speculative_tokens": 4}, method draft_model.
+// Errors name the field.
+Result<SpeculativeOptions> parse_speculative_config(std::string_view json);
 
 }  // namespace octavo

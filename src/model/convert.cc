@@ -107,7 +107,7 @@ json::object weights_of(Encoding encoding, std::int64_t group) {
 }
 
 // quantization_config as compressed-tensors reads it.
-json::object description(const Network& network, const Checkpoint& checkpoint, const Targets& targets,
+json::object description(Network& network, const Checkpoint& checkpoint, const Targets& targets,
                          const ConvertOptions& options) {
   // The layers' matrices by the size of their groups. "Linear" stands for the size that most have, the others
   // are named.
@@ -132,6 +132,9 @@ json::object description(const Network& network, const Checkpoint& checkpoint, c
   }
   json::array ignored;
   if (options.keep_embedding || network.lm_head.parts.empty()) ignored.push_back("lm_head");
+  for (const MatrixParameter* matrix : network.parameters().matrices)
+    if (matrix->use == MatrixUse::plain && !matrix->turned)
+      ignored.emplace_back(module_of(*checkpoint.find(matrix->parts[0].name)));
   if (!options.keep_embedding) {
     json::array tables{"Embedding"};
     if (!network.lm_head.parts.empty()) tables.push_back("re:.*lm_head");

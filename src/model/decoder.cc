@@ -77,12 +77,12 @@ Result<> Decoder::allocate(Workspace& workspace, DType type, std::initializer_li
 }
 
 void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
-  tokens_ = batch.ids.size(0);
+  tokens_ = batch.positions.size(0);
   CHECK(tokens_ > 0 && tokens_ <= residual_.all.size(0), "{} tokens, room for {}", tokens_,
         residual_.all.size(0));
   CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
-  embed(batch);
   pending_ = {};
+  batch.patches ? embed_patches(batch) : embed(batch);
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = {}, .norm = norm, .replaces = true};
   StepContext step{.backend = backend_,
@@ -130,10 +130,28 @@ void Decoder::embed(const ForwardBatch& batch) {
                                         .type_table = model_.network.token_types.weight.get(),
                                         .types = batch.token_types,
                                         .out = residual});
+  for (const ImageRows& image : batch.images)
+    backend_.ops.gather_rows(*backend_.stream, {.x = image.x,
+                                                .rows = image.rows,
+                                                .out = residual.rows(image.token, image.rows.size(0))});
   if (group_ == nullptr) return;
   for (std::int64_t i = 0; i < tokens_; ++i)
     if (!is_own(i)) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
   sum_over_ranks(residual);
+}
+
+// Their positions first, so that the product is added as every other is.
+void Decoder::embed_patches(const ForwardBatch& batch) {
+  const Network& network = model_.network;
+  backend_.ops.embed(*backend_.stream, {.ids = batch.positions,
+                                        .table = *network.positions.weight,
+                                        .out = residual_.rows(tokens_)});
+  const View delta = delta_.rows(tokens_);
+  backend_.ops.matmul(*backend_.stream, {.x = batch.patches,
+                                         .w = *network.patches.weight.weight,
+                                         .bias = network.patches.bias.value,
+                                         .y = delta});
+  pending_ = {.delta = delta, .norm = {}};
 }
 
 // rows: f32 [n, dim], contiguous, in host memory.
@@ -248,6 +266,17 @@ void Decoder::pool(const View& starts, const View& out) {
   ops.matmul(
       stream,
       {.x = x, .w = *network.classifier.weight.weight, .bias = network.classifier.bias.value, .y = out});
+}
+
+void Decoder::project(const View& out) {
+  const View x = x_.rows(tokens_);
+  backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(tokens_),
+                                           .norm = model_.network.final_norm.norm(),
+                                           .out = x});
+  const std::int64_t merged = tokens_ / out.size(0);
+  const View joined = View::of(x.data, x.dtype, {out.size(0), x.size(1) * merged});
+  backend_.ops.matmul(*backend_.stream,
+                      {.x = joined, .w = *model_.network.projector.weight.weight, .y = out});
 }
 
 AttentionLimits attention_limits(const Model& model, const LayerGroup& group, int max_tokens,

@@ -23,14 +23,23 @@ struct StateBatch {
   View starts;  // i32 [sequences + 1]
 };
 
+// Tokens [token, token + rows) stand for an image: their embeddings are `x[rows]`.
+struct ImageRows {
+  std::int64_t token = 0;
+  View x;     // f32 [rows of the image, dim]
+  View rows;  // i32 [tokens]
+};
+
 // The tokens of a step, those of one sequence next to each other and ascending.
 struct ForwardBatch {
-  View ids;                            // i32 [n]
+  View ids = {};                       // i32 [n]
   View positions;                      // i32 [n]
   View token_types = {};               // i32 [n]; of models that have them
   std::span<const GroupBatch> groups;  // beside CacheLayout::groups
   StateBatch states = {};
   const StepAdapters* adapters = nullptr;
+  std::span<const ImageRows> images = {};
+  View patches = {};  // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
 };
 
 struct DecoderLimits {
@@ -66,6 +75,10 @@ class Decoder {
   // i32 [s + 1], out f32 [s, pooled_size]; s as limits.max_logit_rows says. Vectors are not normalised yet.
   void pool(const View& starts, const View& out);
 
+  // What an encoder of images makes of the patches of the last forward(), which came in squares of merge x
+  // merge, row by row: out f32 [n / (merge * merge), ImageInput::out_dim].
+  void project(const View& out);
+
  private:
   // What one half of a layer has put out and the residual has not yet taken in.
   struct Pending {
@@ -87,6 +100,7 @@ class Decoder {
   Result<> allocate(const DecoderLimits& limits);
   Result<> allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape);
   void embed(const ForwardBatch& batch);
+  void embed_patches(const ForwardBatch& batch);
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
   void run(const Block& half, const StepContext& step, const View& x, const View& delta);
   void sum_over_ranks(const View& rows);

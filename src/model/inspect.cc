@@ -140,6 +140,17 @@ std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weigh
          line("KV cache", longest_sequence_bytes(spec, cache_layout(spec, {.dtype = activation}), ops));
 }
 
+// What encodes the images of a model that sees.
+Result<std::string> images_text(const ModelSpec& tower, const Checkpoint& checkpoint) {
+  TRY(const Network network, checked_network(tower, checkpoint));
+  const ImageInput& image = *tower.image;
+  std::string text = fmt::format("images ({} x {} pixels, {} tokens)\n  width           {}, patches of {} x {}\n",
+                                 image.image_size, image.image_size, image.tokens(), tower.dim, image.patch_size,
+                                 image.patch_size);
+  text += layers_text(tower, network);
+  return text + fmt::format("  total           {:.1f} M\n", static_cast<double>(count_parameters(tower).total) / 1e6);
+}
+
 BlockCost layers_cost(const Network& network, const Pass& pass) {
   BlockCost cost;
   for (const Layer& layer : network.layers)
@@ -185,6 +196,10 @@ Result<std::string> inspect(const std::string& path, const Ops& ops) {
   text += layers_text(spec, network);
   for (const RopeSpec& rope : spec.ropes) text += rope_text(rope);
   text += fmt::format("  longest         {} tokens\n", spec.max_positions);
+  if (spec.tower) {
+    TRY(const std::string images, images_text(*spec.tower, checkpoint));
+    text += images;
+  }
   text +=
       fmt::format("parameters ({})\n  total           {:.1f} M\n  active          {:.1f} M, in matrices\n",
                   formats_text(checkpoint), static_cast<double>(count.total) / 1e6,

@@ -34,6 +34,11 @@ void dequantize_part(LoadedPart& loaded, DType type, ThreadPool& pool) {
   loaded.quantized = {};
 }
 
+void transpose(View& matrix) {
+  std::swap(matrix.shape[0], matrix.shape[1]);
+  std::swap(matrix.stride[0], matrix.stride[1]);
+}
+
 // Whether the kernels multiply a matrix of codes as it is.
 bool is_multiplied(const MatrixPart& part) {
   const std::int64_t groups = part.scales.size(1);
@@ -60,11 +65,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   const StoredTensor tensor = in_format(stored, formats.plain, loaded.memory, pool);
   TRY_VOID(check_finite(tensor, pool));
   loaded.part = matrix_of(tensor);
-  if (transposed) {
-    View& view = loaded.part.values;
-    std::swap(view.shape[0], view.shape[1]);
-    std::swap(view.stride[0], view.stride[1]);
-  }
+  if (transposed) transpose(loaded.part.values);
   if (formats.quantization != Encoding::plain) {
     auto quantized = quantize(loaded.part.values, formats.quantization, pool);
     if (!quantized)
@@ -116,6 +117,11 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
     tensors.push_back(parameter.slice < 0 ? tensor : slice_of(tensor, parameter.slice));
+    std::vector<std::int64_t>& shape = tensors.back().shape;
+    if (shape.size() > 2) {  // of a convolution whose pieces do not overlap
+      shape[1] = parameter.cols;
+      shape.resize(2);
+    }
   }
   const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain);
   MatrixFormats formats = wanted;
@@ -131,12 +137,14 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
     }
   }
   const auto is_plain = [](const LoadedPart& one) { return one.part.encoding == Encoding::plain; };
-  if (std::ranges::any_of(loaded, is_plain))
+  if (parameter.use == MatrixUse::plain || std::ranges::any_of(loaded, is_plain))
     for (LoadedPart& one : loaded)
       if (!is_plain(one)) dequantize_part(one, formats.plain, pool);
 
-  const std::vector<MatrixPart> parts =
+  std::vector<MatrixPart> parts =
       parts_of(loaded, parameter.sharded ? std::span<const RowRange>() : std::span(parameter.order));
+  if (parameter.turned)
+    for (MatrixPart& part : parts) transpose(part.values);
   TRY(WeightPtr weight,
       backend.ops.prepare(*backend.device, {.parts = parts, .activation = formats.activation}));
   for (const StoredTensor& tensor : tensors) checkpoint.release(tensor);

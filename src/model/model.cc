@@ -5,6 +5,7 @@
 #include "model/config.h"
 #include "model/families/families.h"
 #include "model/gguf_spec.h"
+#include "model/image_processor.h"
 #include "model/quantization_config.h"
 #include "model/sentence_transformers.h"
 #include "model/shard.h"
@@ -37,6 +38,43 @@ Error with_absent_fields(Error error, const std::string& path) {
   return error;
 }
 
+// Its matrices are never quantised: they are few, and used once for an image.
+Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model) {
+  auto tower = std::make_unique<Model>();
+  tower->spec = *model.spec.tower;
+  tower->max_model_len = tower->spec.max_positions;
+  TRY(tower->network, checked_network(tower->spec, checkpoint));
+  LoadOptions plain = options;
+  plain.quantization = Encoding::plain;
+  plain.progress = {};
+  TRY_VOID(load_weights(checkpoint, backend, plain, *tower));
+  model.weight_bytes += tower->weight_bytes;
+  model.tower = std::move(tower);
+  return {};
+}
+
+// How pixels become numbers, from the files beside config.json.
+Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
+  TRY(const media::ProcessorConfig config, read_image_processor(path));
+  ModelSpec tower = *spec.tower;
+  const ImageInput& input = *tower.image;
+  if (input.image_size % (input.patch_size * input.merge) != 0)
+    return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times scale_factor {}",
+                   input.image_size, input.patch_size, input.merge);
+  if (spec.image_token >= spec.vocab)
+    return invalid("image_token_id", "config.json: image_token_id is {}, the vocabulary has {} tokens",
+                   spec.image_token, spec.vocab);
+  if (config.tile_size != tower.image->image_size)
+    return invalid("max_image_size",
+                   "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",
+                   config.tile_size, tower.image->image_size);
+  tower.image->scale = config.scale;
+  tower.image->mean = config.mean;
+  tower.image->std = config.std;
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return {};
+}
+
 }  // namespace
 
 Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
@@ -47,6 +85,7 @@ Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
   } else {
     TRY(const Config config, Config::load(path));
     TRY(spec, describe(config));
+    if (spec.tower) TRY_VOID(read_pixel_format(path, spec));
     const bool generates = !spec.head;
     if (runner != Runner::generate || !generates) TRY_VOID(read_sentence_transformers(path, spec));
   }
@@ -89,6 +128,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong
   TRY_VOID(loaded);
+  if (model->spec.tower && options.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   return model;
 }
 

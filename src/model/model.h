@@ -37,6 +37,7 @@ struct LoadOptions {
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
   Runner runner = Runner::automatic;
   int threads = 0;                        // that read and check; 0: as many as this process may use
+  bool tower = true;                      // false: what encodes images is left out
   Shard shard = {};                       // the part of the network to load; of plain checkpoints alone
   // Called after each matrix.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
@@ -50,7 +51,8 @@ struct Model {
   Network network;
   std::vector<Rope> ropes;       // beside spec.ropes
   Buffer vectors;                // holds all norms, biases and rotary tables
-  std::size_t weight_bytes = 0;  // of all matrices and vectors, as prepared
+  std::size_t weight_bytes = 0;  // of all matrices and vectors, as prepared, the tower's included
+  std::unique_ptr<Model> tower;  // encodes images; null: there is none
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
   // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run

@@ -27,6 +27,7 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
 
 ParameterList Network::parameters() {
   ParameterList list;
+  list.add(patches);
   list.add(embedding);
   list.add(positions);
   list.add(token_types);
@@ -42,6 +43,7 @@ ParameterList Network::parameters() {
   list.add(final_norm);
   list.add(head_dense);
   list.add(classifier);
+  list.add(projector);
   list.add(lm_head);
   return list;
 }
@@ -55,7 +57,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
   };
   Network network;
   network.ignorable = names.ignorable;
-  network.embedding = split(top.table(names.embedding, spec.vocab, spec.dim, MatrixUse::table));
+  if (!spec.image) network.embedding = split(top.table(names.embedding, spec.vocab, spec.dim, MatrixUse::table));
   if (spec.learned_positions > 0) {
     network.positions = top.table(names.positions, spec.learned_positions, spec.dim, MatrixUse::plain);
     if (spec.first_position > 0) {
@@ -77,7 +79,14 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     if (spec.head->dense) network.head_dense = bare.linear({names.head_dense}, {spec.dim}, spec.dim, true);
     if (labels > 0) network.classifier = bare.linear({names.classifier}, {labels}, spec.dim, true);
   }
-  if (spec.tied || spec.head) {
+  if (spec.image) {
+    const ImageInput& image = *spec.image;
+    network.patches = top.linear({names.patches}, {spec.dim}, image.patch_values(), true);
+    network.patches.weight.parts[0].shape = {spec.dim, 3, image.patch_size, image.patch_size};
+    const std::int64_t joined = std::int64_t{spec.dim} * image.merge * image.merge;
+    network.projector = Namer(names, "").linear({names.projector}, {image.out_dim}, joined, false);
+  }
+  if (spec.tied || spec.head || spec.image) {
     network.ignorable.push_back(names.lm_head + ".weight");  // some writers store the shared matrix twice
   } else {
     network.lm_head = split(Namer(names, "").table(names.lm_head, spec.vocab, spec.dim, MatrixUse::table));

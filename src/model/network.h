@@ -23,6 +23,7 @@ struct Network {
   std::vector<Layer> layers;
   NormParameter final_norm;
   LinearParameter head_dense, classifier;  // of Head
+  LinearParameter patches, projector;      // of ImageInput
   std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
 
   ParameterList parameters();

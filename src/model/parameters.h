@@ -22,7 +22,7 @@ struct RowRange {
 enum class MatrixUse : std::uint8_t {
   layer,   // the one that is asked for
   table,   // embedding and output matrix: int8
-  plain,   // none
+  plain,   // none, and what is stored quantised becomes plain
   router,  // none, and its format says nothing of the others'
 };
 
@@ -31,6 +31,7 @@ struct MatrixParameter {
   std::vector<Slot> parts;      // empty: the network has no such matrix
   std::int64_t slice = -1;      // from 0 on: the tensors are stacks [slices, ..], and this is one of them
   bool transposed = false;      // each tensor is stored [cols, rows]
+  bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
   std::vector<RowRange> order;  // not empty: of the stack these rows in this order, each range of one tensor
   std::int64_t rows = 0;
   std::int64_t cols = 0;

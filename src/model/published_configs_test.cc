@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 #include <fstream>
 #include <map>
 
+#include "kernels/backends.h"
+#include "model/cache_layout.h"
 #include "model/families/families.h"
 #include "model/inspect.h"
 
@@ -98,6 +101,50 @@ TEST(PublishedConfigs, TransformersDefaultsOfFieldsThatChangeTheAnswer) {
   ASSERT_TRUE(phi3.has_value()) << phi3.error().message;
   EXPECT_EQ(phi3->ropes[0].scaling.kind, RopeScalingKind::longrope);
   EXPECT_EQ(phi3->max_positions, 131072);
+}
+
+// SmolVLM-256M: 256,484,928 parameters in all.
+TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
+  const auto made = spec_of(R"({"architectures": ["Idefics3ForConditionalGeneration"], "image_token_id": 49190,
+      "scale_factor": 4, "text_config": {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
+      "num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 49280, "max_position_embeddings": 8192},
+      "vision_config": {"hidden_size": 768, "image_size": 512, "num_attention_heads": 12, "patch_size": 16}})");
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->tower->image->tokens(), 64);
+  EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 256'484'928);
+}
+
+TEST(PublishedConfigs, LatentAttentionKeepsOneLatentOfAToken) {
+  const Backend backend = make_reference_backend();
+  const auto bytes = [&](std::string_view model) {
+    return cache_layout(spec(model), {}).bytes_per_token(backend.ops);
+  };
+  EXPECT_EQ(bytes("deepseek-ai/DeepSeek-V2-Lite"), 27 * 576 * 2);
+  EXPECT_EQ(bytes("deepseek-ai/DeepSeek-V3"), 61 * 576 * 2);
+  // yarn stretches scores by the square of 0.1 * mscale_all_dim * ln(factor) + 1.
+  const auto scale = [&](std::string_view model) { return std::get<LatentAttention>(spec(model).layers[0].mixer).scale; };
+  EXPECT_NEAR(scale("moonshotai/Moonlight-16B-A3B"), 1 / std::sqrt(192.0), 1e-7);
+  EXPECT_NEAR(scale("deepseek-ai/DeepSeek-V3"), 1.8738542 / std::sqrt(192.0), 1e-6);
+}
+
+TEST(PublishedConfigs, DeepSeekFieldsThatAreNotThereAreNamed) {
+  const auto error = [](std::string_view architecture, std::string_view fields) {
+    const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, fields));
+    EXPECT_FALSE(made.has_value()) << fields;
+    return made ? std::string() : made.error().field;
+  };
+  constexpr std::string_view kV2 = "DeepseekV2ForCausalLM", kV3 = "DeepseekV3ForCausalLM";
+  EXPECT_EQ(error(kV2, R"("topk_method": "noaux_tc")"), "topk_method");
+  EXPECT_EQ(error(kV2, R"("scoring_func": "sigmoid")"), "scoring_func");
+  EXPECT_EQ(error(kV2, R"("mlp_bias": true)"), "mlp_bias");
+  EXPECT_EQ(error(kV3, R"("scoring_func": "softmax")"), "scoring_func");
+  EXPECT_EQ(error(kV3, R"("v_head_dim": 100)"), "v_head_dim");
+  EXPECT_EQ(error(kV3, R"("kv_lora_rank": 500)"), "kv_lora_rank");
+  EXPECT_EQ(error(kV3, R"("kv_lora_rank": null)"), "kv_lora_rank");
+  EXPECT_EQ(error(kV3, R"("n_group": 7)"), "n_group");
+  EXPECT_EQ(error(kV3, R"("topk_group": 9)"), "topk_group");
+  EXPECT_EQ(error(kV3, R"("n_group": 64, "topk_group": 1)"), "topk_group");
+  EXPECT_EQ(error("Glm4MoeLiteForCausalLM", R"("mlp_layer_types": ["dense"])"), "mlp_layer_types");
 }
 
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {

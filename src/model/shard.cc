@@ -17,6 +17,7 @@ Result<> divides(const Shard& shard, std::int64_t number, std::string_view what)
 }
 
 Result<> check(const Shard&, std::monostate) { return {}; }
+Result<> check(const Shard&, const LatentAttention&) { return refused("latent attention"); }
 Result<> check(const Shard&, const DeltaNet&) { return refused("recurrent layers"); }
 Result<> check(const Shard&, const Experts&) { return refused("experts"); }
 Result<> check(const Shard& shard, const Mlp& mlp) { return divides(shard, mlp.hidden, "hidden units"); }

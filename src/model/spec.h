@@ -9,7 +9,9 @@
 // from it.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -89,6 +91,23 @@ struct Attention {
   int qkv_dim() const { return q_dim() + 2 * kv_dim(); }
 };
 
+// Multi-head latent attention: see blocks/latent_attention.cc.
+struct LatentAttention {
+  int heads = 0;
+  int q_rank = 0;      // of the latent that queries are made of; 0: they are made of the input
+  int kv_rank = 0;     // of the latent that keys and values are made of
+  int nope_dim = 0;    // of a head's query and key, what does not turn
+  int rope_dim = 0;    // and what does; all heads have one such key
+  int value_dim = 0;   // of a head
+  NormSpec norm = {};  // of the latents
+  bool bias = false;   // of the projections to the latents, and of the last
+  float scale = 1;     // of the scores
+  int rope = -1;       // index into ModelSpec::ropes
+
+  int q_dim() const { return nope_dim + rope_dim; }
+  int key_dim() const { return kv_rank + rope_dim; }  // as it is cached
+};
+
 // A gated delta net (GatedDeltaArgs) behind a short convolution. A sequence has a state of fixed size in
 // place of its past.
 struct DeltaNet {
@@ -121,12 +140,13 @@ struct Experts {
   int count = 0;
   RouterRule router;
   bool router_bias = false;
+  bool choice_bias = false;        // RouteArgs::bias
   Mlp expert;                      // each of them
   std::optional<Mlp> shared = {};  // one more, which every token passes
   bool shared_gate = false;        // and which counts as much as a gate of its own says
 };
 
-using Mixer = std::variant<std::monostate, Attention, DeltaNet>;  // monostate: the layer has no such half
+using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet>;  // monostate: no such half
 using FeedForward = std::variant<std::monostate, Mlp, Experts>;
 
 // How the two halves of a layer, F in {mixer, feed_forward}, act on the residual x:
@@ -187,6 +207,14 @@ struct Names {
   std::string down = "mlp.down_proj";
   std::string sinks = "self_attn.sinks";
 
+  std::string latent_q = "self_attn.q_proj";
+  std::string latent_q_down = "self_attn.q_a_proj";
+  std::string latent_q_norm = "self_attn.q_a_layernorm";
+  std::string latent_q_up = "self_attn.q_b_proj";
+  std::string latent_down = "self_attn.kv_a_proj_with_mqa";
+  std::string latent_norm = "self_attn.kv_a_layernorm";
+  std::string latent_up = "self_attn.kv_b_proj";
+
   // Queries, keys and values, then gates: in two tensors, or in one key head by key head. ba likewise.
   std::vector<std::string> delta_in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
   std::vector<std::string> delta_ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
@@ -197,6 +225,7 @@ struct Names {
   std::string delta_out = "linear_attn.out_proj";
 
   std::string router = "mlp.gate";
+  std::string choice_bias = "mlp.gate.e_score_correction_bias";
   ExpertStorage expert_storage = ExpertStorage::each;
   std::vector<std::string> expert_up = {"mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj"};
   std::string expert_down = "mlp.experts.{}.down_proj";
@@ -209,6 +238,9 @@ struct Names {
 
   std::string head_dense = {};  // these two without a prefix before them
   std::string classifier = {};
+
+  std::string patches = {};    // of encoders of images
+  std::string projector = {};  // without a prefix before it
 
   QkvOrder qkv_order = QkvOrder::by_kind;
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
@@ -227,6 +259,26 @@ struct Head {
   std::optional<Activation> dense = {};  // of a layer [dim, dim] behind the pooling
   std::vector<std::string> labels = {};  // of the rows of the matrix behind it; empty: there is none
   LabelActivation label_activation = LabelActivation::none;
+};
+
+// What an encoder of images (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021) has in place of
+// embeddings: a square image of fixed size, as a grid of square patches, each with a learned position. Squares
+// of merge x merge neighbours become one token of the language model ("pixel shuffle").
+struct ImageInput {
+  int image_size = 0;  // pixels of a side
+  int patch_size = 0;
+  int merge = 1;
+  int out_dim = 0;  // of a token
+  // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
+  float scale = 1.0F / 255;
+  std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
+  std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
+
+  int side() const { return image_size / patch_size; }
+  int patches() const { return side() * side(); }
+  int patch_values() const { return 3 * patch_size * patch_size; }
+  int tokens() const { return patches() / (merge * merge); }
+  std::size_t pixel_bytes() const { return std::size_t{3} * static_cast<std::size_t>(image_size * image_size); }
 };
 
 // Tensor parallelism: which part of every layer, and of the vocabulary, a process holds.
@@ -259,6 +311,10 @@ struct ModelSpec {
   Names names;
   std::optional<Names> other_names = {};  // some checkpoints use these instead
   Shard shard = {};                       // all numbers above are the whole network's (shard.h)
+  std::optional<ImageInput> image = {};   // it encodes images, and has no vocabulary
+  // Of a language model that sees: what encodes its images, and the token that stands where they are.
+  std::shared_ptr<const ModelSpec> tower = {};
+  int image_token = -1;
 
   // Whether its layers see all of a text at once, so that it cannot continue one.
   bool bidirectional() const {

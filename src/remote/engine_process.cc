@@ -89,6 +89,7 @@ void EngineProcess::unload_adapter(std::string name, AdapterDone done) {
 std::vector<EngineStats> EngineProcess::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
+  stats.engine = info_.index;
   stats.unfinished = places_taken_;
   stats.healthy = !broken_;
   return {stats};

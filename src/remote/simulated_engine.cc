@@ -1,5 +1,6 @@
 // Test-only: the simulated device behind an engine in a process of its own. Arguments: --step-us=N (a step's
-// time), --refuse (to load), --die (at once), --die-of=ID (when a prompt begins with this token).
+// time), --index=I (among several engines), --refuse (to load), --die (at once), --die-of=ID (when a prompt begins with this token).
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -62,6 +63,7 @@ int run(std::map<std::string, std::string> flags) {
   options.max_num_seqs = 8;
   options.max_model_len = 512;
   EngineInfo info;
+  info.index = std::max(number("--index"), 0);
   info.architecture = "simulated";
   info.vocab_size = kDevice.vocab_size;
   info.max_queued = 64;

@@ -63,11 +63,21 @@ void fields(Is<KvTransferParams> auto& value, F&& f) {
     remote_block_ids, remote_num_tokens);
 }
 template <class F>
+void fields(Is<Hash128> auto& value, F&& f) {
+  auto& [low, high] = value;
+  f(low, high);
+}
+template <class F>
+void fields(Is<ImagePart> auto& value, F&& f) {
+  auto& [digest, first, tokens, pixels] = value;
+  f(digest, first, tokens, pixels);
+}
+template <class F>
 void fields(Is<Request> auto& value, F&& f) {
   auto& [name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-         entropy, answers_so_far, kv_transfer, second_text] = value;
+         entropy, answers_so_far, engine, kv_transfer, second_text, images] = value;
   f(name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-    entropy, answers_so_far, kv_transfer, second_text);
+    entropy, answers_so_far, engine, kv_transfer, second_text, images);
 }
 template <class F>
 void fields(Is<TokenLogprobs> auto& value, F&& f) {
@@ -92,12 +102,17 @@ void fields(Is<Output> auto& value, F&& f) {
     error, kv_transfer, times);
 }
 template <class F>
+void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
+  auto& [size, tokens, token_id] = value;
+  f(size, tokens, token_id);
+}
+template <class F>
 void fields(Is<EngineInfo> auto& value, F&& f) {
-  auto& [index, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
-         max_num_seqs, max_queued, max_logprobs, priorities, task, pooled_size, normalise, labels,
+  auto& [index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
+         max_num_seqs, max_queued, max_logprobs, priorities, image, task, pooled_size, normalise, labels,
          score_activation, max_loras] = value;
-  f(index, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
-    max_num_seqs, max_queued, max_logprobs, priorities, task, pooled_size, normalise, labels,
+  f(index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
+    max_num_seqs, max_queued, max_logprobs, priorities, image, task, pooled_size, normalise, labels,
     score_activation, max_loras);
 }
 template <class F>

@@ -28,12 +28,15 @@ std::string_view what_it_does(Task task) {
 }  // namespace
 
 Result<> check_request(const Request& request, const EngineInfo& engine) {
+  if (request.engine && (*request.engine < 0 || *request.engine >= engine.engines))
+    return invalid("data_parallel_rank", "must be in [0, {}), got {}", engine.engines, *request.engine);
   TRY_VOID(check_ids("prompt", request.prompt, engine.vocab_size));
   if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
   if (request.task != engine.task)
     return invalid("task", "{} models cannot do this: they {}", engine.architecture,
                    what_it_does(engine.task));
   if (engine.task != Task::generate) {
+    if (!request.images.empty()) return invalid("images", "only models that generate see images");
     if (request.prompt.size() > static_cast<std::size_t>(engine.max_model_len))
       return invalid("prompt", "the text has {} tokens, the model reads {}", request.prompt.size(),
                      engine.max_model_len);
@@ -42,6 +45,7 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
   if (request.prompt.size() >= static_cast<std::size_t>(engine.max_model_len))
     return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}",
                    request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
+  TRY_VOID(check_images(request.images, request.prompt.size(), engine));
   for (const AnswerSoFar& begun : request.answers_so_far) {
     if (begun.index < 0 || begun.index >= request.sampling.n)
       return invalid("answers_so_far", "index must be in [0, {}), got {}", request.sampling.n, begun.index);

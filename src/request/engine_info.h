@@ -11,6 +11,7 @@ namespace octavo {
 
 struct EngineInfo {
   int index = 0;             // among the engines behind one server; labels its metrics
+  int engines = 1;           // behind one client
   std::string architecture{};  // of the model
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;
@@ -26,6 +27,15 @@ struct EngineInfo {
   int max_logprobs = 20;      // of one request; -1: the whole vocabulary
   bool priorities = false;    // Request::priority has an effect
   int max_loras = 0;          // LoRA adapters in memory at a time; 0: none at all
+
+  // Images in prompts are squares of `size` pixels that stand for `tokens` tokens each, each of them
+  // `token_id`; no tokens: the model does not see.
+  struct ImageRule {
+    int size = 0;
+    int tokens = 0;
+    int token_id = 0;
+  };
+  ImageRule image{};
 
   Task task = Task::generate;  // of every request
   // Of the other tasks:

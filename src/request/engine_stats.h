@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-inline constexpr int kDraftTokensMax = 16;  // draft tokens of one sequence in a step
+inline constexpr int kDraftTokensMax = 32;  // draft tokens of one sequence in a step
 
 // Of the tokens that steps compute, in vLLM's buckets.
 inline Histogram step_token_histogram() {

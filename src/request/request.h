@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "grammar/grammar_source.h"
 #include "request/cache_identity.h"
+#include "request/image_part.h"
 #include "request/kv_transfer.h"
 #include "request/pooling.h"
 #include "request/sampling_params.h"
@@ -45,11 +46,16 @@ struct Request {
   // seed and its place alone, so with the same entropy they go on bit for bit as if they had never stopped.
   std::vector<AnswerSoFar> answers_so_far;
 
+  // Of several engines behind one client (data parallelism): the one that is to have it; nothing: any.
+  std::optional<int> engine;
+
   // Prefill and decode on two engines: what this one is to hand over or take over.
   std::optional<KvTransferParams> kv_transfer;
 
   // Of models with token types: from here on tokens belong to a second text; nothing: there is one text.
   std::optional<int> second_text;
+
+  std::vector<ImagePart> images;  // in the prompt, in the order of their places
 
   int answers() const {
     return answers_so_far.empty() ? sampling.n : static_cast<int>(answers_so_far.size());

@@ -99,6 +99,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.turn = ++last_turn_;
   s.priority = spec.priority;
   s.identity = spec.identity;
+  s.extras = spec.extras;
   s.max_total_tokens = spec.max_total_tokens;
   s.prompt_tokens = static_cast<int>(spec.prompt.size());
   s.second_text = spec.second_text;
@@ -109,7 +110,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.blocks = SequenceBlocks(cache_, s.max_total_tokens);
   if (options_.enable_prefix_caching) {
     s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
-    hasher_.extend(s.tokens, s.identity, s.keys);
+    hasher_.extend(s.tokens, s.identity, s.keys, s.extras);
   }
   sequence_bytes_ += s.bytes();
   enqueue(place);
@@ -156,7 +157,8 @@ void Scheduler::collect(StepNumber step) {
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
     if (options_.enable_prefix_caching) {
-      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->identity, s->keys);
+      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->identity, s->keys,
+                     s->extras);
       s->blocks.publish(s->computed, s->history());
     }
     s->blocks.leave_window(s->computed);

@@ -32,6 +32,7 @@ struct SequenceSpec {
   bool read_prefix_cache = true;    // false: every prompt position is computed (prompt logprobs)
   std::uint64_t tag = 0;            // the caller's own; comes back in every plan
   int second_text = kNoSecondText;  // its first position; comes back, too
+  std::vector<Hash128> extras{};    // image_identities of the prompt
 };
 
 struct Sequence {
@@ -65,6 +66,7 @@ struct Sequence {
   std::vector<TokenId> tokens;  // prompt and answer
   std::vector<TokenId> drafts;  // guesses of what will follow them, for the next step
   std::vector<Hash128> keys;    // of its full blocks
+  std::vector<Hash128> extras;  // SequenceSpec::extras
   SequenceBlocks blocks;
   int state_slot = kNoState;  // while it runs; of recurrent layers
 
@@ -72,9 +74,9 @@ struct Sequence {
   // Memory, all of it taken when the sequence is added.
   std::int64_t bytes() const {
     return static_cast<std::int64_t>((tokens.capacity() + drafts.capacity()) * sizeof(TokenId) +
-                                     keys.capacity() * sizeof(Hash128) + blocks.bytes());
+                                     (keys.capacity() + extras.capacity()) * sizeof(Hash128) + blocks.bytes());
   }
-  BlockHistory history() const { return {tokens, keys, identity}; }
+  BlockHistory history() const { return {tokens, keys, identity, extras}; }
 };
 
 }  // namespace octavo

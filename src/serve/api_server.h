@@ -24,6 +24,7 @@ class ApiServer {
   void open(std::shared_ptr<Service> service);
 
   std::uint16_t port() const { return server_->port(); }
+  std::string address() const { return server_->address(); }
 
   // Takes no new requests, lets answers in flight end for up to grace_ms, ends the rest with an error that
   // their clients are told, and waits for the engine to confirm. The engine must still be running.

@@ -9,12 +9,14 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   Request request;
   request.name = asked.request_id;
   request.prompt = std::move(plan.prompts[prompt]);
+  request.images = std::move(plan.images);
   request.sampling = asked.sampling;
   request.eos_ids = std::move(eos_ids);
   request.priority = asked.priority;
   request.identity.adapter = asked.adapter;
   request.identity.salt = asked.cache_salt;
   request.grammar = asked.output;
+  request.engine = plan.engine;
   request.kv_transfer = asked.kv_transfer;
   // Thoughts that an answer begins with are free.
   if (plan.thinking && plan.thinking->open) request.grammar_after = plan.thinking->end;

@@ -24,6 +24,7 @@ inline constexpr std::int64_t kLogprobBytes = 384;
 struct GenerationPlan {
   openai::GenerationRequest request;
   std::vector<std::vector<TokenId>> prompts;  // checked: they fit the context
+  std::vector<ImagePart> images{};            // of the only prompt
   std::vector<std::string> echo_texts;        // with echo: what each answer begins with
   bool prompt_only = false;                   // show no generated text
   StopSplitter stops;
@@ -33,6 +34,7 @@ struct GenerationPlan {
   std::int64_t arrived_us = 0;
   Price price{};            // of what is known before it runs
   std::string client{};     // whose share of the server it takes
+  std::optional<int> engine{};  // that is to answer, of several
   bool background = false;  // nobody waits for the reply
 };
 

@@ -90,6 +90,7 @@ class Exposition {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
   }
 
+  const std::string& labels(std::size_t engine) const { return labels_[engine]; }
   std::string take() { return std::move(text_); }
 
  private:
@@ -147,7 +148,7 @@ void write_drafts(Engines engines, Exposition& out) {
                    static_cast<double>(engines[i].accepted_drafts[place]));
 }
 
-void write_engines(Engines engines, Exposition& out) {
+void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   using Stats = EngineStats;
   out.gauge("num_requests_running", "Requests in the running batch.", engines, &Stats::running);
   out.gauge("num_requests_waiting", "Requests waiting to be scheduled.", engines, &Stats::waiting);
@@ -169,7 +170,8 @@ void write_engines(Engines engines, Exposition& out) {
   write_drafts(engines, out);
   out.begin("cache_config_info", "The KV cache's configuration, as labels.", "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i)
-    out.sample("cache_config_info", i, "num_gpu_blocks", std::to_string(engines[i].blocks_total), 1);
+    out.line("vllm:cache_config_info{{{},block_size=\"{}\",num_gpu_blocks=\"{}\"}} 1\n", out.labels(i), info.block_size,
+             engines[i].blocks_total);
 }
 
 // The adapters of unfinished answers are labels; the value is the time at which they were.
@@ -300,14 +302,14 @@ Metrics::Latencies Metrics::latencies(int engine) const {
   return {all.first_token, all.token_gap};
 }
 
-std::string Metrics::text(std::span<const EngineStats> engines, int max_loras) const {
+std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo& info) const {
   std::vector<std::string> labels;
   for (const EngineStats& e : engines)
     labels.push_back(fmt::format("model_name=\"{}\",engine=\"{}\"", model_name_, e.engine));
   Exposition out(std::move(labels));
-  write_engines(engines, out);
+  write_engines(engines, info, out);
   write_grammars(engines, out);
-  if (max_loras > 0) write_adapters(engines, max_loras, out);
+  if (info.max_loras > 0) write_adapters(engines, info.max_loras, out);
   const auto transfers = [](const EngineStats& e) { return e.kv_transfer.enabled; };
   if (std::ranges::any_of(engines, transfers)) write_kv_transfers(engines, out);
 

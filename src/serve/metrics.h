@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "request/engine_info.h"
 #include "request/engine_stats.h"
 #include "request/histogram.h"
 #include "request/request.h"
@@ -43,8 +44,7 @@ class Metrics {
   Latencies latencies(int engine) const;
 
   // Everything of one engine is labelled with its index.
-  // max_loras: as in EngineInfo.
-  std::string text(std::span<const EngineStats> engines, int max_loras = 0) const;
+  std::string text(std::span<const EngineStats> engines, const EngineInfo& info) const;
 
  private:
   // Of the answers that one engine has given.

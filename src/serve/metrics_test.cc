@@ -30,10 +30,11 @@ TEST(Metrics, ExposeWhatWasObserved) {
   engine.prompt_tokens_cached = 16;
   for (const int tokens : {1, 8, 9, 20'000}) engine.step_tokens.observe(tokens);
   engine.grammar_cache_hits = 5;
-  const std::string text = metrics.text({&engine, 1});
+  const std::string text = metrics.text({&engine, 1}, {.block_size = 32});
   const std::string labels = R"(model_name="a \"model\"",engine="0")";
   EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + labels + "} 4\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc{" + labels + "} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:cache_config_info{" + labels + ",block_size=\"32\",num_gpu_blocks=\"8\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total{" +
                               labels + "} 99\n"));
   EXPECT_THAT(text,
@@ -60,7 +61,7 @@ TEST(Metrics, EachEngineHasItsOwnLines) {
     engines[static_cast<std::size_t>(i)].running = 10 + i;
   }
   metrics.first_token(1, 0.5);
-  const std::string text = metrics.text(engines);
+  const std::string text = metrics.text(engines, {});
   EXPECT_THAT(text, HasSubstr("# TYPE vllm:num_requests_running gauge\n"
                               "vllm:num_requests_running{model_name=\"m\",engine=\"0\"} 10\n"
                               "vllm:num_requests_running{model_name=\"m\",engine=\"1\"} 11\n"));

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "serve/images.h"
 
 namespace octavo {
 namespace {
@@ -93,6 +94,7 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
 Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
+  constexpr std::int64_t kImageCopies = 2;  // on both sides of the way to the engine
   const SamplingParams& p = plan.request.sampling;
   const std::int64_t allowed = p.allowed_token_ids.empty() ? 0 : vocab_size / 8;
   const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;
@@ -101,6 +103,7 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   const int top = p.prompt_logprobs.value_or(0);
   const std::int64_t row = p.prompt_logprobs ? kLogprobBytes * (1 + (top < 0 ? vocab_size : top)) : 0;
   Price price;
+  for (const ImagePart& image : plan.images) price.bytes += kImageCopies * std::ssize(image.pixels);
   for (const auto& prompt : plan.prompts) {
     const std::int64_t tokens = std::ssize(prompt) + p.max_tokens.value_or(0);
     price.answers += p.n;
@@ -110,8 +113,8 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
 }
 
 Result<GenerationPlan> plan_for(const Service& service, openai::GenerationRequest request,
-                                std::vector<std::vector<TokenId>> prompts, std::string_view id_prefix,
-                                const ReplyMaker& reply) {
+                                std::vector<std::vector<TokenId>> prompts, std::vector<ImagePart> images,
+                                std::string_view id_prefix, const ReplyMaker& reply) {
   TRY(StopSplitter stops,
       StopSplitter::create(request.sampling.stop, request.sampling.include_stop_str_in_output));
   TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
@@ -122,6 +125,7 @@ Result<GenerationPlan> plan_for(const Service& service, openai::GenerationReques
   openai::ReplyOptions options = reply_options(service, request, id);
   GenerationPlan plan{.request = std::move(request),
                       .prompts = std::move(prompts),
+                      .images = std::move(images),
                       .echo_texts = {},
                       .stops = std::move(stops),
                       .reply = reply(service.tokenizer, std::move(options)),
@@ -171,7 +175,7 @@ std::size_t prompt_bytes_max(const Service& service, bool truncated) {
                   static_cast<std::size_t>(service.options.rules.max_model_len) * kTokenBytesMax);
 }
 
-Result<std::vector<TokenId>> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
+Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
                                          bool add_special_tokens, std::size_t bytes_max) {
   std::optional<ChatTemplate> own;
   if (!prompt.chat_template.empty()) {
@@ -180,16 +184,23 @@ Result<std::vector<TokenId>> chat_tokens(const Service& service, const openai::C
   const ChatTemplate* const served = prompt.tools.empty() ? service.chat_template : service.tool_template;
   const ChatTemplate* const chat_template = own ? &*own : served;
   if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
-  TRY(const std::string text,
-      chat_template->render({.messages = prompt.messages,
+  TRY(const std::string messages, messages_for_template(service, prompt.messages));
+  TRY(std::string text,
+      chat_template->render({.messages = messages,
                              .tools = prompt.tools,
                              .documents = prompt.documents,
                              .kwargs = prompt.kwargs,
                              .add_generation_prompt = prompt.add_generation_prompt,
                              .continue_final_message = prompt.continue_final_message}));
+  ChatTokens tokens;
+  if (!prompt.images.empty()) {
+    TRY(tokens.images, read_images(service, prompt.images, text));
+  }
   auto ids = service.tokenizer.encode(text, add_special_tokens, bytes_max);
   if (!ids) ids.error().field = "messages";
-  return ids;
+  TRY(tokens.ids, std::move(ids));
+  TRY_VOID(place_images(service, tokens.ids, tokens.images));
+  return tokens;
 }
 
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request) {
@@ -201,14 +212,18 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   openai::GenerationRequest& asked = request.generation;
   const bool truncated = asked.sampling.truncate_prompt_tokens.has_value();
   TRY_VOID(service.admission.possible({.answers = asked.sampling.n}));
-  TRY(std::vector<TokenId> ids,
+  if (truncated && !request.prompt.images.empty())
+    return invalid("truncate_prompt_tokens", "cannot be combined with images");
+  TRY(auto tokens,
       chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
+  auto& [ids, images] = tokens;
   truncate(ids, asked, service.options.rules.max_model_len);
   TRY_VOID(fits_context(service, ids.size(), "messages"));
   std::vector<std::vector<TokenId>> prompts;
   const std::optional<openai::Thinking> thinking = thinking_of(service, asked, ids);
   prompts.push_back(std::move(ids));
-  TRY(GenerationPlan plan, plan_for(service, std::move(asked), std::move(prompts), id_prefix, reply));
+  TRY(GenerationPlan plan,
+      plan_for(service, std::move(asked), std::move(prompts), std::move(images), id_prefix, reply));
   plan.thinking = thinking;
   return plan;
 }
@@ -227,7 +242,7 @@ Result<GenerationPlan> prepare_completion(const Service& service, openai::Comple
     }
     prompts.push_back(std::move(ids));
   }
-  TRY(GenerationPlan plan, plan_for(service, std::move(request.generation), std::move(prompts), "cmpl-",
+  TRY(GenerationPlan plan, plan_for(service, std::move(request.generation), std::move(prompts), {}, "cmpl-",
                                     openai::completion_reply));
   plan.echo_texts = std::move(echoes);
   plan.prompt_only = request.prompt_only;

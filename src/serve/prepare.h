@@ -24,8 +24,12 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
                                        std::string_view id_prefix, const ReplyMaker& reply);
 Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request);
 
-// The conversation as ids: also what /tokenize answers.
-Result<std::vector<TokenId>> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
+// The conversation as ids, with the images in it: also what /tokenize answers.
+struct ChatTokens {
+  std::vector<TokenId> ids;
+  std::vector<ImagePart> images;
+};
+Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
                                          bool add_special_tokens, std::size_t bytes_max);
 
 // The most bytes of text that could still fit the context. With truncation, what the tokenizer takes.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "media/processor_config.h"
 #include "request/engine_client.h"
 #include "serve/adapter_names.h"
 #include "serve/admission.h"
@@ -28,6 +29,8 @@ struct ServeOptions {
   openai::RequestRules rules;
   std::vector<TokenId> eos_ids{};       // end an answer unless ignore_eos; sorted
   std::vector<std::string> api_keys{};  // empty: no key is asked for
+  std::optional<media::ProcessorConfig> images{};  // how the model wants them; nothing: it does not see
+  bool template_takes_parts = false;  // the chat template expects lists of parts as contents, not strings
   std::vector<TokenId> tool_tokens{};   // special tokens of the rules' tool dialect
   std::string version{};
   std::string model_root{};  // shown by /v1/models

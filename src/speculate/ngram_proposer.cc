@@ -1,23 +1,15 @@
 #include "speculate/ngram_proposer.h"
 
-#include "request/engine_stats.h"
-
 namespace octavo {
 
-Result<> validate(const NgramOptions& o) {
-  if (o.num_speculative_tokens < 1 || o.num_speculative_tokens > kDraftTokensMax)
-    return invalid("num_speculative_tokens", "must be from 1 to {}, got {}", kDraftTokensMax,
-                   o.num_speculative_tokens);
-  if (o.prompt_lookup_min < 1)
-    return invalid("prompt_lookup_min", "must be at least 1, got {}", o.prompt_lookup_min);
-  if (o.prompt_lookup_max < o.prompt_lookup_min)
-    return invalid("prompt_lookup_max", "must be at least prompt_lookup_min ({}), got {}",
-                   o.prompt_lookup_min, o.prompt_lookup_max);
+Result<> NgramProposer::propose(std::span<Draft> drafts) {
+  for (Draft& draft : drafts) propose(draft);
   return {};
 }
 
-void NgramProposer::propose(std::span<const TokenId> text, std::vector<TokenId>& drafts) {
-  drafts.clear();
+void NgramProposer::propose(Draft& draft) const {
+  draft.tokens.clear();
+  const std::span<const TokenId> text = draft.text;
   const std::size_t size = text.size();
   const auto longest = static_cast<std::size_t>(options_.prompt_lookup_max);
   std::size_t best = static_cast<std::size_t>(options_.prompt_lookup_min) - 1, at = 0;
@@ -29,8 +21,8 @@ void NgramProposer::propose(std::span<const TokenId> text, std::vector<TokenId>&
     at = end;
   }
   if (at == 0) return;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(options_.num_speculative_tokens); ++i)
-    drafts.push_back(at + i < size ? text[at + i] : drafts[at + i - size]);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(draft.most); ++i)
+    draft.tokens.push_back(at + i < size ? text[at + i] : draft.tokens[at + i - size]);
 }
 
 }  // namespace octavo

@@ -2,20 +2,10 @@
 // lookup decoding: Saxena, 2023). Costs no model, and pays where answers quote, repeat or edit their prompt.
 #pragma once
 
-#include "base/error.h"
+#include "speculate/options.h"
 #include "speculate/proposer.h"
 
 namespace octavo {
-
-// Names and meanings follow vLLM's speculative configuration.
-struct NgramOptions {
-  int num_speculative_tokens = 5;  // guesses at a time
-  int prompt_lookup_min = 5;       // tokens that must have come before alike
-  int prompt_lookup_max = 5;       // tokens looked at
-};
-
-// Errors name the field and its limit.
-Result<> validate(const NgramOptions& options);
 
 class NgramProposer final : public Proposer {
  public:
@@ -24,9 +14,12 @@ class NgramProposer final : public Proposer {
 
   // What followed the longest match, the latest of equals; beyond the end of the text the guesses repeat.
   // O(text).
-  void propose(std::span<const TokenId> text, std::vector<TokenId>& drafts) override;
+  Result<> propose(std::span<Draft> drafts) override;
+  void end(std::uint64_t, std::span<const TokenId>, int) override {}
 
  private:
+  void propose(Draft& draft) const;
+
   NgramOptions options_;
 };
 

@@ -2,19 +2,40 @@
 // Leviathan et al., ICML 2023). A guess costs time when it is wrong, and never changes what is generated.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/error.h"
+#include "base/hash.h"
 #include "request/sampling_params.h"
 
 namespace octavo {
+
+// What follows one sequence: the question and the answer.
+struct Draft {
+  std::uint64_t sequence = 0;          // its name until end()
+  std::span<const TokenId> text = {};  // prompt and answer so far, not empty
+  int prompt_tokens = 0;
+  const SamplingParams* sampling = nullptr;  // with seed: how its tokens are drawn
+  std::uint64_t seed = 0;
+  Hash128 identity = {};  // what it computes may be shared among equal ones only (CacheIdentity)
+  bool isolated = false;  // the request has a cache salt: its text must not serve others
+  int most = 0;           // guesses wanted
+
+  std::vector<TokenId> tokens = {};  // the guesses, at most `most`; none is fine
+};
 
 class Proposer {
  public:
   virtual ~Proposer() = default;
 
-  // Replaces `drafts` by guesses of what follows `text` (prompt and answer so far, not empty); none is fine.
-  virtual void propose(std::span<const TokenId> text, std::vector<TokenId>& drafts) = 0;
+  // Replaces the `tokens` of each draft by guesses of what follows its `text`. One draft for each sequence
+  // that has just got a token; a sequence's text only grows. Error: the device failed, for good.
+  virtual Result<> propose(std::span<Draft> drafts) = 0;
+
+  // A sequence has ended with this text. It may be one that propose() has never seen.
+  virtual void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) = 0;
 };
 
 }  // namespace octavo

@@ -66,6 +66,14 @@ void set_template(std::vector<NamedTemplate>& templates, std::string name, std::
 }
 
 Result<> add_template_files(const fs::path& model_dir, std::vector<NamedTemplate>& templates) {
+  // As processors of images kept it before there was chat_template.jinja.
+  const fs::path older = model_dir / "chat_template.json";
+  if (fs::exists(older)) {
+    TRY(const std::string text, read_text_file(older, kTemplateFileBytesMax));
+    TRY(const json::object object, parse_object(older, text));
+    if (const auto* source = object.if_contains("chat_template"); source && source->is_string())
+      set_template(templates, "default", std::string(source->get_string()));
+  }
   const fs::path main = model_dir / "chat_template.jinja";
   if (fs::exists(main)) {
     TRY(std::string source, read_text_file(main, kTemplateFileBytesMax));

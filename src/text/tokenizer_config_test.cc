@@ -47,6 +47,7 @@ TEST_F(TokenizerConfigTest, ChoosesAmongNamedTemplates) {
 
 TEST_F(TokenizerConfigTest, TemplateFilesWin) {
   write("tokenizer_config.json", R"({"chat_template": "in the JSON"})");
+  write("chat_template.json", R"({"chat_template": "of the processor"})");
   write("chat_template.jinja", "in the file");
   write("additional_chat_templates/tool_use.jinja", "with tools");
   const auto config = read_tokenizer_config(directory.path());

@@ -24,6 +24,9 @@ FILE = FAMILIES / "defaults.cc"
 CLASSES = {
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
+    "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config"),
+    "DeepseekV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
+    "Dots1ForCausalLM": ("dots1", "Dots1Config"),
     "GPT2LMHeadModel": ("gpt2", "GPT2Config"),
     "GPTNeoXForCausalLM": ("gpt_neox", "GPTNeoXConfig"),
     "Gemma2ForCausalLM": ("gemma2", "Gemma2Config"),
@@ -31,10 +34,13 @@ CLASSES = {
     "Gemma3ForConditionalGeneration": ("gemma3", "Gemma3TextConfig"),
     "GemmaForCausalLM": ("gemma", "GemmaConfig"),
     "Glm4ForCausalLM": ("glm4", "Glm4Config"),
+    "Glm4MoeForCausalLM": ("glm4_moe", "Glm4MoeConfig"),
+    "Glm4MoeLiteForCausalLM": ("glm4_moe_lite", "Glm4MoeLiteConfig"),
     "GlmForCausalLM": ("glm", "GlmConfig"),
     "GptOssForCausalLM": ("gpt_oss", "GptOssConfig"),
     "GraniteForCausalLM": ("granite", "GraniteConfig"),
     "GraniteMoeForCausalLM": ("granitemoe", "GraniteMoeConfig"),
+    "Idefics3ForConditionalGeneration": ("llama", "LlamaConfig"),
     "LlamaForCausalLM": ("llama", "LlamaConfig"),
     "MistralForCausalLM": ("mistral", "MistralConfig"),
     "MixtralForCausalLM": ("mixtral", "MixtralConfig"),
@@ -52,14 +58,23 @@ CLASSES = {
     "Qwen3_5MoeForConditionalGeneration": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
     "RobertaForSequenceClassification": ("roberta", "RobertaConfig"),
     "RobertaModel": ("roberta", "RobertaConfig"),
+    "SmolVLMForConditionalGeneration": ("llama", "LlamaConfig"),
     "StableLmForCausalLM": ("stablelm", "StableLmConfig"),
     "XLMRobertaForSequenceClassification": ("xlm_roberta", "XLMRobertaConfig"),
     "XLMRobertaModel": ("xlm_roberta", "XLMRobertaConfig"),
 }
 
+# What a class that nests another gives it.
+GIVEN = {architecture: {"rms_norm_eps": 1e-5} for architecture in ("Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration")}
+
 # What older files call the numbers that transformers keeps in rope_parameters.
 ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rotary_factor"}
 ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}}
+
+
+# What the model's code makes of a field that the configuration's class has not got.
+DERIVED = {"glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
+           "glm4_moe": {"head_dim": lambda config: config.hidden_size // config.num_attention_heads}}
 
 
 def fields_that_families_read():
@@ -72,6 +87,7 @@ def defaults(module, name, read):
     kind = getattr(importlib.import_module(f"transformers.models.{module}"), name)
     found = {field: getattr(kind, field) for field in sorted(read) if hasattr(kind, field)}
     found = {field: value for field, value in found.items() if isinstance(value, (bool, int, float, str))}
+    found |= {field: derive(kind()) for field, derive in DERIVED.get(module, {}).items()}
     rope = getattr(kind(), "rope_parameters", None) or {}
     if "full_attention" in rope:  # Gemma 3
         found["rope_theta"] = rope["full_attention"]["rope_theta"]
@@ -87,7 +103,7 @@ def text():
     read = fields_that_families_read()
     rows = []
     for architecture, (module, name) in sorted(CLASSES.items()):
-        found = defaults(module, name, read)
+        found = defaults(module, name, read) | GIVEN.get(architecture, {})
         fields = ",\n         ".join(f'"{field}": {json.dumps(found[field])}' for field in sorted(found))
         rows.append(f'    Defaults{{"{architecture}",\n     R"({{{fields}}})"}},\n')
     return f"""// Made by tools/families/config_defaults.py from transformers {transformers.__version__}: do not edit.

@@ -106,6 +106,25 @@ def decided_routers(model, generator):
                 p.mul_(4)
 
 
+def biased_routers(model, generator):
+    """Biases that decide on most choices, for the same reason: sigmoids of large numbers are alike."""
+    for name, b in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            b.copy_(torch.randn(b.shape, generator=generator))
+
+
+def deepseek(config):
+    """As DeepSeek's own files: rope_scaling, the router's method, and layers of multi-token prediction behind the others."""
+    config = legacy(config)
+    v3 = config["model_type"] == "deepseek_v3"
+    return dict(config, scoring_func="sigmoid" if v3 else "softmax", moe_layer_freq=1, num_nextn_predict_layers=int(v3),
+                **(dict(topk_method="noaux_tc") if v3 else {}))
+
+
+def with_predictor(tensors):
+    return dict(tensors, **{"model.layers.3.enorm.weight": torch.zeros(4)})
+
+
 def stacked_experts(tensors):
     """As Qwen 3.5 is published: a stack of all experts, gate and up in one."""
     stacks, each = {}, re.compile(r"(.*\.experts)\.(\d+)\.(gate|up|down)_proj\.weight")
@@ -176,6 +195,10 @@ def first_gpt_neox_tensors(tensors):
     return dict(tensors, **{prefix + "bias": torch.ones(1, 1, 8, 8, dtype=torch.bool),
                             prefix + "masked_bias": torch.tensor(-1e9), prefix + "rotary_emb.inv_freq": torch.ones(4)})
 
+
+LATENT = dict(BASE, num_key_value_heads=None, num_hidden_layers=3,
+              kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32, moe_intermediate_size=24,
+              n_routed_experts=8, n_shared_experts=2, num_experts_per_tok=3, first_k_dense_replace=1)
 
 # name: (config class, model class, configuration, options)
 CASES = {
@@ -258,6 +281,28 @@ CASES = {
     "qwen3_5_moe-each": ("Qwen3_5MoeText", QWEN3_5_MOE, dict(model="Qwen3_5MoeForCausalLM", weights=decided_routers)),
     "qwen3_5_moe-stacked": ("Qwen3_5MoeText", dict(QWEN3_5_MOE, num_hidden_layers=2, full_attention_interval=2),
                             dict(model="Qwen3_5MoeForCausalLM", weights=decided_routers, tensors=stacked_experts)),
+    "deepseek_v2": ("DeepseekV2", dict(LATENT, q_lora_rank=None, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                                       routed_scaling_factor=2.0, rope_parameters=dict(YARN, mscale=0.707, mscale_all_dim=0.707)),
+                    dict(weights=decided_routers, config=deepseek)),
+    "deepseek_v2-q_lora": ("DeepseekV2", dict(LATENT, hidden_size=48, num_attention_heads=3, q_lora_rank=20, kv_lora_rank=64,
+                                              attention_bias=True, first_k_dense_replace=2),
+                           dict(weights=decided_routers)),
+    "deepseek_v3": ("DeepseekV3", dict(LATENT, q_lora_rank=40, n_group=4, topk_group=2, norm_topk_prob=True,
+                                       rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0)),
+                    dict(weights=biased_routers, config=deepseek, tensors=with_predictor)),
+    "deepseek_v3-halves": ("DeepseekV3", dict(LATENT, hidden_size=48, num_attention_heads=3, q_lora_rank=None, n_group=1,
+                                              topk_group=1, norm_topk_prob=False, rope_interleave=False,
+                                              n_shared_experts=1), dict(weights=biased_routers)),
+    "glm4_moe": ("Glm4Moe", dict(SMALL, head_dim=24, num_hidden_layers=3, use_qk_norm=True, attention_bias=True,
+                                 moe_intermediate_size=40, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1,
+                                 routed_scaling_factor=1.5), dict(weights=biased_routers)),
+    "glm4_moe_lite": ("Glm4MoeLite", dict(SMALL, num_key_value_heads=3, num_hidden_layers=2, q_lora_rank=24, kv_lora_rank=32,
+                                          qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=64, moe_intermediate_size=40,
+                                          n_routed_experts=5, num_experts_per_tok=2, n_shared_experts=1),
+                      dict(weights=biased_routers)),
+    "dots1": ("Dots1", dict(SMALL, head_dim=24, moe_intermediate_size=40, n_routed_experts=6, num_experts_per_tok=2,
+                            n_group=2, topk_group=1, n_shared_experts=2, first_k_dense_replace=1, norm_topk_prob=True,
+                            routed_scaling_factor=1.5), dict(weights=biased_routers)),
     "gpt2": ("GPT2", dict(vocab_size=VOCAB, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
                           eos_token_id=2), dict(model="GPT2LMHeadModel")),
     "gpt2-by-layer": ("GPT2", dict(vocab_size=VOCAB, n_embd=48, n_layer=3, n_head=3, n_positions=64, n_inner=80,

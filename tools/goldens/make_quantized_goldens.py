@@ -25,14 +25,19 @@ PLAIN = ("model.layers.0.self_attn.k_proj", "lm_head")  # a list of modules to l
 SIZES = dict(vocab_size=32, hidden_size=64, intermediate_size=32, num_hidden_layers=1, num_attention_heads=4,
              num_key_value_heads=1, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2,
              tie_word_embeddings=True)
+# Latent attention and an MLP.
+LATENT = dict(num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32,
+              n_routed_experts=2, num_experts_per_tok=1, n_shared_experts=1, moe_intermediate_size=8, first_k_dense_replace=1)
+OF_LATENT = ("fp8-block", "awq-4bit")
 MIXED = {"w8a8", "w4a16-group-asymmetric", "fp8-block"}  # these leave PLAIN plain
 
 
-def make(out, name, quantization, packer):
+def make(out, name, quantization, packer, latent=False):
     torch.manual_seed(7)
     biased = name == "gptq-4bit-asymmetric"
-    kind = "Qwen2" if biased else "Llama"
-    config = getattr(transformers, kind + "Config")(**SIZES)
+    kind = "DeepseekV2" if latent else "Qwen2" if biased else "Llama"
+    sizes = dict(SIZES, **LATENT) if latent else SIZES
+    config = getattr(transformers, kind + "Config")(**sizes)
     model = getattr(transformers, kind + "ForCausalLM")(config).eval()
     tensors = {}
     with torch.no_grad():
@@ -40,7 +45,7 @@ def make(out, name, quantization, packer):
             p.copy_(torch.randn_like(p) * (0.3 if p.dim() == 2 else 0.1) + (1 if "norm" in key else 0))
             p.copy_(p.to(torch.bfloat16).to(torch.float32))
             module = key.removesuffix(".weight")
-            keep = name in MIXED and module in PLAIN
+            keep = name in MIXED and module in PLAIN and not latent
             if p.dim() == 2 and "_proj" in module and not keep:
                 packed, dequantized = packer(p.numpy())
                 tensors |= {f"{module}.{part}": t.contiguous() for part, t in packed.items()}
@@ -50,10 +55,10 @@ def make(out, name, quantization, packer):
     ids = torch.randint(3, SIZES["vocab_size"], (1, TOKENS))
     with torch.no_grad():
         logits = model(ids).logits[0]
-    directory = os.path.join(out, name)
+    directory = os.path.join(out, "deepseek_v2-" + name if latent else name)
     os.makedirs(directory, exist_ok=True)
     written = config.to_dict()
-    written = {k: written[k] for k in [*SIZES, "rms_norm_eps", "rope_parameters", "hidden_act"] if k in written}
+    written = {k: written[k] for k in [*sizes, "rms_norm_eps", "rope_parameters", "hidden_act"] if k in written}
     written |= dict(architectures=[kind + "ForCausalLM"], model_type=config.model_type, dtype="bfloat16",
                     quantization_config=quantization)
     with open(os.path.join(directory, "config.json"), "w") as f:
@@ -65,3 +70,5 @@ def make(out, name, quantization, packer):
 if __name__ == "__main__":
     for case, (settings, pack) in formats(GROUP).items():
         make(sys.argv[1], case, settings, pack)
+        if case in OF_LATENT:
+            make(sys.argv[1], case, settings, pack, latent=True)

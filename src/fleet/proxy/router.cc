@@ -114,6 +114,7 @@ Router::Router(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Router::~Router() = default;
 
 std::uint16_t Router::port() const { return state_->server->port(); }
+std::string Router::address() const { return state_->server->address(); }
 void Router::stop(int grace_ms) { state_->server->stop(grace_ms); }
 
 }  // namespace octavo::fleet

@@ -16,6 +16,7 @@ class Router {
   ~Router();
 
   std::uint16_t port() const;
+  std::string address() const;
   // Answers in flight get up to grace_ms.
   void stop(int grace_ms);
 

@@ -1,6 +1,5 @@
 // Attention over pages: the plan's units on all threads, then the merges of what was shared out.
 #include <algorithm>
-#include <new>
 
 #include "kernels/cpu/attention_unit.h"
 #include "kernels/cpu/cpu.h"
@@ -45,8 +44,8 @@ void attention(Stream& stream, const AttentionArgs& args) {
   CHECK(plan.causal() == args.causal, "the plan of a layer that is causal and one that is not");
 
   cpu.pool().for_units(std::ssize(plan.units()), [&](int rank, std::int64_t i) {
-    auto* scratch = new (cpu.scratch(rank, sizeof(AttentionScratch))) AttentionScratch;
-    AttentionUnitRun(call, plan.units()[static_cast<std::size_t>(i)], *scratch).run();
+    AttentionScratch scratch(spec, cpu.scratch(rank, AttentionScratch(spec, nullptr).bytes));
+    AttentionUnitRun(call, plan.units()[static_cast<std::size_t>(i)], scratch).run();
   });
   cpu.pool().for_ranges(
       std::ssize(plan.merges()) * spec.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -260,7 +260,7 @@ void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
 Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const AttentionLimits& limits) {
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
   TRY(auto plan, CpuAttentionPlan::make(limits, stream.pool().size(), stream.kernels().tile_rows));
-  TRY_VOID(stream.reserve_scratch(sizeof(AttentionScratch)));
+  TRY_VOID(stream.reserve_scratch(AttentionScratch(limits.kv, nullptr).bytes));
   return plan;
 }
 

@@ -22,7 +22,8 @@ AttentionUnitRun::AttentionUnitRun(const AttentionCall& call, const AttentionUni
       unit_(unit),
       scratch_(scratch),
       rows_(rows_of(call, unit)),
-      widened_(call.packed() && rows_ > call.kernels.tile_rows),
+      widened_(call.packed() && (rows_ > call.kernels.tile_rows || call.values_in_keys())),
+      own_values_(widened_ || call.values_in_keys()),
       kv_(widened_ ? call.wide : call.stored) {
   Row* to = row_;
   for (const AttentionPart& part : call.plan.parts(unit))
@@ -39,12 +40,12 @@ void AttentionUnitRun::run() {
   load_queries();
   const std::int64_t tile_rows = call_.kernels.tile_rows;
   for (std::int64_t piece = unit_.piece_begin; piece < unit_.piece_end; ++piece) {
-    if (rows_ <= tile_rows) {
+    if (rows_ <= tile_rows && !call_.values_in_keys()) {
       attend(piece, {unit_.head_begin, unit_.head_end, 0, rows_});
       continue;
     }
     for (std::int64_t head = unit_.head_begin; head < unit_.head_end; ++head) {
-      if (widened_) widen(piece, head);
+      if (own_values_) prepare(piece, head);
       for (std::int64_t row = 0; row < rows_; row += tile_rows)
         attend(piece, {head, head + 1, row, std::min(row + tile_rows, rows_)});
     }
@@ -62,8 +63,9 @@ void AttentionUnitRun::load_queries() {
     for (std::int64_t row = 0; row < rows_; ++row) {
       const std::int64_t i = at(head, row);
       const std::byte* from =
-          static_cast<const std::byte*>(q.data) + call_.element(q, head, row_[row].sequence, row_[row].row) *
-                                                      static_cast<std::int64_t>(size_of(q.dtype));
+          static_cast<const std::byte*>(q.data) +
+          call_.element(q, call_.dim(), head, row_[row].sequence, row_[row].row) *
+              static_cast<std::int64_t>(size_of(q.dtype));
       std::byte* to = scratch_.q + i * q_stride();
       if (call_.dot) {
         std::memcpy(to, from, static_cast<std::size_t>(q_stride()));
@@ -134,18 +136,23 @@ void AttentionUnitRun::locate(std::int64_t piece, const Groups& groups) {
   }
 }
 
-// The 8-bit keys and values of a piece that any row sees, as bf16.
-void AttentionUnitRun::widen(std::int64_t piece, std::int64_t head) {
+// The keys and values of a piece that any row sees: 8-bit ones as bf16, values that are in keys as values.
+void AttentionUnitRun::prepare(std::int64_t piece, std::int64_t head) {
   const Groups groups = visible(piece, {head, head + 1, 0, rows_});
   locate(piece, groups);
   const KvLayout& from = call_.stored.layout;
   const Packed format = call_.stored.dtype == DType::i8 ? Packed::i8 : Packed::e4m3;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
-    call_.kernels.widen_packed(blocks_[g] + from.keys(head, in_block_[g]), format,
-                               scratch_.wide_keys + g * kv_.layout.key_group_bytes, from.key_group_bytes);
-    call_.kernels.widen_packed(blocks_[g] + from.values(head, in_block_[g]), format,
-                               scratch_.wide_values + g * kv_.layout.value_group_bytes,
-                               from.value_group_bytes);
+    std::byte* own_values = scratch_.own_values + g * kv_.layout.value_group_bytes;
+    if (widened_)
+      call_.kernels.widen_packed(blocks_[g] + from.keys(head, in_block_[g]), format,
+                                 scratch_.own_keys + g * kv_.layout.key_group_bytes, from.key_group_bytes);
+    if (call_.values_in_keys()) {
+      call_.kernels.values_of_keys(keys(head, g), format_of(kv_.dtype), own_values, call_.value_dim());
+    } else {
+      call_.kernels.widen_packed(blocks_[g] + from.values(head, in_block_[g]), format, own_values,
+                                 from.value_group_bytes);
+    }
   }
 }
 

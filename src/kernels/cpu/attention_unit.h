@@ -35,12 +35,15 @@ struct AttentionCall {
   const bool dot;
 
   bool packed() const { return stored.layout.element_bytes == 1; }
+  bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
   std::int64_t dim() const { return args.cache.spec.head_dim; }
+  std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
   std::int64_t x_bytes() const { return dot ? 2 : 4; }  // of q and probabilities as the tiles want them
-  // Elements (of `bytes` each) from the begin of q or out to those of a row.
-  std::int64_t element(const View& view, std::int64_t head, std::int32_t sequence, std::int64_t row) const {
+  // Elements from the begin of q or out, whose heads are so long, to those of a row.
+  std::int64_t element(const View& view, std::int64_t head_dim, std::int64_t head, std::int32_t sequence,
+                       std::int64_t row) const {
     return (plan.first_query(sequence) + row / plan.group()) * view.stride[0] +
-           (head * plan.group() + row % plan.group()) * dim();
+           (head * plan.group() + row % plan.group()) * head_dim;
   }
   void write(std::int64_t head, std::int32_t sequence, std::int64_t row, AttentionState state) const {
     const View& out = args.out;
@@ -51,25 +54,57 @@ struct AttentionCall {
     }
     kernels.finish(state, format,
                    static_cast<std::byte*>(out.data) +
-                       element(out, head, sequence, row) * static_cast<std::int64_t>(size_of(out.dtype)),
-                   dim());
+                       element(out, value_dim(), head, sequence, row) *
+                           static_cast<std::int64_t>(size_of(out.dtype)),
+                   value_dim());
   }
 };
 
 // Working memory of one unit. Rows are [head][row].
 struct AttentionScratch {
-  alignas(64) std::byte q[kAttentionRows * kMaxHeadDim * 4];
-  alignas(64) float values[kAttentionRows * kMaxHeadDim];
-  alignas(64) float piece_values[kAttentionRows * kMaxHeadDim];
-  alignas(64) float scores[kAttentionRows * kScoreStride];
-  alignas(64) std::byte p[kAttentionRows * kScoreStride * 4];
-  alignas(64) std::byte cleaned[kGroupTokens * kMaxHeadDim * 4];
+  // Without memory it only measures.
+  AttentionScratch(const KvSpec& spec, std::byte* memory) : memory_(memory) {
+    const std::int64_t key = padded(spec.head_dim), value = padded(spec.value_dim());
+    const bool packed = size_of(spec.dtype) == 1;
+    const auto element = static_cast<std::int64_t>(size_of(packed ? DType::bf16 : spec.dtype));
+    q = take<std::byte>(kAttentionRows * key * 4);
+    values = take<float>(kAttentionRows * value);
+    piece_values = take<float>(kAttentionRows * value);
+    scores = take<float>(kAttentionRows * kScoreStride);
+    p = take<std::byte>(kAttentionRows * kScoreStride * 4);
+    cleaned = take<std::byte>(kGroupTokens * value * 4);
+    if (packed) own_keys = take<std::byte>(kPieceTokens * key * element);
+    if (packed || spec.values_in_keys > 0) own_values = take<std::byte>(kPieceTokens * value * element);
+    if (packed) key_scales = take<float>(kPieceTokens);
+    if (packed) value_scales = take<float>(kPieceTokens);
+  }
+
+  std::size_t bytes = 0;
+  std::byte* q;
+  float* values;
+  float* piece_values;
+  float* scores;
+  std::byte* p;
+  std::byte* cleaned;
   AttentionState states[kAttentionRows];
-  // An 8-bit piece of one head, widened; and the scales of one.
-  alignas(64) std::byte wide_keys[kPieceTokens * kMaxHeadDim * 2];
-  alignas(64) std::byte wide_values[kPieceTokens * kMaxHeadDim * 2];
-  alignas(64) float key_scales[kPieceTokens];
-  alignas(64) float value_scales[kPieceTokens];
+  // A piece of one head that is not read where it lies: 8-bit numbers widened, values made of keys. And the
+  // scales of one.
+  std::byte* own_keys = nullptr;
+  std::byte* own_values = nullptr;
+  float* key_scales = nullptr;
+  float* value_scales = nullptr;
+
+ private:
+  // A tile writes two vectors.
+  static std::int64_t padded(std::int64_t dim) { return (dim + 31) / 32 * 32; }
+  template <class T>
+  T* take(std::int64_t count) {
+    std::byte* part = memory_ != nullptr ? memory_ + bytes : nullptr;
+    bytes += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(part);
+  }
+
+  std::byte* memory_;
 };
 
 class AttentionUnitRun {
@@ -106,7 +141,7 @@ class AttentionUnitRun {
   void attend(std::int64_t piece, const Tiles& tiles);
   Groups visible(std::int64_t piece, const Tiles& tiles) const;
   void locate(std::int64_t piece, const Groups& groups);
-  void widen(std::int64_t piece, std::int64_t head);
+  void prepare(std::int64_t piece, std::int64_t head);
   void load_scales(const Groups& groups, std::int64_t head);
   void score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t group);
   void softmax(std::int64_t piece, const Groups& groups, std::int64_t head, std::int64_t row);
@@ -117,11 +152,11 @@ class AttentionUnitRun {
   void keep(std::int64_t piece, std::int64_t head, std::int64_t row);
 
   const std::byte* keys(std::int64_t head, std::int64_t g) const {
-    if (widened_) return scratch_.wide_keys + g * kv_.layout.key_group_bytes;
+    if (widened_) return scratch_.own_keys + g * kv_.layout.key_group_bytes;
     return blocks_[g] + kv_.layout.keys(head, in_block_[g]);
   }
   const std::byte* values(std::int64_t head, std::int64_t g) const {
-    if (widened_) return scratch_.wide_values + g * kv_.layout.value_group_bytes;
+    if (own_values_) return scratch_.own_values + g * kv_.layout.value_group_bytes;
     return blocks_[g] + kv_.layout.values(head, in_block_[g]);
   }
   // Where a row of a head lies in the scratch arrays.
@@ -153,6 +188,7 @@ class AttentionUnitRun {
   const std::int64_t rows_;  // of a head
   // Many rows meet 8-bit numbers that were made bf16 once; few, numbers that become so on the way.
   const bool widened_;
+  const bool own_values_;  // these, or values that are in the keys
   const KvOperand& kv_;
   Row row_[kAttentionRows];
   SoftmaxRow results_[kAttentionRows];

@@ -28,6 +28,8 @@ constexpr Ops kCpuOps{
     .combine = cpu::combine,
     .add_rows = cpu::add_rows,
     .qkv_store = cpu::qkv_store,
+    .head_matmul = cpu::head_matmul,
+    .latent_store = cpu::latent_store,
     .attention = cpu::attention,
     .gate = cpu::gate,
     .causal_conv = cpu::causal_conv,

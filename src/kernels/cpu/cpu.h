@@ -49,6 +49,8 @@ void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args);
 void combine(Stream& stream, const CombineArgs& args);
 void add_rows(Stream& stream, const AddRowsArgs& args);
 void qkv_store(Stream& stream, const QkvStoreArgs& args);
+void head_matmul(Stream& stream, const HeadMatmulArgs& args);
+void latent_store(Stream& stream, const LatentStoreArgs& args);
 void attention(Stream& stream, const AttentionArgs& args);
 void gate(Stream& stream, const GateArgs& args);
 void causal_conv(Stream& stream, const ConvArgs& args);

@@ -17,6 +17,8 @@ class CpuStream final : public Stream {
       : pool_(threads), kernels_(kernels), scratch_(static_cast<std::size_t>(threads)) {}
   void synchronize() override {}
   ThreadPool& pool() { return pool_; }
+  // Of the calling thread alone: for the parts of a unit of the pool's.
+  ThreadPool& own_thread() { return own_thread_; }
   const IsaKernels& kernels() const { return *kernels_; }
 
   // Working memory of one operator for each thread of the pool, aligned to a page. Is reserved before the
@@ -47,6 +49,7 @@ class CpuStream final : public Stream {
 
  private:
   ThreadPool pool_;
+  ThreadPool own_thread_{1};  // has no state that a job changes
   const IsaKernels* kernels_;
   std::vector<Buffer> scratch_;  // one for each thread
   Buffer shared_;

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
+#include "kernels/router.h"
 
 namespace octavo::cpu {
 namespace {
@@ -12,26 +13,70 @@ namespace {
 constexpr std::int64_t kColumns = 1024;      // of a row's sum, at a time
 constexpr std::int64_t kGrainLogits = 4096;  // that make it worth waking another thread
 
-// The chosen experts go to `chosen`, the greatest logit first. Whatever the logits are, they are different
-// ones.
-void choose(const float* logits, std::int64_t experts, const RouterRule& rule, std::int32_t* chosen,
-            float* weights) {
+float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+
+// The scores with their bias, minus infinity in groups that are not kept: what decides on the choice.
+void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
+  const RouterRule& rule = args.rule;
+  const std::int64_t experts = args.logits.size(1), size = experts / rule.groups;
+  if (rule.scores == RouterScores::sigmoid) {
+    for (std::int64_t e = 0; e < experts; ++e) keys[e] = sigmoid(logits[e]);
+  } else {
+    const float most = *std::max_element(logits, logits + experts);
+    float sum = 0;
+    for (std::int64_t e = 0; e < experts; ++e) sum += keys[e] = std::exp(logits[e] - most);
+    for (std::int64_t e = 0; e < experts; ++e) keys[e] /= sum;
+  }
+  if (args.bias)
+    for (std::int64_t e = 0; e < experts; ++e) keys[e] += args.bias.as<float>()[e];
+  if (rule.groups == 1) return;
+  float ranks[kMaxExperts];
+  for (std::int64_t g = 0; g < rule.groups; ++g) {
+    float first = -std::numeric_limits<float>::infinity(), second = first;
+    for (const float* key = keys + g * size; key < keys + (g + 1) * size; ++key) {
+      second = std::max(second, std::min(first, *key));
+      first = std::max(first, *key);
+    }
+    ranks[g] = rule.group_best > 1 && size > 1 ? first + second : first;
+  }
+  for (std::int64_t g = 0; g < rule.groups; ++g) {
+    std::int64_t before = 0;
+    for (std::int64_t other = 0; other < rule.groups; ++other)
+      before += ranks[other] > ranks[g] || (ranks[other] == ranks[g] && other < g);
+    if (before >= rule.groups_kept)
+      std::fill_n(keys + g * size, size, -std::numeric_limits<float>::infinity());
+  }
+}
+
+// The chosen experts of row i go to `chosen`, the greatest score first. Whatever the logits are, they are
+// different ones.
+void choose(const RouteArgs& args, std::int64_t i, std::int32_t* chosen, float* weights) {
+  const RouterRule& rule = args.rule;
+  const std::int64_t experts = args.logits.size(1);
+  const float* logits = args.logits.row<float>(i);
+  float keys[kMaxExperts];
+  const bool by_logit = rule.scores == RouterScores::softmax && !args.bias && rule.groups == 1;
+  if (!by_logit) rank_experts(logits, args, keys);
+  const float* order = by_logit ? logits : keys;
   for (int k = 0; k < rule.chosen; ++k) {
     std::int32_t best = -1;
     for (std::int32_t e = 0; e < experts; ++e) {
-      if (best >= 0 && !(logits[e] > logits[best])) continue;
+      if (best >= 0 && !(order[e] > order[best])) continue;
       if (std::find(chosen, chosen + k, e) == chosen + k) best = e;
     }
     chosen[k] = best;
   }
-  const float most = logits[chosen[0]];
+  const bool softmax = rule.scores == RouterScores::softmax;
+  const float most = by_logit ? logits[chosen[0]] : *std::max_element(logits, logits + experts);
   float sum = 0;
-  for (std::int64_t e = 0; !rule.renormalise && e < experts; ++e) sum += std::exp(logits[e] - most);
+  for (std::int64_t e = 0; softmax && !rule.renormalise && e < experts; ++e)
+    sum += std::exp(logits[e] - most);
   for (int k = 0; k < rule.chosen; ++k) {
-    weights[k] = std::exp(logits[chosen[k]] - most);
+    weights[k] = softmax ? std::exp(logits[chosen[k]] - most) : sigmoid(logits[chosen[k]]);
     if (rule.renormalise) sum += weights[k];
   }
-  for (int k = 0; k < rule.chosen; ++k) weights[k] /= sum;
+  if (!softmax) sum = rule.renormalise ? sum + kLeastSum : 1;
+  for (int k = 0; k < rule.chosen; ++k) weights[k] = weights[k] / sum * rule.scale;
 }
 
 }  // namespace
@@ -42,8 +87,7 @@ void route(Stream& stream, const RouteArgs& args) {
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
   pool_of(stream).for_ranges(n, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
-      choose(args.logits.row<float>(i), experts, args.rule, args.places.row<std::int32_t>(i),
-             args.weights.row<float>(i));
+      choose(args, i, args.places.row<std::int32_t>(i), args.weights.row<float>(i));
   });
   auto* starts = args.starts.as<std::int32_t>();
   auto* tokens = args.tokens.as<std::int32_t>();

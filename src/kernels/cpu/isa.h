@@ -171,6 +171,9 @@ struct IsaKernels {
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
   void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 32
+  // A group of 16 tokens' keys in a cache, of which the first n numbers of each are its values, as a group of
+  // values (kv_layout.h); n: a multiple of 16.
+  void (*values_of_keys)(const void* keys, Format format, void* values, std::int64_t n);
   void (*quantise)(const void* x, Format format, QuantX* out, std::int64_t n, std::int64_t shared);
   // out += x * scales
   void (*add_scaled)(const float* x, const float* scales, float* out, std::int64_t n);

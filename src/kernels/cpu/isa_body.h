@@ -5,6 +5,7 @@
 #include "kernels/cpu/quant_body.h"
 #include "kernels/cpu/quantise_body.h"
 #include "kernels/cpu/row_body.h"
+#include "kernels/cpu/values_body.h"
 #include "kernels/cpu/softmax_body.h"
 #include "kernels/cpu/tile_body.h"
 
@@ -28,6 +29,7 @@ constexpr IsaKernels kernels_of(const char* name) {
       .widen = widen<S>,
       .narrow = narrow<S>,
       .widen_packed = widen_packed<S>,
+      .values_of_keys = values_of_keys,
       .quantise = quantise<S>,
       .add_scaled = add_scaled<S>,
       .add_norm = add_norm<S>,

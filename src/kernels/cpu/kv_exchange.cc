@@ -38,23 +38,21 @@ void move_values(std::byte* group, std::byte* rows, const KvLayout& layout, std:
 }
 
 template <Way way>
-void move_group(const KvLayout& layout, std::int64_t dim, std::byte* keys, std::byte* values,
-                std::byte* key_rows, std::byte* value_rows) {
+void move_keys(const KvLayout& layout, std::int64_t dim, std::byte* group, std::byte* rows) {
   const std::int64_t words = dim / layout.unit;
-  switch (layout.element_bytes * layout.unit) {
-    case 2:
-      move_keys<way, std::uint16_t>(keys, key_rows, words);
-      break;
-    default:
-      move_keys<way, std::uint32_t>(keys, key_rows, words);
-  }
+  if (layout.element_bytes * layout.unit == 2) return move_keys<way, std::uint16_t>(group, rows, words);
+  move_keys<way, std::uint32_t>(group, rows, words);
+}
+
+template <Way way>
+void move_values(const KvLayout& layout, std::int64_t dim, std::byte* group, std::byte* rows) {
   switch (layout.element_bytes) {
     case 1:
-      return move_values<way, std::uint8_t>(values, value_rows, layout, dim);
+      return move_values<way, std::uint8_t>(group, rows, layout, dim);
     case 2:
-      return move_values<way, std::uint16_t>(values, value_rows, layout, dim);
+      return move_values<way, std::uint16_t>(group, rows, layout, dim);
     default:
-      return move_values<way, std::uint32_t>(values, value_rows, layout, dim);
+      return move_values<way, std::uint32_t>(group, rows, layout, dim);
   }
 }
 
@@ -64,19 +62,21 @@ void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
   const KvLayout layout(spec);
   std::byte* block = cache.data + number * cache.stride_bytes;
   const std::int64_t row_bytes = spec.head_dim * layout.element_bytes;
-  const std::int64_t half = std::int64_t{spec.kv_heads} * spec.block_size;  // vectors of keys, and of values
-  auto* scales = outside + 2 * half * row_bytes;                            // i8 alone
+  const std::int64_t parts = kv_exchange_parts(spec);
+  const std::int64_t each = std::int64_t{spec.kv_heads} * spec.block_size;  // vectors of keys, and of values
+  auto* scales = outside + parts * each * row_bytes;                        // i8 alone
   constexpr std::int64_t kScale = sizeof(float);
   for (std::int64_t head = 0; head < spec.kv_heads; ++head)
     for (std::int64_t group = 0; group < layout.groups; ++group) {
       const std::int64_t vector = head * spec.block_size + group * kGroupTokens;
-      move_group<way>(layout, spec.head_dim, block + layout.keys(head, group),
-                      block + layout.values(head, group), outside + vector * row_bytes,
-                      outside + (half + vector) * row_bytes);
+      move_keys<way>(layout, spec.head_dim, block + layout.keys(head, group), outside + vector * row_bytes);
+      if (parts > 1)
+        move_values<way>(layout, spec.head_dim, block + layout.values(head, group),
+                         outside + (each + vector) * row_bytes);
       if (spec.dtype != DType::i8) continue;
-      for (const std::int64_t which : {0, 1}) {
+      for (std::int64_t which = 0; which < parts; ++which) {
         std::byte* inside = block + layout.scales(head, group) + which * kGroupTokens * kScale;
-        std::byte* there = scales + (which * half + vector) * kScale;
+        std::byte* there = scales + (which * each + vector) * kScale;
         std::memcpy(way == Way::out ? there : inside, way == Way::out ? inside : there,
                     kGroupTokens * kScale);
       }

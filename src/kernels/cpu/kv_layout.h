@@ -3,7 +3,8 @@
 // A block holds the keys of all heads, then the values of all heads, in groups of 16 tokens. A group of keys
 // is [head_dim / unit][16 tokens][unit], so that a vector holds one dimension (a pair of them in bf16) of 16
 // tokens; a group of values is [16 / unit][padded_dim][unit], a vector being one token (a pair) and 16
-// dimensions. Both are operands of the product kernel as they are.
+// dimensions. Both are operands of the product kernel as they are. Values that are in the keys have no memory
+// of their own; attention turns groups of keys into groups of values as it goes.
 #pragma once
 
 #include "kernels/attention_plan.h"
@@ -12,7 +13,7 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kGroupTokens = 16;
-constexpr int kMaxHeadDim = 256;
+constexpr int kMaxHeadDim = 1024;
 constexpr std::int64_t kScaleGroupBytes = 2 * kGroupTokens * static_cast<std::int64_t>(sizeof(float));
 
 struct KvLayout {
@@ -20,18 +21,19 @@ struct KvLayout {
       : element_bytes(static_cast<std::int64_t>(size_of(spec.dtype))),
         unit(spec.dtype == DType::bf16 || element_bytes == 1 ? 2 : 1),
         groups(spec.block_size / kGroupTokens),
-        padded_dim((spec.head_dim + 15) / 16 * 16),
+        padded_dim((spec.value_dim() + 15) / 16 * 16),
         key_group_bytes(kGroupTokens * spec.head_dim * element_bytes),
         value_group_bytes(kGroupTokens * padded_dim * element_bytes),
         values_begin(spec.kv_heads * groups * key_group_bytes),
-        scales_begin(values_begin + spec.kv_heads * groups * value_group_bytes),
+        scales_begin(values_begin +
+                     (spec.values_in_keys > 0 ? 0 : spec.kv_heads * groups * value_group_bytes)),
         block_bytes(scales_begin +
                     (spec.dtype == DType::i8 ? spec.kv_heads * groups * kScaleGroupBytes : 0)) {}
 
   std::int64_t element_bytes;
   std::int64_t unit;    // tokens or dimensions side by side
   std::int64_t groups;  // of a block
-  std::int64_t padded_dim;
+  std::int64_t padded_dim;  // of values
   std::int64_t key_group_bytes;
   std::int64_t value_group_bytes;
   std::int64_t values_begin;

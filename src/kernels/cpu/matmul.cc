@@ -57,6 +57,8 @@ struct Product {
   bool dot;
   const MatrixTiles* matrix;  // nullptr: on vectors
   std::int64_t units;         // 4-byte units of a row of x: f32, or pairs of bf16
+  std::int64_t outputs;       // columns of y
+  std::int64_t first_panel = 0;  // of w, that these are of
   std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
   // Matrix tiles meet 8-bit numbers that a stretch of a panel at a time became bf16.
   bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }
@@ -190,6 +192,17 @@ void multiply_tile(const Product& product, const TileFunction tile, std::int64_t
   }
 }
 
+Product product_of(const MatmulArgs& args, const std::int32_t* x_rows, const PanelWeight& w,
+                   const IsaKernels& kernels) {
+  const PanelLayout& layout = w.layout();
+  const bool dot = layout.unit == 2 && w.activation() == DType::bf16 &&
+                   kernels.tiles[static_cast<int>(Operand::bf16_dot)] != nullptr;
+  const MatrixTiles* matrix = dot && tiles_fit(w.scales()) ? kernels.matrix : nullptr;
+  std::int64_t units = dot ? layout.steps() : layout.steps() * layout.unit;
+  if (matrix != nullptr) units = round_up(units, kMatrixSteps);
+  return {args, x_rows, w, kernels, dot, matrix, units, args.y.size(1)};
+}
+
 void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_row, const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
   alignas(64) std::byte wide[kMatrixStretch * kMatrixStepBytes];
@@ -238,9 +251,9 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
       }
     }
   }
-  const std::int64_t output = unit.panel_begin * layout.width;
+  const std::int64_t output = (unit.panel_begin - product.first_panel) * layout.width;
   write_outputs(product.kernels, product.args, c, columns, first_row + unit.row_begin, unit.rows(), output,
-                std::min(columns, layout.rows - output));
+                std::min(columns, product.outputs - output));
 }
 
 }  // namespace
@@ -262,12 +275,7 @@ void matmul(Stream& stream, const MatmulArgs& args) {
 
 void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args, const std::int32_t* x_rows) const {
   ThreadPool& pool = cpu.pool();
-  const bool dot = layout_.unit == 2 && activation() == DType::bf16 &&
-                   cpu.kernels().tiles[static_cast<int>(Operand::bf16_dot)] != nullptr;
-  const MatrixTiles* matrix = dot && tiles_fit(scales_) ? cpu.kernels().matrix : nullptr;
-  std::int64_t units = dot ? layout_.steps() : layout_.steps() * layout_.unit;
-  if (matrix != nullptr) units = round_up(units, kMatrixSteps);
-  const Product product{args, x_rows, *this, cpu.kernels(), dot, matrix, units};
+  const Product product = product_of(args, x_rows, *this, cpu.kernels());
   std::byte* scratch = cpu.shared(matmul_scratch_bytes(layout_.cols));
 
   const std::int64_t m = args.y.size(0);
@@ -277,6 +285,37 @@ void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args, const std::in
                      x.rows * layout_.rows * layout_.cols >= kWorthSharing,
                      [&](const MatmulUnit& unit) { multiply_unit(product, x, first_row, unit); });
   }
+}
+
+// A unit is a head of some rows, on one thread: heads are many and their matrices small.
+void head_matmul(Stream& stream, const HeadMatmulArgs& args) {
+  constexpr std::int64_t kRows = 2 * kMatrixRows;
+  CpuStream& cpu = cpu_stream(stream);
+  const auto& w = static_cast<const PanelWeight&>(args.w);
+  const std::int64_t m = args.y.size(0), heads = args.y.size(1), outputs = args.y.size(2);
+  const std::int64_t blocks = (m + kRows - 1) / kRows, panels = outputs / w.layout().width;
+  const auto head_of = [](const View& view, std::int64_t head) {
+    const std::int64_t first = head * view.stride[1] * static_cast<std::int64_t>(size_of(view.dtype));
+    return View{static_cast<std::byte*>(view.data) + first,
+                view.dtype,
+                2,
+                {view.size(0), view.size(2)},
+                {view.stride[0], view.stride[2]}};
+  };
+  cpu.pool().for_units(heads * blocks, [&](int, std::int64_t i) {
+    alignas(64) std::byte scratch[kRows * kMaxLatentDim * 4];
+    const std::int64_t head = i / blocks, row = i % blocks * kRows;
+    const MatmulArgs of_head{.x = head_of(args.x, head), .w = w, .y = head_of(args.y, head)};
+    Product product = product_of(of_head, nullptr, w, cpu.kernels());
+    product.first_panel = head * panels;
+    const TiledX x = tile_x(product, cpu.own_thread(), row, std::min(kRows, m - row), scratch);
+    for_matmul_units(cpu.own_thread(), x.rows, x.tile_rows, panels, w.layout().width, false,
+                     [&](MatmulUnit unit) {
+                       unit.panel_begin += product.first_panel;
+                       unit.panel_end += product.first_panel;
+                       multiply_unit(product, x, row, unit);
+                     });
+  });
 }
 
 }  // namespace octavo::cpu

@@ -28,10 +28,76 @@ void scatter_value(const T* from, std::int64_t dim, const KvLayout& layout, std:
   for (std::int64_t d = 0; d < dim; ++d) to[d * layout.unit] = from[d];
 }
 
+// Keys and values of tokens into their blocks.
+struct CacheWriter {
+  const KvLayer& cache;
+  const IsaKernels& kernels;
+  const KvLayout layout = KvLayout(cache.spec);
+
+  struct Place {
+    std::byte* block;
+    std::int64_t group;  // of the block
+    std::int64_t token;  // of the group
+  };
+  Place place(std::int64_t slot) const {
+    const std::int64_t in_block = slot % cache.spec.block_size;
+    return {cache.data + slot / cache.spec.block_size * cache.stride_bytes, in_block / kGroupTokens,
+            in_block % kGroupTokens};
+  }
+
+  // Scales of a token's keys and, kGroupTokens further on, of its values.
+  float* scales(const Place& at, std::int64_t head) const {
+    return reinterpret_cast<float*>(at.block + layout.scales(head, at.group)) + at.token;
+  }
+
+  void put_key(const Place& at, std::int64_t head, const float* values) const {
+    const std::int64_t dim = cache.spec.head_dim;
+    alignas(64) std::byte cached[kMaxHeadDim * 4];
+    const float scale = narrow(values, dim, cached);
+    std::byte* keys = at.block + layout.keys(head, at.group);
+    with_words(layout.element_bytes * layout.unit, cached,
+               [&](const auto* words) { scatter_key(words, dim / layout.unit, at.token, keys); });
+    if (cache.spec.dtype == DType::i8) *scales(at, head) = scale;
+  }
+  void put_value(const Place& at, std::int64_t head, const float* values) const {
+    const std::int64_t dim = cache.spec.head_dim;
+    alignas(64) std::byte cached[kMaxHeadDim * 4];
+    const float scale = narrow(values, dim, cached);
+    std::byte* to = at.block + layout.values(head, at.group);
+    with_words(layout.element_bytes, cached,
+               [&](const auto* words) { scatter_value(words, dim, layout, at.token, to); });
+    if (cache.spec.dtype == DType::i8) scales(at, head)[kGroupTokens] = scale;
+  }
+
+ private:
+  // A head's numbers in the cache's format; returns the scale, where it has one.
+  float narrow(const float* values, std::int64_t dim, std::byte* cached) const {
+    const DType dtype = cache.spec.dtype;
+    float scale = 1;
+    if (dtype == DType::f8_e4m3) {
+      for (std::int64_t d = 0; d < dim; ++d) cached[d] = std::byte{to_f8_e4m3(values[d]).bits};
+    } else if (dtype == DType::i8) {
+      scale = kv_scale(std::span(values, static_cast<std::size_t>(dim)));
+      for (std::int64_t d = 0; d < dim; ++d)
+        cached[d] = static_cast<std::byte>(kv_quantized(values[d], scale));
+    } else {
+      kernels.narrow(values, nullptr, format_of(dtype), cached, dim);
+    }
+    return scale;
+  }
+  // Gives cached numbers to use() as words of so many bytes.
+  template <class Use>
+  static void with_words(std::int64_t bytes, const std::byte* cached, Use&& use) {
+    if (bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
+    if (bytes == 2) return use(reinterpret_cast<const std::uint16_t*>(cached));
+    use(reinterpret_cast<const std::uint8_t*>(cached));
+  }
+};
+
 struct TokenStore {
   const QkvStoreArgs& args;
   const IsaKernels& kernels;
-  const KvLayout layout;
+  const CacheWriter writer;
   const std::int64_t dim;
   const Format format;
 
@@ -79,41 +145,10 @@ struct TokenStore {
     }
   }
 
-  // A head's numbers in the cache's format; returns the scale, where it has one.
-  float narrow(const float* values, std::byte* cached) const {
-    const DType dtype = args.cache.spec.dtype;
-    float scale = 1;
-    if (dtype == DType::f8_e4m3) {
-      for (std::int64_t d = 0; d < dim; ++d) cached[d] = std::byte{to_f8_e4m3(values[d]).bits};
-    } else if (dtype == DType::i8) {
-      scale = kv_scale(std::span(values, static_cast<std::size_t>(dim)));
-      for (std::int64_t d = 0; d < dim; ++d)
-        cached[d] = static_cast<std::byte>(kv_quantized(values[d], scale));
-    } else {
-      kernels.narrow(values, nullptr, format_of(dtype), cached, dim);
-    }
-    return scale;
-  }
-  // Gives cached numbers to use() as words of so many bytes.
-  template <class Use>
-  static void with_words(std::int64_t bytes, const std::byte* cached, Use&& use) {
-    if (bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
-    if (bytes == 2) return use(reinterpret_cast<const std::uint16_t*>(cached));
-    use(reinterpret_cast<const std::uint8_t*>(cached));
-  }
-  float* scales_of(std::byte* block, std::int64_t head, std::int64_t group) const {
-    return reinterpret_cast<float*>(block + layout.scales(head, group));
-  }
-
   // Heads [begin, end) of token i, those of queries first, those of keys, those of values.
   void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
     const KvSpec& spec = args.cache.spec;
-    const std::int64_t slot = args.slots.as<std::int64_t>()[i];
-    const std::int64_t in_block = slot % spec.block_size;
-    const std::int64_t group = in_block / kGroupTokens;
-    const std::int64_t token = in_block % kGroupTokens;
-    std::byte* block = args.cache.data + slot / spec.block_size * args.cache.stride_bytes;
-    alignas(64) std::byte cached[kMaxHeadDim * 4];
+    const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
     const std::int64_t keys_first = args.q_heads, values_first = keys_first + spec.kv_heads;
 
     turned_heads(i, 0, args.q_heads, begin, std::min(end, keys_first), args.q_norm,
@@ -126,23 +161,76 @@ struct TokenStore {
                  });
     turned_heads(i, keys_first, spec.kv_heads, std::max<std::int64_t>(0, begin - keys_first),
                  std::min(end, values_first) - keys_first, args.k_norm,
-                 [&](std::int64_t head, const float* values) {
-                   const float scale = narrow(values, cached);
-                   std::byte* keys = block + layout.keys(head, group);
-                   with_words(layout.element_bytes * layout.unit, cached,
-                              [&](const auto* words) { scatter_key(words, dim / layout.unit, token, keys); });
-                   if (spec.dtype == DType::i8) scales_of(block, head, group)[token] = scale;
-                 });
+                 [&](std::int64_t head, const float* values) { writer.put_key(place, head, values); });
     alignas(64) float wide[kMaxHeadDim];
     for (std::int64_t head = std::max<std::int64_t>(0, begin - values_first); head < end - values_first;
          ++head) {
       kernels.widen(input(i, values_first + head), format, wide, dim);
-      const float scale = narrow(wide, cached);
-      std::byte* values = block + layout.values(head, group);
-      with_words(layout.element_bytes, cached,
-                 [&](const auto* words) { scatter_value(words, dim, layout, token, values); });
-      if (spec.dtype == DType::i8) scales_of(block, head, group)[kGroupTokens + token] = scale;
+      writer.put_value(place, head, wide);
     }
+  }
+};
+
+// Of latent attention: the one key head of a token, and what turns of its queries.
+struct LatentStore {
+  const LatentStoreArgs& args;
+  const IsaKernels& kernels;
+  const CacheWriter writer;
+  const std::int64_t latent = args.cache.spec.values_in_keys;
+  const std::int64_t rotary = args.rope.rotary_dim;
+
+  void turn(const void* x, Format format, std::int32_t position, float* out) const {
+    kernels.head({.x = x,
+                  .format = format,
+                  .dim = rotary,
+                  .norm = {NormKind::none, 0, nullptr, nullptr},
+                  .stats = {},
+                  .cos = args.rope.cos.row<float>(position),
+                  .sin = args.rope.sin.row<float>(position),
+                  .rotary = args.rope.rotary_dim,
+                  .interleaved = args.rope.interleaved,
+                  .out = out});
+  }
+
+  void store_key(std::int64_t i, std::int32_t position) const {
+    const float* kv = args.kv.row<float>(i);
+    const Norm& norm = args.norm;
+    alignas(64) float key[kMaxHeadDim], turned[kMaxHeadDim];
+    kernels.head({.x = kv,
+                  .format = Format::f32,
+                  .dim = latent,
+                  .norm = {norm.kind, norm.eps, norm.weight.as<float>(),
+                           norm.bias ? norm.bias.as<float>() : nullptr},
+                  .stats = kernels.norm_stats(kv, Format::f32, latent, norm.kind, norm.eps),
+                  .cos = nullptr,
+                  .sin = nullptr,
+                  .rotary = 0,
+                  .interleaved = false,
+                  .out = key});
+    turn(kv + latent, Format::f32, position, turned);
+    std::copy_n(turned, rotary, key + latent);
+    const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
+    writer.put_key(place, 0, key);
+    // Values have the keys' scale.
+    if (args.cache.spec.dtype == DType::i8) writer.scales(place, 0)[kGroupTokens] = *writer.scales(place, 0);
+  }
+
+  // Heads [begin, end) of token i: those of queries, then the key's.
+  void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
+    const std::int32_t position = args.positions.as<std::int32_t>()[i];
+    const std::int64_t heads = args.q.size(1);
+    const Format format = format_of(args.q.dtype);
+    const auto element = static_cast<std::int64_t>(size_of(args.q.dtype));
+    const auto address = [&](const View& view, std::int64_t head) {
+      return static_cast<std::byte*>(view.data) +
+             (i * view.stride[0] + head * view.stride[1] + view.size(2) - rotary) * element;
+    };
+    alignas(64) float turned[kMaxHeadDim];
+    for (std::int64_t head = begin; head < std::min(end, heads); ++head) {
+      turn(address(args.q, head), format, position, turned);
+      kernels.narrow(turned, nullptr, format, address(args.q_out, head), rotary);
+    }
+    if (end > heads) store_key(i, position);
   }
 };
 
@@ -154,6 +242,9 @@ Result<> supports(const KvSpec& spec, int q_heads) {
   if (spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > kMaxHeadDim)
     return field_failure("head_dim", ErrorCode::unsupported, "{} is not a multiple of 8 up to {}",
                          spec.head_dim, kMaxHeadDim);
+  if (spec.values_in_keys % kHeadRows != 0 || spec.values_in_keys >= spec.head_dim)
+    return field_failure("kv_lora_rank", ErrorCode::unsupported, "{} is not a multiple of {}",
+                         spec.values_in_keys, kHeadRows);
   if (spec.block_size < kGroupTokens || spec.block_size % kGroupTokens != 0)
     return invalid("block_size", "{} is not a multiple of {}", spec.block_size, kGroupTokens);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
@@ -167,11 +258,23 @@ Result<> supports(const KvSpec& spec, int q_heads) {
 void qkv_store(Stream& stream, const QkvStoreArgs& args) {
   check_indices("slot", args.slots, args.cache.blocks * args.cache.spec.block_size);
   if (args.rope.rotary_dim > 0) check_indices("position", args.positions, args.rope.cos.size(0));
-  const TokenStore tokens{args, cpu_stream(stream).kernels(), KvLayout(args.cache.spec),
-                          args.cache.spec.head_dim, format_of(args.qkv.dtype)};
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const TokenStore tokens{
+      args, kernels, {args.cache, kernels}, args.cache.spec.head_dim, format_of(args.qkv.dtype)};
   const std::int64_t heads = args.q_heads + 2 * args.cache.spec.kv_heads;
   for_pieces(
       pool_of(stream), args.qkv.size(0), heads, std::max<std::int64_t>(1, kElementsAtOnce / tokens.dim),
+      [&](std::int64_t i, std::int64_t head, std::int64_t count) { tokens.store(i, head, head + count); });
+}
+
+void latent_store(Stream& stream, const LatentStoreArgs& args) {
+  check_indices("slot", args.slots, args.cache.blocks * args.cache.spec.block_size);
+  check_indices("position", args.positions, args.rope.cos.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const LatentStore tokens{args, kernels, {args.cache, kernels}};
+  for_pieces(
+      pool_of(stream), args.kv.size(0), args.q.size(1) + 1,
+      std::max<std::int64_t>(1, kElementsAtOnce / args.rope.rotary_dim),
       [&](std::int64_t i, std::int64_t head, std::int64_t count) { tokens.store(i, head, head + count); });
 }
 

@@ -104,6 +104,9 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
 std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).block_bytes(); }
 
 Result<> supports(const KvSpec& spec, int q_heads) {
+  if (spec.values_in_keys > 0)
+    return field_failure("device", ErrorCode::unsupported,
+                         "the CUDA backend has no latent attention yet; the CPU has");
   if (spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > kMaxHeadDim)
     return field_failure("head_dim", ErrorCode::unsupported, "{} is not a multiple of 8 up to {}",
                          spec.head_dim, kMaxHeadDim);
@@ -169,6 +172,10 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
                                 .q_out = rows_of(args.q_out)});
 }
 
+// supports() refuses the networks that ask for these.
+void no_head_matmul(Stream&, const HeadMatmulArgs&) { CHECK(false, "latent attention on CUDA"); }
+void no_latent_store(Stream&, const LatentStoreArgs&) { CHECK(false, "latent attention on CUDA"); }
+
 // ---- Rows.
 
 void run_embed(Stream& stream, const EmbedArgs& args) {
@@ -230,6 +237,12 @@ void run_route(Stream& stream, const RouteArgs& args) {
                             .experts = args.logits.size(1),
                             .chosen = args.rule.chosen,
                             .renormalise = args.rule.renormalise,
+                            .scores = args.rule.scores,
+                            .scale = args.rule.scale,
+                            .groups = args.rule.groups,
+                            .groups_kept = args.rule.groups_kept,
+                            .group_best = args.rule.group_best,
+                            .bias = data_of<float>(args.bias),
                             .logits = rows_of(args.logits),
                             .weights = rows_of(args.weights),
                             .places = args.places.as<std::int32_t>(),
@@ -421,6 +434,8 @@ constexpr Ops kCudaOps{
     .combine = run_combine,
     .add_rows = run_add_rows,
     .qkv_store = run_qkv_store,
+    .head_matmul = no_head_matmul,
+    .latent_store = no_latent_store,
     .attention = run_attention,
     .gate = run_gate,
     .causal_conv = run_causal_conv,

@@ -1,28 +1,82 @@
 // Which tokens go to which experts, and the sum of what they make of them.
 #include "kernels/cuda/gpu.h"
+#include "kernels/router.h"
 
 namespace octavo::cuda {
 namespace {
 
 constexpr int kSortThreads = 256, kCombineThreads = 256;
 
+__device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+
+// By one warp.
+__device__ inline float greatest(const float* logits, std::int64_t experts) {
+  float most = -INFINITY;
+  for (std::int64_t e = lane(); e < experts; e += kWarp) most = fmaxf(most, logits[e]);
+  for (int step = kWarp / 2; step > 0; step /= 2) most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, step));
+  return most;
+}
+
+// What decides on the choice: logits or, where it is not they alone, scores with their bias, minus infinity
+// in groups that are not kept. By one warp; a lane ranks groups.
+__device__ void rank_experts(const RouteParams& p, const float* logits, float* keys) {
+  const bool softmax = p.scores == RouterScores::softmax;
+  const bool by_logit = softmax && p.bias == nullptr && p.groups == 1;
+  float most = 0, sum = 0;
+  if (softmax && !by_logit) {
+    most = greatest(logits, p.experts);
+    for (std::int64_t e = lane(); e < p.experts; e += kWarp) sum += expf(logits[e] - most);
+    sum = warp_sum(sum);
+  }
+  for (std::int64_t e = lane(); e < p.experts; e += kWarp) {
+    float key = logits[e];
+    if (!by_logit) key = (softmax ? expf(key - most) / sum : sigmoid(key)) + (p.bias != nullptr ? p.bias[e] : 0);
+    keys[e] = key > -INFINITY ? key : -INFINITY;  // NaN counts as the least
+  }
+  __syncthreads();
+  if (p.groups == 1) return;
+  const std::int64_t size = p.experts / p.groups;
+  const auto rank_of = [&](std::int64_t group) {
+    float first = -INFINITY, second = -INFINITY;
+    for (std::int64_t e = group * size; e < (group + 1) * size; ++e) {
+      second = fmaxf(second, fminf(first, keys[e]));
+      first = fmaxf(first, keys[e]);
+    }
+    return p.group_best > 1 && size > 1 ? first + second : first;
+  };
+  OCTAVO_SHARED(float, ranks, [kMaxExperts]);
+  for (std::int64_t g = lane(); g < p.groups; g += kWarp) ranks[g] = rank_of(g);
+  __syncthreads();
+  for (std::int64_t g = lane(); g < p.groups; g += kWarp) {
+    std::int64_t before = 0;
+    for (std::int64_t other = 0; other < p.groups; ++other)
+      before += ranks[other] > ranks[g] || (ranks[other] == ranks[g] && other < g);
+    if (before < p.groups_kept) continue;
+    for (std::int64_t e = g * size; e < (g + 1) * size; ++e) keys[e] = -INFINITY;
+  }
+  __syncthreads();
+}
+
 // A warp chooses for one token. Places get the experts' numbers, as -1 - number, until all are known.
 __global__ void choose_kernel(RouteParams p) {
+  OCTAVO_SHARED(float, keys, [kMaxExperts]);
   const std::int64_t token = block_x();
   const float* logits = static_cast<const float*>(p.logits.data) + element_at(token, p.logits.stride, 0);
+  rank_experts(p, logits, keys);
+  const bool softmax = p.scores == RouterScores::softmax;
   float* weights = static_cast<float*>(p.weights.data) + element_at(token, p.weights.stride, 0);
   std::int32_t* places = p.places + element_at(token, p.chosen, 0);
-  float most = 0, sum = 0, last = INFINITY;
+  float most = p.bias == nullptr ? 0 : greatest(logits, p.experts), sum = 0, last = INFINITY;
   std::int64_t last_expert = -1;
   for (int k = 0; k < p.chosen; ++k) {
-    // The next in order: by logit, the greater first, equal ones by number. NaN counts as the least.
+    // The next in order: by score, the greater first, equal ones by number.
     float best = -INFINITY;
     std::int64_t expert = p.experts;
     for (std::int64_t e = lane(); e < p.experts; e += kWarp) {
-      const float logit = logits[e] > -INFINITY ? logits[e] : -INFINITY;
-      const bool chosen = logit > last || (logit == last && e <= last_expert);
-      if (!chosen && (logit > best || expert == p.experts)) {
-        best = logit;
+      const float key = keys[e];
+      const bool chosen = key > last || (key == last && e <= last_expert);
+      if (!chosen && (key > best || expert == p.experts)) {
+        best = key;
         expert = e;
       }
     }
@@ -37,20 +91,22 @@ __global__ void choose_kernel(RouteParams p) {
     }
     last = best;
     last_expert = expert;
-    if (k == 0) most = logits[expert];
-    const float weight = expf(logits[expert] - most);
+    if (k == 0 && p.bias == nullptr) most = logits[expert];
+    const float weight = softmax ? expf(logits[expert] - most) : sigmoid(logits[expert]);
     if (p.renormalise) sum += weight;
     if (lane() == 0) {
       weights[k] = weight;
       places[k] = static_cast<std::int32_t>(-1 - expert);
     }
   }
-  if (!p.renormalise) {
+  if (!softmax) {
+    sum = p.renormalise ? sum + kLeastSum : 1;
+  } else if (!p.renormalise) {
     for (std::int64_t e = lane(); e < p.experts; e += kWarp) sum += expf(logits[e] - most);
     sum = warp_sum(sum);
   }
   if (lane() == 0)
-    for (int k = 0; k < p.chosen; ++k) weights[k] /= sum;
+    for (int k = 0; k < p.chosen; ++k) weights[k] = weights[k] / sum * p.scale;
 }
 
 // One block: a thread counts and places the pairs of its experts, tokens ascending.

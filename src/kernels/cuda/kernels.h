@@ -146,6 +146,10 @@ struct RouteParams {
   std::int64_t n, experts;
   int chosen;
   bool renormalise;
+  RouterScores scores;
+  float scale;
+  int groups, groups_kept, group_best;
+  const float* bias;  // optional
   Rows logits, weights;
   std::int32_t *places, *tokens, *starts;
 };

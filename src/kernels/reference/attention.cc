@@ -22,15 +22,23 @@ std::byte* block_address(const KvLayer& cache, std::int64_t block) {
   return cache.data + block * cache.stride_bytes;
 }
 
+// The number of a token's vector in a block.
+std::int64_t index_of(const KvSpec& spec, KeyOrValue which, std::int64_t head, std::int64_t token) {
+  const std::int64_t kind = spec.values_in_keys > 0 ? kKey : which;
+  return (kind * spec.kv_heads + head) * spec.block_size + token;
+}
 std::int64_t element_of(const KvSpec& spec, KeyOrValue which, std::int64_t head, std::int64_t token) {
-  return ((which * spec.kv_heads + head) * spec.block_size + token) * spec.head_dim;
+  return index_of(spec, which, head, token) * spec.head_dim;
+}
+std::int64_t vectors_of(const KvSpec& spec) {
+  return kv_exchange_parts(spec) * spec.kv_heads * spec.block_size;
 }
 
 // Scale of token's vector, for i8.
 float* scale_of(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
                 std::int64_t token) {
-  std::byte* scales = block + element_of(spec, kValue, spec.kv_heads, 0);
-  return reinterpret_cast<float*>(scales) + (which * spec.kv_heads + head) * spec.block_size + token;
+  return reinterpret_cast<float*>(block + vectors_of(spec) * spec.head_dim) +
+         index_of(spec, which, head, token);
 }
 
 void store_vector(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
@@ -106,6 +114,8 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("head_dim", "{} is not a multiple of 8", spec.head_dim);
   if (spec.block_size < 16 || spec.block_size % 16 != 0)
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
+  if (spec.values_in_keys < 0 || spec.values_in_keys >= spec.head_dim)
+    return invalid("kv_lora_rank", "{} of keys of {}", spec.values_in_keys, spec.head_dim);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
@@ -164,10 +174,36 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
   }
 }
 
+void latent_store(Stream&, const LatentStoreArgs& args) {
+  const KvSpec& spec = args.cache.spec;
+  const std::int64_t latent = spec.values_in_keys, rotary = args.rope.rotary_dim;
+  check_indices("slot", args.slots, args.cache.blocks * spec.block_size);
+  check_indices("position", args.positions, args.rope.cos.size(0));
+  for (std::int64_t i = 0; i < args.kv.size(0); ++i) {
+    const std::int64_t position = args.positions.as<std::int32_t>()[i];
+    const std::int64_t slot = args.slots.as<std::int64_t>()[i];
+    std::vector<double> key, turning(static_cast<std::size_t>(rotary));
+    for (std::int64_t d = 0; d < latent; ++d) key.push_back(at(args.kv, {i, d}));
+    normalize(args.norm, key);
+    for (std::int64_t d = 0; d < rotary; ++d)
+      turning[static_cast<std::size_t>(d)] = at(args.kv, {i, latent + d});
+    rotate(args.rope, position, turning);
+    key.insert(key.end(), turning.begin(), turning.end());
+    store_vector(block_address(args.cache, slot / spec.block_size), spec, kKey, 0, slot % spec.block_size, key);
+    for (std::int64_t h = 0; h < args.q.size(1); ++h) {
+      for (std::int64_t d = 0; d < rotary; ++d)
+        turning[static_cast<std::size_t>(d)] = at(args.q, {i, h, args.q.size(2) - rotary + d});
+      rotate(args.rope, position, turning);
+      for (std::int64_t d = 0; d < rotary; ++d)
+        put(args.q_out, {i, h, latent + d}, turning[static_cast<std::size_t>(d)]);
+    }
+  }
+}
+
 void attention(Stream&, const AttentionArgs& args) {
   const auto& plan = static_cast<const ReferencePlan&>(args.plan);
   const KvSpec& spec = args.cache.spec;
-  const std::int64_t dim = spec.head_dim;
+  const std::int64_t dim = spec.head_dim, value_dim = spec.value_dim();
   const std::int64_t q_heads = args.q.size(1);
   const std::int64_t group = q_heads / spec.kv_heads;
 
@@ -193,14 +229,14 @@ void attention(Stream&, const AttentionArgs& args) {
     double sum = 0;
     for (double& score : scores) sum += score = std::exp(score - largest);
     if (args.sinks) sum += std::exp(at(args.sinks, {head}) - largest);
-    std::vector<double> mixed(static_cast<std::size_t>(dim));
+    std::vector<double> mixed(static_cast<std::size_t>(value_dim));
     for (std::int64_t t = begin; t < end; ++t) {
       const CachedVector value = cached(kValue, t);
-      for (std::int64_t d = 0; d < dim; ++d)
+      for (std::int64_t d = 0; d < value_dim; ++d)
         mixed[static_cast<std::size_t>(d)] += scores[static_cast<std::size_t>(t - begin)] * value[d];
     }
-    for (std::int64_t d = 0; d < dim; ++d)
-      put(args.out, {query, head * dim + d}, mixed[static_cast<std::size_t>(d)] / sum);
+    for (std::int64_t d = 0; d < value_dim; ++d)
+      put(args.out, {query, head * value_dim + d}, mixed[static_cast<std::size_t>(d)] / sum);
   };
 
   for (std::size_t s = 0; s < plan.lengths.size(); ++s) {

@@ -26,6 +26,8 @@ constexpr Ops kReferenceOps{
     .combine = reference::combine,
     .add_rows = reference::add_rows,
     .qkv_store = reference::qkv_store,
+    .head_matmul = reference::head_matmul,
+    .latent_store = reference::latent_store,
     .attention = reference::attention,
     .gate = reference::gate,
     .causal_conv = reference::causal_conv,

@@ -1,29 +1,72 @@
 // A feed-forward of many experts, of which each token takes a few.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 
 #include "kernels/host_device.h"
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
+#include "kernels/router.h"
 
 namespace octavo::reference {
+
+namespace {
+
+// The scores of all experts, by rule.scores.
+std::vector<double> scores_of(const RouterRule& rule, const float* logits, std::int64_t experts) {
+  std::vector<double> scores;
+  double sum = 0;
+  const double most = *std::max_element(logits, logits + experts);
+  for (std::int64_t e = 0; e < experts; ++e) {
+    const bool sigmoid = rule.scores == RouterScores::sigmoid;
+    scores.push_back(sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(logits[e] - most));
+    sum += scores.back();
+  }
+  if (rule.scores == RouterScores::softmax)
+    for (double& score : scores) score /= sum;
+  return scores;
+}
+
+// What decides on the choice: scores with their bias, minus infinity in groups that are not kept.
+std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
+  const std::int64_t experts = std::ssize(keys), groups = args.rule.groups, size = experts / groups;
+  if (args.bias)
+    for (std::int64_t e = 0; e < experts; ++e) keys[static_cast<std::size_t>(e)] += at(args.bias, {e});
+  if (groups == 1) return keys;
+  std::vector<double> ranks;
+  std::vector<std::int64_t> order(static_cast<std::size_t>(groups));
+  for (std::int64_t g = 0; g < groups; ++g) {
+    std::vector<double> group(keys.begin() + g * size, keys.begin() + (g + 1) * size);
+    std::ranges::sort(group, std::greater());
+    ranks.push_back(group[0] + (args.rule.group_best > 1 && size > 1 ? group[1] : 0));
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](std::int64_t g) { return ranks[static_cast<std::size_t>(g)]; });
+  for (std::size_t i = static_cast<std::size_t>(args.rule.groups_kept); i < order.size(); ++i)
+    std::fill_n(keys.begin() + order[i] * size, size, -std::numeric_limits<double>::infinity());
+  return keys;
+}
+
+}  // namespace
 
 void route(Stream&, const RouteArgs& args) {
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
   std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> pairs(static_cast<std::size_t>(experts));
   for (std::int64_t i = 0; i < n; ++i) {
-    const float* logits = args.logits.row<float>(i);
+    const std::vector<double> scores = scores_of(args.rule, args.logits.row<float>(i), experts);
+    const std::vector<double> keys = keys_of(args, scores);
     std::vector<std::int64_t> order(static_cast<std::size_t>(experts));
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return logits[a] > logits[b]; });
-    const auto share = [&](std::int64_t k) {
-      return std::exp(double{logits[order[static_cast<std::size_t>(k)]]} - logits[order[0]]);
+    std::ranges::stable_sort(order, std::greater(), [&](std::int64_t e) { return keys[static_cast<std::size_t>(e)]; });
+    const auto score = [&](std::int64_t k) {
+      return scores[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])];
     };
     double sum = 0;
-    for (std::int64_t k = 0; k < (args.rule.renormalise ? chosen : experts); ++k) sum += share(k);
+    for (std::int64_t k = 0; k < chosen; ++k) sum += score(k);
     for (std::int64_t k = 0; k < chosen; ++k) {
-      put(args.weights, {i, k}, share(k) / sum);
+      put(args.weights, {i, k}, score(k) / (args.rule.renormalise ? sum + kLeastSum : 1) * args.rule.scale);
       pairs[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])].emplace_back(i, k);
     }
   }

@@ -35,4 +35,16 @@ void matmul(Stream&, const MatmulArgs& args) {
     }
 }
 
+void head_matmul(Stream&, const HeadMatmulArgs& args) {
+  const View w = static_cast<const ReferenceWeight&>(args.w).view();
+  const std::int64_t rows = args.y.size(2);
+  for (std::int64_t i = 0; i < args.y.size(0); ++i)
+    for (std::int64_t h = 0; h < args.y.size(1); ++h)
+      for (std::int64_t r = 0; r < rows; ++r) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < args.w.cols(); ++k) sum += at(args.x, {i, h, k}) * at(w, {h * rows + r, k});
+        put(args.y, {i, h, r}, sum);
+      }
+}
+
 }  // namespace octavo::reference

@@ -25,6 +25,7 @@ struct CacheNeed {
   int kv_heads = 0;
   int head_dim = 0;
   bool causal = true;  // Attention::causal
+  int values_in_keys = 0;  // KvSpec::values_in_keys
   auto operator<=>(const CacheNeed&) const = default;
 };
 
@@ -105,6 +106,7 @@ std::string_view name(Activation activation);
 
 // One for each kind: blocks/<kind>.cc. `name` is the layer's, `dim` the width of the network.
 std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);

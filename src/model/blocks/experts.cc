@@ -13,6 +13,7 @@ class ExpertsBlock final : public Block {
     const Mlp& mlp = spec.expert;
     router_ = name.linear({names.router}, {spec.count}, dim, spec.router_bias);
     router_.weight.use = MatrixUse::router;
+    if (spec.choice_bias) choice_bias_ = name.vector({names.choice_bias}, {spec.count});
     up_ = name.experts(names.expert_up, spec.count, mlp.up_dim(), dim);
     down_ = name.experts({names.expert_down}, spec.count, dim, mlp.hidden);
     if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.expert_up_bias, spec.count, mlp.up_dim());
@@ -30,6 +31,7 @@ class ExpertsBlock final : public Block {
 
   void list(ParameterList& list) override {
     list.add(router_);
+    list.add(choice_bias_);
     for (std::size_t e = 0; e < up_.size(); ++e) {
       list.add(up_[e]);
       list.add(down_[e]);
@@ -78,6 +80,7 @@ class ExpertsBlock final : public Block {
     const Mlp& mlp = spec_.expert;
     linear(step, x, router_, w.logits);
     ops.route(stream, {.logits = w.logits,
+                       .bias = choice_bias_.value,
                        .rule = spec_.router,
                        .weights = w.weights,
                        .places = w.places,
@@ -127,7 +130,7 @@ class ExpertsBlock final : public Block {
   std::int64_t dim_;
   LinearParameter router_, shared_gate_;
   std::vector<MatrixParameter> up_, down_;
-  VectorParameter up_bias_, down_bias_;
+  VectorParameter choice_bias_, up_bias_, down_bias_;
   std::vector<const Weight*> up_weights_, down_weights_;
   std::unique_ptr<Block> shared_;
 };

@@ -37,6 +37,11 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = 
 // `hidden` says, of which num_experts_per_tok are chosen.
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden);
 
+// Experts as DeepSeek's models have them, in the layers from config.first_k_dense_replace on:
+// n_routed_experts, of which a token goes to num_experts_per_tok in topk_group of n_group groups, and
+// n_shared_experts that are one MLP. Nothing changes where n_routed_experts is null.
+Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores);
+
 // The head of a sequence classifier: its labels, and what their scores become, as vLLM and Sentence
 // Transformers read it. `dense` is the family's.
 Result<Head> read_classifier(const Config& config);

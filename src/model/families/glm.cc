@@ -1,5 +1,5 @@
 // GLM-4 (GLM team, 2024): half of each head turns, in interleaved pairs. The 0414 models (Glm4) add norms
-// behind both halves.
+// behind both halves. GLM-4.5 (Glm4Moe, 2025) turns halves, not neighbours, and has DeepSeek-V3's experts.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -19,6 +19,20 @@ Result<ModelSpec> describe_glm4(const Config& config) {
   for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
   spec.names.attention_post_norm = "post_self_attn_layernorm";
   spec.names.mlp_post_norm = "post_mlp_layernorm";
+  return spec;
+}
+
+Result<ModelSpec> describe_glm4_moe(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  TRY(const bool normed, config.boolean("use_qk_norm", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = bias;
+    if (!normed) continue;
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.pre_norm;
+  }
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   return spec;
 }
 

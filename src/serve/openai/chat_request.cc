@@ -13,13 +13,39 @@ namespace {
 
 constexpr std::size_t kRoleBytesMax = 64;
 
-// A string, or text parts joined by line breaks (what templates that expect a string get from vLLM too).
-Result<json::value> read_content(Fields& message) {
+using Images = std::vector<ChatPrompt::ImageUrl>;
+
+// {"image_url": {"url": ..}}, or the address alone.
+Result<> read_image(Fields& part, const RequestRules& rules, Images& images) {
+  const std::string name = part.full_name("image_url");
+  if (rules.images_max == 0)
+    return invalid(name, "{} is not a multimodal model", rules.model_names.empty() ? "this" : rules.model_names[0]);
+  if (std::ssize(images) >= rules.images_max)
+    return invalid(name, "At most {} image(s) may be provided in one prompt", rules.images_max);
+  const json::value* given = part.any("image_url");
+  if (!given) return invalid(name, "is missing");
+  std::string url;
+  if (given->is_object()) {
+    Fields fields(given->get_object(), name + ".");
+    TRY_VOID(fields.text("url", url));
+  } else {
+    TRY_VOID(part.text("image_url", url));
+  }
+  if (url.empty()) return invalid(name, "must be a string or an object with a url");
+  images.push_back({name, std::move(url)});
+  return {};
+}
+
+// A string, or text parts joined by line breaks (what templates that expect a string get from vLLM too), or the
+// list of parts where there are images among them.
+Result<json::value> read_content(Fields& message, const RequestRules& rules, Images& images) {
   const json::value* content = message.any("content");
   const std::string name = message.full_name("content");
   if (!content || content->is_string()) return content ? *content : json::value(nullptr);
-  if (!content->is_array()) return invalid(name, "must be a string or a list of text parts");
+  if (!content->is_array()) return invalid(name, "must be a string or a list of parts");
+  const std::size_t images_before = images.size();
   std::string text;
+  json::array parts;
   for (std::size_t i = 0; i < content->get_array().size(); ++i) {
     const json::value& part = content->get_array()[i];
     const std::string part_name = fmt::format("{}[{}]", name, i);
@@ -27,15 +53,21 @@ Result<json::value> read_content(Fields& message) {
     Fields fields(part.get_object(), part_name + ".");
     std::string type;
     TRY_VOID(fields.text("type", type));
+    if (type == "image_url") {
+      TRY_VOID(read_image(fields, rules, images));
+      parts.push_back(json::object{{"type", "image"}});
+      continue;
+    }
     if (type != "text" && type != "refusal")
-      return invalid(part_name + ".type", "only text parts are supported");
+      return invalid(part_name + ".type", "only parts of type text and image_url are supported");
     if (!fields.any(type)) return invalid(part_name + "." + type, "is missing");
     std::string piece;
     TRY_VOID(fields.text(type, piece));
     if (i > 0) text += '\n';
     text += piece;
+    parts.push_back(json::object{{"type", "text"}, {"text", piece}});
   }
-  return json::value(text);
+  return images.size() > images_before ? json::value(std::move(parts)) : json::value(text);
 }
 
 // Templates print arguments as an object; OpenAI sends them as a JSON text. One that broke off stays a text.
@@ -73,14 +105,15 @@ Result<json::array> read_tool_calls(Fields& message) {
   return calls;
 }
 
-Result<json::object> read_message(const json::value& value, const std::string& name) {
+Result<json::object> read_message(const json::value& value, const std::string& name, const RequestRules& rules,
+                                  Images& images) {
   if (!value.is_object()) return invalid(name, "must be an object");
   Fields fields(value.get_object(), name + ".");
   std::string role;
   TRY_VOID(fields.text("role", role));
   if (role.empty() || role.size() > kRoleBytesMax)
     return invalid(name + ".role", "must be a string of 1 to {} bytes", kRoleBytesMax);
-  TRY(json::value content, read_content(fields));
+  TRY(json::value content, read_content(fields, rules, images));
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null() && calls.empty()) {
     // An assistant may have said nothing, as in our own replies that end in their thoughts.
@@ -105,14 +138,14 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   return message;
 }
 
-Result<std::string> read_messages(Fields& fields) {
+Result<std::string> read_messages(Fields& fields, const RequestRules& rules, Images& images) {
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
   if (given->size() > kMessagesMax)
     return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
   json::array messages;
   for (std::size_t i = 0; i < given->size(); ++i) {
-    TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i)));
+    TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, images));
     messages.push_back(std::move(message));
   }
   return json::serialize(messages);
@@ -212,7 +245,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules) {
     return invalid(
         "chat_template",
         "a request's template is refused unless the server runs with --trust-request-chat-template");
-  TRY(prompt.messages, read_messages(fields));
+  TRY(prompt.messages, read_messages(fields, rules, prompt.images));
   TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));
   if (documents && !documents->empty()) prompt.documents = json::serialize(*documents);

@@ -3,6 +3,7 @@
 
 #include <boost/json/object.hpp>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "serve/openai/generation_fields.h"
@@ -13,8 +14,16 @@ inline constexpr std::size_t kMessagesMax = 4096;
 inline constexpr std::size_t kToolsMax = 1024;
 
 // The conversation as a chat template takes it: JSON texts. Content given as a list of text parts is one
-// string (the parts joined by a line break); a tool call's arguments are an object.
+// string (the parts joined by a line break); with images it is the list of {"type": "text", "text": ..} and
+// {"type": "image"}. A tool call's arguments are an object.
 struct ChatPrompt {
+  // An image of the conversation, in order.
+  struct ImageUrl {
+    std::string field;  // "messages[0].content[1].image_url"
+    std::string url;
+  };
+  std::vector<ImageUrl> images{};
+
   std::string messages;
   std::string tools;            // "" when there are none
   std::string documents;        // "" when there are none

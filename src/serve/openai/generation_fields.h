@@ -47,6 +47,7 @@ struct RequestRules {
   boost::json::object default_template_kwargs{};
   const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null: it is not enabled
   std::vector<std::string> special_tokens{};           // of the vocabulary, as they are written
+  int images_max = 0;                                  // of one prompt; 0: the model does not see
   bool exclude_unused_tools = false;                   // from the prompt, with tool_choice `none`
   std::optional<ReasoningRule> reasoning{};            // nothing: thoughts are text like any other
   grammar::JsonOptions json{};                         // of answers that must be JSON

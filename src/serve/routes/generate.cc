@@ -1,5 +1,8 @@
 // /v1/chat/completions and /v1/completions.
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
 
 #include "base/log.h"
 #include "serve/prepare.h"
@@ -11,6 +14,18 @@ namespace {
 
 constexpr std::size_t kIdBytesMax = 256;
 
+// X-data-parallel-rank, vLLM's header: the number of an engine.
+Result<std::optional<int>> chosen_engine(const http::Request& request) {
+  constexpr std::string_view kHeader = "X-data-parallel-rank";
+  const auto given = request.headers.find(kHeader);
+  if (!given) return std::nullopt;
+  int engine = 0;
+  const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), engine);
+  if (error != std::errc{} || end != given->data() + given->size())
+    return invalid(kHeader, "must be the number of an engine, got {:?}", *given);
+  return engine;
+}
+
 template <class Parse, class Prepare>
 Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, Parse parse, Prepare prepare) {
   TRY(boost::json::object body, openai::parse_body(exchange->take_body()));
@@ -18,7 +33,9 @@ Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, Parse pa
   body.clear();
   std::string& id = request.generation.request_id;
   if (id.empty()) id = exchange->request().headers.find("X-Request-Id").value_or("").substr(0, kIdBytesMax);
+  TRY(const std::optional<int> engine, chosen_engine(exchange->request()));
   TRY(GenerationPlan plan, prepare(*service, std::move(request)));
+  plan.engine = engine;
   generate(service, exchange, std::move(plan));
   return {};
 }

@@ -4,6 +4,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "serve/openai/errors.h"
+#include "serve/process_metrics.h"
 #include "serve/routes/handlers.h"
 
 namespace octavo::routes {
@@ -51,7 +52,7 @@ http::Response load(Service& service, std::string_view) {
 
 http::Response metrics(Service& service, std::string_view) {
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-          .body = service.metrics.text(service.engine.stats(), service.engine.info().max_loras)};
+          .body = service.metrics.text(service.engine.stats(), service.engine.info()) + process_metrics()};
 }
 
 http::Response models(Service& service, std::string_view) {

@@ -22,10 +22,10 @@ Result<> messages(const ServicePtr& service, const ExchangePtr& exchange) {
 Result<> count_tokens(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const openai::ChatRequest request, anthropic::parse_count_tokens_request(body, service->options.rules));
-  TRY(const std::vector<TokenId> ids,
+  TRY(const ChatTokens tokens,
       chat_tokens(*service, request.prompt, request.generation.add_special_tokens,
                   prompt_bytes_max(*service, true)));
-  exchange->respond({.body = json::serialize(json::object{{"input_tokens", ids.size()}})});
+  exchange->respond({.body = json::serialize(json::object{{"input_tokens", tokens.ids.size()}})});
   return {};
 }
 

@@ -31,7 +31,8 @@ Result<> tokenize(const ServicePtr& service, const ExchangePtr& exchange) {
   std::vector<TokenId> ids;
   if (chat) {
     TRY(const openai::ChatPrompt prompt, openai::read_chat_prompt(fields, service->options.rules));
-    TRY(ids, chat_tokens(*service, prompt, add_special_tokens, kEncodeBytesMax));
+    TRY(ChatTokens tokens, chat_tokens(*service, prompt, add_special_tokens, kEncodeBytesMax));
+    ids = std::move(tokens.ids);
   } else {
     std::string prompt;
     if (!fields.any("prompt")) return invalid("prompt", "is missing");

@@ -1,0 +1,94 @@
+// What latent attention has beside attention: the products of heads with matrices of their own, and the store.
+#include <vector>
+
+#include "bench/op_cases.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::int64_t kTokens[] = {1, 16, 512};
+constexpr int kBlockSize = 16;
+
+OpCase latent_case(const OpShapes& shapes, std::string_view operation, std::int64_t n) {
+  return {.operation = fmt::format("{} {}", operation, shapes.name),
+          .shape = fmt::format("{} tokens, {} heads", n, shapes.q_heads),
+          .format = "bf16",
+          .calls = 16,  // one alone is too short to be timed
+          .bytes = 0,
+          .operations = 0,
+          .arithmetic = Arithmetic::bf16};
+}
+
+void measure(const OpVisitor& visitor, OpCase&& c, std::function<void()> call) {
+  if (!visitor.wanted(c)) return;
+  c.run = [&c, call = std::move(call)] {
+    for (int i = 0; i < c.calls; ++i) call();
+  };
+  visitor.measure(c);
+}
+
+Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const Weight& up,
+                     const OpVisitor& visitor) {
+  const Ops& ops = backend.ops;
+  Stream& stream = *backend.stream;
+  constexpr std::int64_t kKey = kLatent + kTurning, kQuery = kLatentHead + kTurning;
+  const auto zeros = [&](std::int64_t bytes) {
+    return on_device(backend, std::vector<std::uint8_t>(static_cast<std::size_t>(bytes)));
+  };
+  TRY(const Buffer q, zeros(n * s.q_heads * kQuery * 2));
+  TRY(const Buffer absorbed, zeros(n * s.q_heads * kKey * 2));
+  const View heads = q.view(DType::bf16, {n, s.q_heads, kQuery});
+  const View out = absorbed.view(DType::bf16, {n, s.q_heads, kKey});
+  View x = heads, y = out;
+  x.shape[2] = kLatentHead;
+  y.shape[2] = kLatent;
+  OpCase product = latent_case(s, "head_matmul", n);
+  product.operations = 2.0 * static_cast<double>(n * up.rows() * up.cols());
+  measure(visitor, std::move(product), [&] { ops.head_matmul(stream, {.x = x, .w = up, .y = y}); });
+
+  const KvSpec spec{
+      .kv_heads = 1, .head_dim = kKey, .block_size = kBlockSize, .dtype = DType::bf16, .values_in_keys = kLatent};
+  const std::int64_t blocks = (n + kBlockSize - 1) / kBlockSize, block_bytes = ops.kv_block_bytes(spec);
+  TRY(const Buffer cache, zeros(blocks * block_bytes));
+  TRY(const Buffer kv, zeros(n * kKey * 4));
+  TRY(const Buffer angles, zeros(n * kTurning / 2 * 4));
+  TRY(const Buffer weight, zeros(kLatent * 4));
+  std::vector<std::int32_t> positions;
+  std::vector<std::int64_t> slots;
+  for (std::int64_t i = 0; i < n; ++i) {
+    positions.push_back(static_cast<std::int32_t>(i));
+    slots.push_back(i);
+  }
+  TRY(const Buffer position_memory, on_device(backend, positions));
+  TRY(const Buffer slot_memory, on_device(backend, slots));
+  const View angle = angles.view(DType::f32, {n, kTurning / 2});
+  OpCase store = latent_case(s, "latent_store", n);
+  store.operations = 4.0 * static_cast<double>(n * (kKey + s.q_heads * kTurning));
+  measure(visitor, std::move(store), [&] {
+    ops.latent_store(stream, {.kv = kv.view(DType::f32, {n, kKey}),
+                              .norm = {NormKind::rms, 1e-6f, weight.view(DType::f32, {kLatent}), {}},
+                              .rope = {.cos = angle, .sin = angle, .rotary_dim = kTurning, .interleaved = true},
+                              .positions = position_memory.view(DType::i32, {n}),
+                              .slots = slot_memory.view(DType::i64, {n}),
+                              .cache = {static_cast<std::byte*>(cache.data()), blocks, block_bytes, spec},
+                              .q = heads,
+                              .q_out = out});
+  });
+  return {};
+}
+
+}  // namespace
+
+Result<> latent_cases(Backend& backend, const OpShapes& s, const OpVisitor& visitor) {
+  const KvSpec spec{.kv_heads = 1, .head_dim = kLatent + kTurning, .values_in_keys = kLatent};
+  if (!backend.ops.supports(spec, static_cast<int>(s.q_heads))) return {};
+  const std::int64_t rows = s.q_heads * kLatent;
+  const std::vector<std::uint8_t> numbers(static_cast<std::size_t>(rows * kLatentHead) * 2, 0x3c);
+  const MatrixPart part{
+      .values = View::of(const_cast<std::uint8_t*>(numbers.data()), DType::bf16, {rows, kLatentHead})};
+  TRY(const WeightPtr up, backend.ops.prepare(*backend.device, {std::span(&part, 1), DType::bf16}));
+  for (const std::int64_t n : kTokens) TRY_VOID(token_cases(backend, s, n, *up, visitor));
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,271 @@
+// Whole engines that see: against transformers (tests/data/vision, made by tools/goldens/make_vision_goldens.py), on
+// every backend, in chunks, alone and beside each other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/image_encoder.h"
+#include "engine/load.h"
+#include "engine/test_rig.h"
+#include "kernels/backends.h"
+#include "media/test_golden.h"
+
+namespace octavo {
+namespace {
+
+using media::VisionGolden;
+using testing::HasSubstr;
+
+std::string pixels_of(const media::Image& tile) { return {tile.pixels.begin(), tile.pixels.end()}; }
+
+// A golden's conversation about two pictures.
+struct Conversation {
+  explicit Conversation(const std::string& name) : golden(name) {
+    prompt = golden.values<TokenId>("ids");
+    logits = golden.values<float>("logits");
+    bf16_kl = golden.values<float>("bf16_kl");
+    vocab = logits.size() / bf16_kl.size();
+    const int tokens = static_cast<int>(golden.tensor("rows.rgb.png").shape[1]);
+    int position = 0;
+    for (const char* picture : {"rgb.png", "photo.jpg"})
+      for (const media::Image& tile : golden.tiles(fmt::format("tiles.{}", picture))) {
+        while (prompt[static_cast<std::size_t>(position)] != kImageToken) ++position;
+        const std::string pixels = pixels_of(tile);
+        const Hash128 digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(pixels)), 0);
+        images.push_back({digest, position, tokens, pixels});
+        position += tokens;
+      }
+  }
+
+  static constexpr TokenId kImageToken = 259;
+  VisionGolden golden;
+  std::vector<TokenId> prompt;
+  std::vector<ImagePart> images;
+  std::vector<float> logits, bf16_kl;  // of the last positions
+  std::size_t vocab;
+
+  Request request() const {
+    Request request;
+    request.prompt = prompt;
+    request.images = images;
+    request.sampling.max_tokens = 4;
+    request.sampling.temperature = 0;
+    return request;
+  }
+};
+
+struct TestOptions {
+  std::string dtype = "float32";
+  int step_tokens = 2048;
+  std::optional<CpuIsa> isa = {};
+  std::string device = "cpu";
+  bool prefix_caching = true;
+};
+
+Result<std::unique_ptr<Engine>> engine_of(const std::string& directory, const TestOptions& test = {}) {
+  EngineOptions options;
+  options.model_dir = directory;
+  options.device = test.device;
+  options.dtype = test.dtype;
+  options.threads = 2;
+  options.max_num_batched_tokens = test.step_tokens;
+  options.max_num_seqs = std::min(8, test.step_tokens);
+  options.max_logprobs = -1;
+  options.enable_prefix_caching = test.prefix_caching;
+  options.num_blocks = 256;
+  const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = test.isa}).value(); };
+  return test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);
+}
+
+Recorder::Record run(Engine& engine, Request request) {
+  const auto recorder = std::make_shared<Recorder>();
+  const int answers = request.answers();
+  const auto id = engine.submit(std::move(request), recorder);
+  CHECK(id.has_value(), "{}", id.error().message);
+  recorder->wait_ended(answers);
+  return recorder->record();
+}
+
+// Log-probabilities of the whole vocabulary behind the last prompt tokens but one, by token: [positions, vocab].
+std::vector<float> logprobs(Engine& engine, const Conversation& conversation) {
+  Request request = conversation.request();
+  request.sampling.prompt_logprobs = -1;
+  const auto record = run(engine, std::move(request));
+  EXPECT_EQ(record.prompt_logprobs.size() + 1, conversation.prompt.size());
+  std::vector<float> values;
+  const std::size_t positions = conversation.bf16_kl.size() - 1;
+  for (std::size_t i = record.prompt_logprobs.size() - positions; i < record.prompt_logprobs.size(); ++i) {
+    std::vector<float> row(conversation.vocab);
+    for (const auto& [id, logprob] : record.prompt_logprobs[i].top) row[static_cast<std::size_t>(id)] = logprob;
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return values;
+}
+
+std::vector<float> log_softmax(std::span<const float> logits, std::size_t vocab) {
+  std::vector<float> values;
+  for (std::size_t row = 0; row + 2 * vocab <= logits.size(); row += vocab) {  // not the last position
+    double sum = 0;
+    for (std::size_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[row + i]));
+    for (std::size_t i = 0; i < vocab; ++i)
+      values.push_back(static_cast<float>(logits[row + i] - std::log(sum)));
+  }
+  return values;
+}
+
+float difference(std::span<const float> a, std::span<const float> b) {
+  CHECK(a.size() == b.size(), "{} and {} numbers", a.size(), b.size());
+  float most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+class ImageEngine : public testing::TestWithParam<std::string> {
+ protected:
+  const Conversation conversation_{GetParam()};
+  const std::string& directory_ = conversation_.golden.directory;
+};
+
+TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
+  const auto check = [&](const std::string& name, Backend backend) {
+    SCOPED_TRACE(name);
+    const auto model = Model::load(directory_, backend, {.dtype = ModelDType::float32, .threads = 2});
+    ASSERT_TRUE(model.has_value()) << model.error().message;
+    const auto encoder = ImageEncoder::create(*(*model)->tower, backend);
+    ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
+    for (const char* picture : {"rgb.png", "palette.png"}) {
+      std::vector<float> rows;
+      for (const media::Image& tile : conversation_.golden.tiles(fmt::format("tiles.{}", picture))) {
+        const Buffer encoded = (*encoder)->encode(pixels_of(tile)).value();
+        const View view = (*encoder)->rows_of(encoded);
+        std::vector<float> own(static_cast<std::size_t>(view.elements()));
+        backend.device->download(*backend.stream, own.data(), view);
+        backend.stream->synchronize();
+        rows.insert(rows.end(), own.begin(), own.end());
+      }
+      const float most =
+          difference(rows, conversation_.golden.values<float>(fmt::format("rows.{}", picture)));
+      fmt::print("max |row difference| {} {:<12} {:<12} {:.1e}\n", GetParam(), picture, name, most);
+      EXPECT_LE(most, 1e-4F);
+    }
+  };
+  check("reference", make_reference_backend());
+  for (const CpuIsa isa : kCpuIsas)
+    if (auto cpu = make_cpu_backend({.threads = 2, .isa = isa}))
+      check(fmt::format("cpu {}", name(isa)), *std::move(cpu));
+  if (auto cuda = make_cuda_backend()) check("cuda", *std::move(cuda));
+}
+
+TEST_P(ImageEngine, LogitsAreThoseOfTransformersInAnyChunks) {
+  const std::vector<float> expected = log_softmax(conversation_.logits, conversation_.vocab);
+  std::vector<TestOptions> backends{{.device = "reference"}};
+  for (const CpuIsa isa : kCpuIsas)
+    if (make_cpu_backend({.threads = 1, .isa = isa})) backends.push_back({.isa = isa});
+  for (TestOptions options : backends) {
+    SCOPED_TRACE(options.isa ? name(*options.isa) : "reference");
+    std::vector<float> whole;
+    for (const int step_tokens : {2048, 13}) {
+      options.step_tokens = step_tokens;
+      const auto engine = engine_of(directory_, options);
+      ASSERT_TRUE(engine.has_value()) << engine.error().message;
+      const std::vector<float> here = logprobs(**engine, conversation_);
+      EXPECT_LE(difference(here, expected), 1e-4F) << step_tokens;
+      if (whole.empty()) whole = here;
+      EXPECT_EQ(here, whole) << step_tokens;
+    }
+  }
+}
+
+TEST_P(ImageEngine, Bf16IsAsGoodAsTransformers) {
+  const auto engine = engine_of(directory_, {.dtype = "auto"});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const std::vector<float> expected = log_softmax(conversation_.logits, conversation_.vocab);
+  const std::vector<float> here = logprobs(**engine, conversation_);
+  double ours = 0, theirs = 0;
+  for (std::size_t i = 0; i < here.size(); ++i) ours += std::exp(expected[i]) * (expected[i] - here[i]);
+  for (const float kl : std::span(conversation_.bf16_kl).first(conversation_.bf16_kl.size() - 1)) theirs += kl;
+  const auto positions = static_cast<double>(conversation_.bf16_kl.size() - 1);
+  fmt::print("bf16 KL to f32 {} {:.1e}, transformers {:.1e}\n", GetParam(), ours / positions, theirs / positions);
+  EXPECT_LE(ours, 1.5 * theirs);
+}
+
+// With several conversations at a time, cut by small steps, with the prefix cache and without.
+TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
+  const auto alone = engine_of(directory_, {.prefix_caching = false});
+  ASSERT_TRUE(alone.has_value());
+  Request other = conversation_.request();
+  std::swap(other.images.front().pixels, other.images.back().pixels);
+  std::swap(other.images.front().digest, other.images.back().digest);
+  Request text = conversation_.request();
+  text.images.clear();
+  const std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
+  std::vector<std::vector<TokenId>> expected;
+  for (const Request& request : requests) expected.push_back(run(**alone, request).tokens);
+  const auto engine = engine_of(directory_, {.step_tokens = 29});
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::shared_ptr<Recorder>> recorders;
+    for (const Request& request : requests) {
+      recorders.push_back(std::make_shared<Recorder>());
+      ASSERT_TRUE((*engine)->submit(request, recorders.back()).has_value());
+    }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      recorders[i]->wait_ended(1);
+      EXPECT_EQ(recorders[i]->record().tokens, expected[i]) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ImageEngine, testing::Values("idefics3", "smolvlm"));
+
+// Another picture at the same place is another prefix from its block on; the same one is found.
+TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
+  const Conversation conversation("idefics3");
+  const auto engine = engine_of(conversation.golden.directory);
+  ASSERT_TRUE(engine.has_value());
+  const auto cached = [&](const Request& request) { return run(**engine, request).ends.at(0).cached_tokens; };
+  EXPECT_EQ(cached(conversation.request()), 0);
+  EXPECT_EQ(cached(conversation.request()), static_cast<int>(conversation.prompt.size() - 1) / 16 * 16);
+  Request other = conversation.request();
+  ImagePart& last = other.images.back();
+  last.pixels[0] = static_cast<char>(last.pixels[0] ^ 1);
+  last.digest.low ^= 1;
+  EXPECT_EQ(cached(other), last.first / 16 * 16);
+  Request text = conversation.request();
+  text.images.clear();
+  EXPECT_EQ(cached(text), conversation.images[0].first / 16 * 16);
+}
+
+TEST(ImageRequests, ThatDoNotFitAreRefused) {
+  const Conversation conversation("idefics3");
+  const auto engine = engine_of(conversation.golden.directory);
+  ASSERT_TRUE(engine.has_value());
+  const auto error = [&](auto change) {
+    Request request = conversation.request();
+    change(request);
+    const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
+    return id ? std::string() : id.error().message;
+  };
+  EXPECT_THAT(error([](Request& r) { r.images[0].tokens = 5; }), HasSubstr("stands for 4 tokens, got 5"));
+  EXPECT_THAT(error([](Request& r) { r.images[0].pixels.pop_back(); }), HasSubstr("has 3072 bytes of pixels"));
+  EXPECT_THAT(error([](Request& r) { std::swap(r.images[0], r.images[1]); }), HasSubstr("not behind the image before"));
+  EXPECT_THAT(error([](Request& r) { r.images[9].first = 1000; }), HasSubstr("not in the prompt"));
+  EXPECT_THAT(error([](Request& r) { r.images[0].first = -1; }), HasSubstr("not behind the image before"));
+}
+
+TEST(ImageModels, RefuseWhatTheyCannotDoYet) {
+  EngineOptions options;
+  options.model_dir = "tests/data/vision/idefics3";
+  options.device = "cpu";
+  options.lora.enabled = true;
+  EXPECT_THAT(load_engine(options).error().message, HasSubstr("--limit-mm-per-prompt"));
+  options.images_max = 0;
+  const auto engine = load_engine(options);
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  EXPECT_EQ((*engine)->info().image.tokens, 0);
+  const auto id = (*engine)->submit(Conversation("idefics3").request(), std::make_shared<Recorder>());
+  EXPECT_THAT(id.error().message, HasSubstr("is not a multimodal model"));
+}
+
+}  // namespace
+}  // namespace octavo

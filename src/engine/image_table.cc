@@ -1,0 +1,76 @@
+#include "engine/image_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace octavo {
+
+ImageTable::Entry* ImageTable::find(Hash128 digest) {
+  const auto found = std::ranges::find_if(
+      entries_, [&](const Entry& entry) { return entry.image && entry.digest == digest; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+// A free place, after those used longest ago have left as far as memory is needed; null: all others are in use.
+ImageTable::Entry* ImageTable::place_for(std::int64_t tokens) {
+  while (tokens_ + tokens > tokens_max_) {
+    Entry* oldest = nullptr;
+    for (Entry& entry : entries_)
+      if (entry.image && entry.image.use_count() == 1 && (!oldest || entry.last_used < oldest->last_used))
+        oldest = &entry;
+    if (oldest == nullptr) return nullptr;
+    executor_.drop_image(oldest->image->place);
+    tokens_ -= oldest->tokens;
+    *oldest = {};
+  }
+  const auto free = std::ranges::find_if(entries_, [](const Entry& entry) { return !entry.image; });
+  return free != entries_.end() ? &*free : &entries_.emplace_back();
+}
+
+// False: there is no memory for it.
+Result<bool> ImageTable::encode(const ImagePart& part) {
+  Entry* entry = place_for(part.tokens);
+  if (entry == nullptr) return false;
+  const int place = static_cast<int>(entry - entries_.data());
+  TRY_VOID(executor_.encode_image(place, part.pixels));
+  *entry = {.digest = part.digest,
+            .image = std::make_shared<const EncodedImage>(EncodedImage{place}),
+            .tokens = part.tokens};
+  tokens_ += part.tokens;
+  return true;
+}
+
+std::optional<ImageTable::Ready> ImageTable::advance() {
+  blocked_ = false;
+  bool encoded = false;
+  while (!waiting_.empty()) {
+    const std::shared_ptr<Accepted> accepted = waiting_.front().lock();
+    if (!accepted) {
+      waiting_.pop_front();
+      continue;
+    }
+    const auto done = [&](Result<> result) {
+      waiting_.pop_front();
+      return Ready{accepted->id, std::move(result)};
+    };
+    const std::vector<ImagePart>& parts = accepted->request.images;
+    const std::size_t next = accepted->images.size();
+    if (next == parts.size()) return done({});
+    Entry* entry = find(parts[next].digest);
+    if (entry == nullptr && encoded) return std::nullopt;
+    if (entry == nullptr) {
+      const Result<bool> made = encode(parts[next]);
+      if (!made) return done(std::unexpected(made.error()));
+      blocked_ = !*made;
+      if (blocked_) return std::nullopt;
+      encoded = true;
+      entry = find(parts[next].digest);
+    }
+    entry->last_used = ++uses_;
+    accepted->images.push_back(entry->image);
+    accepted->request.images[next].pixels = {};
+  }
+  return std::nullopt;
+}
+
+}  // namespace octavo

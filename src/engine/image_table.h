@@ -1,0 +1,61 @@
+// The images that an engine has encoded, and the requests that wait for theirs.
+//
+// The encoder runs between two steps, for one image at a time: answers of others stop for no longer than that.
+// An image is known by its digest, so that one that comes again, in the next turn of a conversation or for
+// somebody else, is not encoded again. Images of unfinished requests stay, since a preempted sequence needs them
+// again; of the others the one that was used longest ago goes first.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/answer.h"
+#include "engine/executor.h"
+
+namespace octavo {
+
+class ImageTable {
+ public:
+  // tokens_max: of all images in memory, at least as many as one request may have.
+  ImageTable(Executor& executor, std::int64_t tokens_max) : executor_(executor), tokens_max_(tokens_max) {}
+
+  // All below: on the engine's thread.
+
+  // A request with images. Requests take turns: where memory is short, those behind wait until others have ended.
+  void add(std::shared_ptr<Accepted> accepted) { waiting_.push_back(std::move(accepted)); }
+
+  // A request whose images are all there now (Accepted::images), or the error for it.
+  struct Ready {
+    RequestId id;
+    Result<> result;
+  };
+  // Encodes at most one image.
+  std::optional<Ready> advance();
+  // Whether advance() has something to do.
+  bool encoding() const { return !waiting_.empty() && !blocked_; }
+
+ private:
+  struct Entry {
+    Hash128 digest;
+    std::shared_ptr<const EncodedImage> image;  // null: the place is free
+    std::int64_t tokens = 0;
+    std::uint64_t last_used = 0;
+  };
+
+  Entry* find(Hash128 digest);
+  Entry* place_for(std::int64_t tokens);
+  Result<bool> encode(const ImagePart& part);
+
+  Executor& executor_;
+  const std::int64_t tokens_max_;
+  std::int64_t tokens_ = 0;
+  std::uint64_t uses_ = 0;
+  bool blocked_ = false;  // the first that waits needs memory of requests that run
+  std::vector<Entry> entries_;  // by place
+  std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted ones are gone
+};
+
+}  // namespace octavo

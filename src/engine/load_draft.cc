@@ -1,0 +1,91 @@
+#include "engine/load_draft.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/draft_model.h"
+#include "engine/option_values.h"
+#include "speculate/ngram_proposer.h"
+#include "speculate/suffix_proposer.h"
+
+namespace octavo {
+namespace {
+
+// Tokens of a pass: while a prompt is read, no step waits longer for its guesses than for so many.
+constexpr int kTokensOfPass = 256;
+
+// Tokens of a step from which on each more takes time in proportion: about the ratio of arithmetic to memory
+// bandwidth, for weights of two bytes.
+constexpr int kFreeTokensOnHost = 16;
+constexpr int kFreeTokensOnDevice = 256;
+
+}  // namespace
+
+Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
+                               const ModelSpec& target, const SchedulerOptions& scheduler) {
+  constexpr std::string_view kField = "speculative_config";
+  const DraftModelOptions& own = *options.speculation->draft_model();
+  TRY(const ModelDType dtype, model_dtype(options.dtype));
+  TRY(const Encoding encoding, quantization(own.quantization, own.model));
+  auto loaded = Model::load(own.model, *backend,
+                            {.dtype = dtype,
+                             .quantization = encoding,
+                             .max_model_len = own.max_model_len,
+                             .runner = Runner::generate,
+                             .threads = options.threads});
+  if (!loaded) {
+    loaded.error().message = fmt::format("the draft model: {}", loaded.error().message);
+    return std::unexpected(loaded.error());
+  }
+  std::unique_ptr<Model> model = *std::move(loaded);
+  if (model->spec.vocab != target.vocab)
+    return invalid(kField, "the draft model has a vocabulary of {} tokens, the model of {}: they must be one",
+                   model->spec.vocab, target.vocab);
+  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
+  const CacheLayout layout = cache_layout(model->spec, {.block_size = options.block_size,
+                                                        .dtype = cache_dtype,
+                                                        .window_groups = options.sliding_window_groups});
+  TRY_VOID(layout.supported(backend->ops));
+  if (layout.state_floats > 0)
+    return field_failure(kField, ErrorCode::unsupported,
+                         "the draft model ({}) has recurrent layers, whose states cannot take guesses back",
+                         model->spec.architecture);
+  LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
+                    .max_tokens = std::max(kTokensOfPass, 2 * scheduler.max_num_seqs)};
+  for (const LayerGroup& group : layout.groups) draft.groups.push_back({group.window});
+  TRY(draft.executor, LocalExecutor::create(backend, std::move(model), layout,
+                                            {.max_tokens = draft.max_tokens,
+                                             .max_sequences = scheduler.max_num_seqs,
+                                             .asynchronous = false,
+                                             .recorded = !options.enforce_eager}));
+  return draft;
+}
+
+Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& options,
+                                                std::optional<LoadedDraft> draft,
+                                                const SchedulerOptions& scheduler) {
+  if (const auto* ngram = std::get_if<NgramOptions>(&options.method))
+    return std::make_unique<NgramProposer>(*ngram);
+  if (const auto* suffix = std::get_if<SuffixOptions>(&options.method))
+    return std::make_unique<SuffixProposer>(*suffix);
+  TRY_VOID(draft->executor->allocate_cache(scheduler.num_blocks, scheduler.max_num_seqs));
+  const Model& model = draft->executor->model();
+  const DraftModelLimits limits{.block_size = scheduler.block_size,
+                                .num_blocks = scheduler.num_blocks,
+                                .groups = std::move(draft->groups),
+                                .prefix_hash = scheduler.prefix_hash,
+                                .max_tokens = draft->max_tokens,
+                                .max_model_len = model.max_model_len,
+                                .vocab_size = model.spec.vocab,
+                                .drawn = options.draft_model()->drawn};
+  return std::make_unique<DraftModel>(std::move(draft->executor), limits);
+}
+
+GuessPolicy guess_policy(const SpeculativeOptions& options, const Device& device) {
+  return GuessPolicy({.most = options.num_speculative_tokens,
+                      .free_tokens = device.shares_host_memory() ? kFreeTokensOnHost : kFreeTokensOnDevice,
+                      .per_batch_size = options.per_batch_size,
+                      .by_acceptance = options.draft_model() != nullptr});
+}
+
+}  // namespace octavo

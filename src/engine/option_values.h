@@ -1,0 +1,19 @@
+// Engine options that are words, as the values that loading takes. Errors name the field.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "model/model.h"
+
+namespace octavo {
+
+Result<ModelDType> model_dtype(const std::string& text);
+Result<Runner> runner_of(const std::string& text);
+// activation: of the model, for auto.
+Result<DType> kv_cache_dtype(const std::string& text, DType activation);
+// What to make of plain matrices. A method of vLLM's (its "_marlin" names a kernel) must be the checkpoint's
+// own.
+Result<Encoding> quantization(const std::string& text, const std::string& model_dir);
+
+}  // namespace octavo

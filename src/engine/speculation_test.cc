@@ -1,0 +1,132 @@
+// Engines that guess: whatever guesses, the answers have the same bits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "engine/load.h"
+#include "engine/test_answers.h"
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kRequests = 7;
+
+EngineOptions demo() {
+  EngineOptions options;
+  options.model_dir = "models/demo";
+  options.device = "cpu";
+  options.threads = 2;
+  options.max_num_batched_tokens = 256;
+  options.max_num_seqs = 6;
+  options.kv_cache_memory_bytes = 8 << 20;
+  return options;
+}
+
+SpeculativeOptions with_draft(const std::string& model, bool drawn = true) {
+  return {.method = DraftModelOptions{.model = model, .drawn = drawn}, .num_speculative_tokens = 4};
+}
+
+std::int64_t accepted(Engine& engine) {
+  const auto by_place = engine.own_stats().accepted_drafts;
+  return std::accumulate(by_place.begin(), by_place.end(), std::int64_t{0});
+}
+
+TEST(Speculation, AnswersAreThoseWithoutGuesses) {
+  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(demo()).value(), kRequests);
+  struct Variation {
+    const char* name;
+    SpeculativeOptions speculation;
+    int tokens = 256;
+    std::optional<int> blocks = {};
+    bool prefix_caching = true;
+  };
+  const Variation variations[] = {
+      {"drawn", with_draft("models/demo-draft")},
+      {"greedy", with_draft("models/demo-draft", false)},
+      {"itself", with_draft("models/demo")},
+      {"small steps", with_draft("models/demo-draft"), 16},
+      {"preempted", with_draft("models/demo-draft"), 48, 9},
+      {"int8", {.method = DraftModelOptions{.model = "models/demo-draft", .quantization = "int8"}}},
+      {"short context", {.method = DraftModelOptions{.model = "models/demo-draft", .max_model_len = 32}}},
+      {"suffix", {.method = SuffixOptions{}, .num_speculative_tokens = 24}},
+      {"suffix, no prefix cache", {.method = SuffixOptions{}, .num_speculative_tokens = 8}, 64, {}, false},
+  };
+  for (const Variation& v : variations) {
+    EngineOptions options = demo();
+    options.speculation = v.speculation;
+    options.speculation->per_batch_size = {{1, 6, options.speculation->num_speculative_tokens}};
+    options.max_num_batched_tokens = v.tokens;
+    options.num_blocks = v.blocks;
+    options.enable_prefix_caching = v.prefix_caching;
+    const auto engine = load_engine(options).value();
+    for (int round = 0; round < 2; ++round)
+      EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
+    EXPECT_GT(accepted(*engine), 0) << v.name;
+  }
+}
+
+TEST(Speculation, OnADeviceAnswersAreThoseWithoutGuesses) {
+  if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+  EngineOptions options = demo();
+  options.model_dir = "tests/data/models/llama";
+  options.device = "cuda";
+  options.kv_cache_memory_bytes = 1 << 20;
+  options.max_num_batched_tokens = 48;
+  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options).value(), kRequests);
+  options.speculation = with_draft("tests/data/models/llama");
+  for (const bool eager : {false, true}) {
+    options.enforce_eager = eager;
+    const auto engine = load_engine(options).value();
+    EXPECT_EQ(answers_of(*engine, kRequests), plain) << eager;
+    EXPECT_GT(accepted(*engine), 0) << eager;
+  }
+}
+
+// A model that is its own draft model guesses what it will say, drawn or not.
+TEST(Speculation, GuessesAreDrawnAsAnswersAre) {
+  EngineOptions options = demo();
+  options.speculation = with_draft("models/demo");
+  const auto engine = load_engine(options).value();
+  answers_of(*engine, kRequests);
+  const EngineStats stats = engine->own_stats();
+  EXPECT_GT(accepted(*engine), 0);
+  // Both compute the same numbers in batches of other shapes, and the places beyond an answer's end are not
+  // used.
+  EXPECT_GE(accepted(*engine), stats.draft_tokens * 9 / 10);
+}
+
+TEST(Speculation, TheCacheOfTheDraftModelIsPartOfTheMemory) {
+  EngineOptions options = demo();
+  const auto plain = load_engine(options).value();
+  options.speculation = with_draft("models/demo-draft");
+  const auto guessing = load_engine(options).value();
+  EXPECT_LE(guessing->info().cache_bytes, options.kv_cache_memory_bytes);
+  EXPECT_GT(guessing->info().cache_bytes, options.kv_cache_memory_bytes * 9 / 10);
+  EXPECT_LT(guessing->info().num_blocks, plain->info().num_blocks);
+  EXPECT_GT(guessing->info().weight_bytes, plain->info().weight_bytes);
+}
+
+TEST(Speculation, WhatCannotGuessIsRefused) {
+  const auto error = [](EngineOptions options) {
+    const auto loaded = load_engine(options);
+    return loaded ? "" : fmt::format("{}: {}", loaded.error().field, loaded.error().message);
+  };
+  using testing::HasSubstr;
+  EngineOptions options = demo();
+  options.speculation = with_draft("tests/data/models/llama");
+  EXPECT_THAT(error(options), HasSubstr("speculative_config: the draft model has a vocabulary of "));
+  options.speculation = with_draft("tests/data/models/nothing");
+  EXPECT_THAT(error(options), HasSubstr("the draft model: "));
+  options.executor = "simulated";
+  EXPECT_THAT(error(options), HasSubstr("speculative_config: a simulated executor"));
+  options = demo();
+  options.model_dir = "models/demo-draft";
+  options.runner = "pooling";
+  options.speculation = SpeculativeOptions{};
+  EXPECT_THAT(error(options), HasSubstr("speculative_config: "));
+}
+
+}  // namespace
+}  // namespace octavo

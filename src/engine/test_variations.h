@@ -1,0 +1,48 @@
+// For tests: the same requests to engines that do the work in different ways.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/load.h"
+#include "engine/test_answers.h"
+
+namespace octavo {
+
+struct Variation {
+  const char* name;
+  int threads, tokens, sequences;  // of a step
+  std::optional<int> blocks = {};  // so few that some are preempted
+  bool guesses = false;
+};
+
+// Each variation answers as one engine does that has the requests one by one: to the bit, twice (the second
+// time with what the prefix cache holds), in each format of weights.
+inline void expect_the_same_answers(EngineOptions options, int requests, std::span<const Variation> variations) {
+  for (const char* dtype : {"auto", "float32"}) {
+    options.dtype = dtype;
+    options.threads = 1;
+    options.max_num_seqs = 1;
+    const std::vector<CollectedAnswer> alone = answers_of(*load_engine(options).value(), requests);
+    EXPECT_EQ(alone[4].tokens.size(), 16u);
+    for (const Variation& v : variations) {
+      EngineOptions varied = options;
+      varied.threads = v.threads;
+      varied.max_num_batched_tokens = v.tokens;
+      varied.max_num_seqs = v.sequences;
+      varied.num_blocks = v.blocks;
+      if (v.guesses) varied.speculation = SpeculativeOptions{};
+      const auto engine = load_engine(varied).value();
+      // Whether one is preempted depends on when the others come: until it has happened.
+      const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
+      for (int round = 0; round < 2 || (v.blocks && !preempted() && round < 100); ++round)
+        EXPECT_EQ(answers_of(*engine, requests), alone) << v.name << ", " << dtype << ", round " << round;
+      EXPECT_EQ(preempted(), v.blocks.has_value()) << v.name;
+    }
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,162 @@
+#include "http/server_tls.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace octavo::http {
+namespace {
+
+constexpr std::int64_t kLookUs = 1'000'000;
+
+std::string last_error() {
+  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  return reason != nullptr ? reason : "it cannot be read";
+}
+
+// Of HTTP there is 1.1.
+int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
+                    unsigned int offered_size, void*) {
+  static constexpr unsigned char kHttp[] = "\x08http/1.1";
+  unsigned char* chosen = nullptr;
+  const int found = SSL_select_next_proto(&chosen, size, kHttp, sizeof kHttp - 1, offered, offered_size);
+  *out = chosen;
+  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+}
+
+Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
+  const auto wrong = [](std::string_view flag, const std::string& value) {
+    return field_failure(flag, ErrorCode::invalid_argument, "{}: {}", value, last_error());
+  };
+  const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  CHECK(context != nullptr);
+  SSL_CTX* c = context.get();
+  ERR_clear_error();
+  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+  SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);  // an idle connection holds none
+  SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
+  if (SSL_CTX_use_certificate_chain_file(c, options.certfile.c_str()) != 1)
+    return wrong("ssl-certfile", options.certfile);
+  const std::string& key = options.keyfile.empty() ? options.certfile : options.keyfile;
+  if (SSL_CTX_use_PrivateKey_file(c, key.c_str(), SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(c) != 1)
+    return wrong("ssl-keyfile", key);
+  if (!options.ciphers.empty() && SSL_CTX_set_cipher_list(c, options.ciphers.c_str()) != 1)
+    return wrong("ssl-ciphers", options.ciphers);
+  if (!options.ca_certs.empty()) {
+    if (SSL_CTX_load_verify_file(c, options.ca_certs.c_str()) != 1)
+      return wrong("ssl-ca-certs", options.ca_certs);
+    SSL_CTX_set_client_CA_list(c, SSL_load_client_CA_file(options.ca_certs.c_str()));
+  }
+  int verify = SSL_VERIFY_NONE;
+  if (options.cert_reqs > 0) verify |= SSL_VERIFY_PEER;
+  if (options.cert_reqs > 1) verify |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+  SSL_CTX_set_verify(c, verify, nullptr);
+  // Sessions that are resumed would need a name of their own where clients are verified.
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(c, 0);
+  return context;
+}
+
+}  // namespace
+
+ServerTlsSession::ServerTlsSession(std::shared_ptr<SSL_CTX> context)
+    : context_(std::move(context)), ssl_(SSL_new(context_.get())) {
+  CHECK(ssl_ != nullptr);
+  SSL_set_bio(ssl_, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+  SSL_set_accept_state(ssl_);
+}
+
+ServerTlsSession::~ServerTlsSession() { SSL_free(ssl_); }
+
+bool ServerTlsSession::shaken_hands() const { return SSL_is_init_finished(ssl_) == 1; }
+
+bool ServerTlsSession::open(std::span<const char> received, std::string& plain) {
+  ERR_clear_error();
+  BIO_write(SSL_get_rbio(ssl_), received.data(), static_cast<int>(received.size()));
+  std::array<char, 16384> record;
+  for (;;) {
+    const int count = SSL_read(ssl_, record.data(), static_cast<int>(record.size()));
+    if (count > 0) {
+      plain.append(record.data(), static_cast<std::size_t>(count));
+      continue;
+    }
+    return SSL_get_error(ssl_, count) == SSL_ERROR_WANT_READ;
+  }
+}
+
+void ServerTlsSession::seal(std::string& bytes) {
+  early_ += bytes;
+  bytes.clear();
+  ERR_clear_error();
+  if (shaken_hands() && !early_.empty()) {
+    for (std::string_view rest = early_; !rest.empty();) {
+      const std::size_t most = std::min<std::size_t>(rest.size(), std::numeric_limits<int>::max());
+      const int count = SSL_write(ssl_, rest.data(), static_cast<int>(most));
+      if (count <= 0) break;  // closed: the client would not read it
+      rest.remove_prefix(static_cast<std::size_t>(count));
+    }
+    std::string().swap(early_);
+  }
+  BIO* out = SSL_get_wbio(ssl_);
+  bytes.resize(BIO_ctrl_pending(out));
+  if (!bytes.empty()) BIO_read(out, bytes.data(), static_cast<int>(bytes.size()));
+}
+
+bool ServerTlsSession::has_pending() const {
+  return BIO_ctrl_pending(SSL_get_wbio(ssl_)) > 0 || (shaken_hands() && !early_.empty());
+}
+
+void ServerTlsSession::close() {
+  ERR_clear_error();
+  if (shaken_hands()) SSL_shutdown(ssl_);
+}
+
+Result<std::unique_ptr<ServerTls>> ServerTls::load(TlsOptions options) {
+  std::unique_ptr<ServerTls> tls(new ServerTls(std::move(options)));
+  tls->stamp_ = tls->stamp();
+  tls->looked_us_ = now_us();
+  TRY(tls->context_, make_context(tls->options_));
+  return tls;
+}
+
+// Changes when a file does.
+std::int64_t ServerTls::stamp() const {
+  std::int64_t sum = 0;
+  for (const std::string* file : {&options_.certfile, &options_.keyfile, &options_.ca_certs}) {
+    std::error_code missing;
+    const auto written = std::filesystem::last_write_time(*file, missing);
+    if (!missing) sum += written.time_since_epoch().count();
+  }
+  return sum;
+}
+
+std::unique_ptr<ServerTlsSession> ServerTls::session() {
+  const std::lock_guard lock(mutex_);
+  if (options_.refresh && now_us() - looked_us_ > kLookUs) {
+    looked_us_ = now_us();
+    if (const std::int64_t now = stamp(); now != stamp_) {
+      stamp_ = now;
+      if (auto fresh = make_context(options_)) {
+        context_ = *std::move(fresh);
+        log_info("the TLS certificate was read again");
+      } else {
+        log_error("the TLS certificate stays the old one: {}: {}", fresh.error().field,
+                  fresh.error().message);
+      }
+    }
+  }
+  return std::make_unique<ServerTlsSession>(context_);
+}
+
+}  // namespace octavo::http

@@ -1,0 +1,76 @@
+// TLS of the server's connections: certificates from files, and one session a connection that turns what the
+// socket brings into plain bytes and back. A session knows no socket, so the event loop stays as it is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+using SSL = struct ssl_st;
+using SSL_CTX = struct ssl_ctx_st;
+
+namespace octavo::http {
+
+// Names and meanings of vLLM's (uvicorn's) --ssl-* flags.
+struct TlsOptions {
+  std::string certfile{};  // PEM: the server's certificate and those above it; "": no TLS
+  std::string keyfile{};   // PEM: its private key; "": it stands in the certfile
+  std::string ca_certs{};  // PEM: who may sign clients' certificates
+  int cert_reqs =
+      0;  // a client's certificate: 0 is not asked for, 1 is checked where there is one, 2 must be there
+  std::string ciphers{};  // OpenSSL's list, for TLS 1.2; "": its default
+  bool refresh = false;   // read the files again when they change
+
+  bool enabled() const { return !certfile.empty(); }
+};
+
+class ServerTlsSession {
+ public:
+  explicit ServerTlsSession(std::shared_ptr<SSL_CTX> context);
+  ServerTlsSession(const ServerTlsSession&) = delete;
+  ServerTlsSession& operator=(const ServerTlsSession&) = delete;
+  ~ServerTlsSession();
+
+  // What the socket has brought; appends the plain bytes in it. False: the connection is to be closed, when
+  // what seal() still has is sent.
+  bool open(std::span<const char> received, std::string& plain);
+  bool shaken_hands() const;
+  // Replaces plain bytes by what is to be sent: them, once hands are shaken, and what the protocol itself has
+  // to say. Plain bytes from before that are kept and come later.
+  void seal(std::string& bytes);
+  bool has_pending() const;  // seal() of nothing would bring something
+  void close();              // tells the client that nothing follows; seal() has it
+
+ private:
+  std::shared_ptr<SSL_CTX> context_;
+  SSL* ssl_;
+  std::string early_;  // plain bytes before hands are shaken
+};
+
+// The certificates, as they are on disk now. Any thread.
+class ServerTls {
+ public:
+  // Errors name the flag: a file that cannot be read, a key that does not fit, an unknown cipher.
+  static Result<std::unique_ptr<ServerTls>> load(TlsOptions options);
+
+  // Under `refresh`, files that have changed are read first, at most once a second. While they are wrong, the
+  // old ones stay, and the log says so.
+  std::unique_ptr<ServerTlsSession> session();
+
+ private:
+  explicit ServerTls(TlsOptions options) : options_(std::move(options)) {}
+  std::int64_t stamp() const;
+
+  const TlsOptions options_;
+  std::mutex mutex_;
+  std::shared_ptr<SSL_CTX> context_;
+  std::int64_t stamp_ = 0;
+  std::int64_t looked_us_ = 0;
+};
+
+}  // namespace octavo::http

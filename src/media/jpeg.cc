@@ -1,0 +1,108 @@
+#include <cstdio>  // jpeglib.h needs FILE
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstring>
+
+#include "media/formats.h"
+
+namespace octavo::media {
+namespace {
+
+// A progressive file can make the decoder go over the image for every few bytes; real ones have a dozen scans.
+constexpr int kScansMax = 100;
+
+struct Failure {
+  jpeg_error_mgr base;  // first: the decoder knows nothing of the rest
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX] = "broken";
+};
+
+[[noreturn]] void fail(j_common_ptr jpeg) {
+  Failure& failure = *reinterpret_cast<Failure*>(jpeg->err);
+  jpeg->err->format_message(jpeg, failure.message);
+  std::longjmp(failure.jump, 1);
+}
+
+// The decoder would fill up with grey what is missing.
+void fail_at_end(j_common_ptr jpeg, int level) {
+  if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) fail(jpeg);
+}
+
+void count_scans(j_common_ptr jpeg) {
+  if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kScansMax) return;
+  Failure& failure = *reinterpret_cast<Failure*>(jpeg->err);
+  std::strcpy(failure.message, "too many scans");
+  std::longjmp(failure.jump, 1);
+}
+
+// The decoder's errors jump: functions that call it hold nothing that must be destroyed.
+class Reader {
+ public:
+  Reader() {
+    jpeg_.err = jpeg_std_error(&failure_.base);
+    failure_.base.error_exit = fail;
+    failure_.base.emit_message = fail_at_end;
+    progress_.progress_monitor = count_scans;
+  }
+  ~Reader() {
+    if (created_) jpeg_destroy_decompress(&jpeg_);
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  const char* message() const { return failure_.message; }
+  std::int64_t width() const { return jpeg_.image_width; }
+  std::int64_t height() const { return jpeg_.image_height; }
+  bool is_colour() const { return jpeg_.jpeg_color_space == JCS_YCbCr || jpeg_.jpeg_color_space == JCS_RGB; }
+  bool is_grey() const { return jpeg_.jpeg_color_space == JCS_GRAYSCALE; }
+
+  bool read_header(std::span<const std::byte> file) {
+    if (setjmp(failure_.jump) != 0) return false;
+    jpeg_create_decompress(&jpeg_);
+    created_ = true;
+    jpeg_.progress = &progress_;
+    jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+    jpeg_read_header(&jpeg_, TRUE);
+    return true;
+  }
+
+  // pixels: [height, width, 3]
+  bool read_rows(std::uint8_t* pixels) {
+    if (setjmp(failure_.jump) != 0) return false;
+    jpeg_.out_color_space = JCS_RGB;
+    jpeg_start_decompress(&jpeg_);
+    while (jpeg_.output_scanline < jpeg_.output_height) {
+      JSAMPROW row = pixels + std::size_t{3} * jpeg_.output_scanline * jpeg_.output_width;
+      jpeg_read_scanlines(&jpeg_, &row, 1);
+    }
+    jpeg_finish_decompress(&jpeg_);
+    return true;
+  }
+
+ private:
+  Failure failure_{};
+  jpeg_progress_mgr progress_{};
+  jpeg_decompress_struct jpeg_{};
+  bool created_ = false;
+};
+
+}  // namespace
+
+Result<Image> decode_jpeg(std::span<const std::byte> file, std::int64_t pixels_max) {
+  Reader reader;
+  const auto broken = [&] { return invalid("", "the JPEG image is broken: {}", reader.message()); };
+  if (!reader.read_header(file)) return broken();
+  TRY_VOID(check_size(reader.width(), reader.height(), pixels_max));
+  if (!reader.is_colour() && !reader.is_grey())
+    return invalid("", "the JPEG image is neither grey nor RGB: other colours are not supported");
+  Image image{static_cast<int>(reader.width()), static_cast<int>(reader.height()), {}};
+  image.pixels.resize(static_cast<std::size_t>(reader.width() * reader.height() * 3));
+  if (!reader.read_rows(image.pixels.data())) return broken();
+  return image;
+}
+
+}  // namespace octavo::media

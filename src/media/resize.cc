@@ -1,0 +1,148 @@
+#include "media/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/check.h"
+
+namespace octavo::media {
+namespace {
+
+// Of a weight: what 8 bits of a pixel and two of headroom leave of 32.
+constexpr int kFractionBits = 32 - 8 - 2;
+
+double sinc(double x) {
+  if (x == 0) return 1;
+  x *= std::numbers::pi;
+  return std::sin(x) / x;
+}
+
+double bicubic(double x) {
+  constexpr double a = -0.5;
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+}
+
+double weight(Filter filter, double x) {
+  switch (filter) {
+    case Filter::bilinear:
+      return std::max(0.0, 1 - std::abs(x));
+    case Filter::bicubic:
+      return bicubic(x);
+    case Filter::lanczos:
+      return -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0;
+  }
+  return 0;
+}
+
+double support_of(Filter filter) {
+  switch (filter) {
+    case Filter::bilinear:
+      return 1;
+    case Filter::bicubic:
+      return 2;
+    case Filter::lanczos:
+      return 3;
+  }
+  return 0;
+}
+
+// How each pixel of a resized row is made of pixels [first, first + count) of the row before.
+struct Taps {
+  struct Range {
+    int first;
+    int count;
+  };
+  std::vector<Range> ranges;  // [size]
+  int stride = 0;
+  std::vector<std::int32_t> weights;  // [size, stride]
+};
+
+Taps taps_of(int from, int to, Filter filter) {
+  const double scale = static_cast<double>(from) / to;
+  const double stretch = std::max(scale, 1.0);
+  const double support = support_of(filter) * stretch;
+  Taps taps;
+  taps.stride = static_cast<int>(std::ceil(support)) * 2 + 1;
+  taps.weights.resize(static_cast<std::size_t>(to) * static_cast<std::size_t>(taps.stride));
+  std::vector<double> row(static_cast<std::size_t>(taps.stride));
+  for (int i = 0; i < to; ++i) {
+    const double center = (i + 0.5) * scale;
+    const int first = std::max(0, static_cast<int>(center - support + 0.5));
+    const int count = std::min(from, static_cast<int>(center + support + 0.5)) - first;
+    double sum = 0;
+    for (int k = 0; k < count; ++k) {
+      row[static_cast<std::size_t>(k)] = weight(filter, (k + first - center + 0.5) * (1 / stretch));
+      sum += row[static_cast<std::size_t>(k)];
+    }
+    taps.ranges.push_back({first, count});
+    std::int32_t* out = taps.weights.data() + static_cast<std::ptrdiff_t>(i) * taps.stride;
+    for (int k = 0; k < count; ++k) {
+      const double share = sum != 0 ? row[static_cast<std::size_t>(k)] / sum : row[static_cast<std::size_t>(k)];
+      out[k] = static_cast<std::int32_t>((share < 0 ? -0.5 : 0.5) + share * (1 << kFractionBits));
+    }
+  }
+  return taps;
+}
+
+std::uint8_t rounded(std::int32_t sum) {
+  return static_cast<std::uint8_t>(std::clamp(sum >> kFractionBits, 0, 255));
+}
+constexpr std::int32_t kHalf = 1 << (kFractionBits - 1);
+
+Image along_rows(const Image& image, int width, Filter filter) {
+  const Taps taps = taps_of(image.width, width, filter);
+  Image out{width, image.height, {}};
+  out.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(image.height) * 3);
+  std::uint8_t* to = out.pixels.data();
+  for (int y = 0; y < image.height; ++y) {
+    const std::uint8_t* row = image.pixels.data() + std::ptrdiff_t{3} * y * image.width;
+    for (int x = 0; x < width; ++x) {
+      const auto [first, count] = taps.ranges[static_cast<std::size_t>(x)];
+      const std::int32_t* weights = taps.weights.data() + static_cast<std::ptrdiff_t>(x) * taps.stride;
+      const std::uint8_t* from = row + std::ptrdiff_t{3} * first;
+      std::int32_t red = kHalf, green = kHalf, blue = kHalf;
+      for (int k = 0; k < count; ++k, from += 3) {
+        red += from[0] * weights[k];
+        green += from[1] * weights[k];
+        blue += from[2] * weights[k];
+      }
+      *to++ = rounded(red);
+      *to++ = rounded(green);
+      *to++ = rounded(blue);
+    }
+  }
+  return out;
+}
+
+Image along_columns(const Image& image, int height, Filter filter) {
+  const Taps taps = taps_of(image.height, height, filter);
+  const std::ptrdiff_t row = std::ptrdiff_t{3} * image.width;
+  Image out{image.width, height, {}};
+  out.pixels.resize(static_cast<std::size_t>(row) * static_cast<std::size_t>(height));
+  std::vector<std::int32_t> sums(static_cast<std::size_t>(row));
+  for (int y = 0; y < height; ++y) {
+    const auto [first, count] = taps.ranges[static_cast<std::size_t>(y)];
+    const std::int32_t* weights = taps.weights.data() + static_cast<std::ptrdiff_t>(y) * taps.stride;
+    std::ranges::fill(sums, kHalf);
+    for (int k = 0; k < count; ++k) {
+      const std::uint8_t* from = image.pixels.data() + (first + k) * row;
+      const std::int32_t w = weights[k];
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += from[i] * w;
+    }
+    std::ranges::transform(sums, out.pixels.begin() + y * row, rounded);
+  }
+  return out;
+}
+
+}  // namespace
+
+Image resize(const Image& image, int width, int height, Filter filter) {
+  CHECK(width > 0 && height > 0 && image.width > 0 && image.height > 0);
+  Image out = width != image.width ? along_rows(image, width, filter) : image;
+  return height != image.height ? along_columns(out, height, filter) : out;
+}
+
+}  // namespace octavo::media

@@ -1,0 +1,16 @@
+// Resampling as Pillow does it, bit for bit: a filter as wide as the picture shrinks (so that nothing aliases),
+// in fixed point, first along rows, then along columns, rounded to 8 bits in between.
+#pragma once
+
+#include <cstdint>
+
+#include "media/image.h"
+
+namespace octavo::media {
+
+enum class Filter : std::uint8_t { bilinear, bicubic, lanczos };
+
+// width, height: at least 1.
+Image resize(const Image& image, int width, int height, Filter filter);
+
+}  // namespace octavo::media

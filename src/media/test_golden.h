@@ -1,0 +1,66 @@
+// For tests: the golden files of tests/data/vision, made by tools/goldens/make_vision_goldens.py.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "media/image.h"
+#include "tensor/mapped_file.h"
+#include "weights/safetensors.h"
+
+namespace octavo::media {
+
+inline constexpr const char* kVisionRoot = "tests/data/vision/";
+
+inline std::string file_bytes(const std::string& path) {
+  const auto file = MappedFile::open(path).value();
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+// The golden tensors of a case, by name.
+class VisionGolden {
+ public:
+  explicit VisionGolden(const std::string& name)
+      : directory(kVisionRoot + name),
+        file_(MappedFile::open(directory + "/golden.safetensors").value()),
+        tensors_(parse_safetensors(file_.bytes(), directory).value()) {}
+
+  const std::string directory;
+
+  const StoredTensor& tensor(const std::string& name) const {
+    for (const StoredTensor& t : tensors_)
+      if (t.name == name) return t;
+    CHECK(false, "no tensor {}", name);
+    std::abort();
+  }
+  template <class T>
+  std::vector<T> values(const std::string& name) const {
+    const StoredTensor& t = tensor(name);
+    std::vector<T> values(t.bytes.size() / sizeof(T));
+    std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
+    return values;
+  }
+  // Of shape [height, width, 3].
+  Image image(const std::string& name) const {
+    const StoredTensor& t = tensor(name);
+    return {static_cast<int>(t.shape[1]), static_cast<int>(t.shape[0]), values<std::uint8_t>(name)};
+  }
+  // Of shape [tiles, size, size, 3].
+  std::vector<Image> tiles(const std::string& name) const {
+    const StoredTensor& t = tensor(name);
+    const std::vector<std::uint8_t> all = values<std::uint8_t>(name);
+    const std::ptrdiff_t each = t.shape[1] * t.shape[2] * 3;
+    std::vector<Image> tiles;
+    for (std::ptrdiff_t i = 0; i < t.shape[0]; ++i)
+      tiles.push_back({static_cast<int>(t.shape[2]), static_cast<int>(t.shape[1]),
+                       {all.begin() + i * each, all.begin() + (i + 1) * each}});
+    return tiles;
+  }
+
+ private:
+  MappedFile file_;
+  std::vector<StoredTensor> tensors_;
+};
+
+}  // namespace octavo::media

@@ -1,0 +1,99 @@
+#include "media/tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace octavo::media {
+namespace {
+
+constexpr int kEdgeMax = 4096;  // whatever the configuration says
+
+struct Size {
+  int width;
+  int height;
+};
+
+int even(int n) { return n + n % 2; }
+int tiles_of(int n, int tile) { return (n + tile - 1) / tile; }
+
+// The longer side becomes `edge`.
+Size with_longest_edge(Size size, int edge) {
+  const double ratio = static_cast<double>(size.width) / size.height;
+  return size.width >= size.height ? Size{edge, std::max(1, even(static_cast<int>(edge / ratio)))}
+                                   : Size{std::max(1, even(static_cast<int>(edge * ratio))), edge};
+}
+
+Size at_most(Size size, int edge) {
+  const double ratio = static_cast<double>(size.width) / size.height;
+  if (std::max(size.width, size.height) <= edge) return size;
+  return size.width >= size.height ? Size{edge, std::max(1, static_cast<int>(edge / ratio))}
+                                   : Size{std::max(1, static_cast<int>(edge * ratio)), edge};
+}
+
+// Whole tiles both ways, the longer side first.
+Size in_tiles(Size size, int tile) {
+  const double ratio = static_cast<double>(size.width) / size.height;
+  const auto whole = [&](int n) { return tiles_of(n, tile) * tile; };
+  if (size.width >= size.height) {
+    const int width = whole(size.width);
+    return {width, whole(std::max(1, static_cast<int>(width / ratio)))};
+  }
+  const int height = whole(size.height);
+  return {whole(std::max(1, static_cast<int>(height * ratio))), height};
+}
+
+// The first resize, before the image is made of whole tiles.
+Size first_size(int width, int height, const ProcessorConfig& config) {
+  return at_most(with_longest_edge({width, height}, config.longest_edge), kEdgeMax);
+}
+
+Image crop(const Image& image, int left, int top, int size) {
+  Image out{size, size, {}};
+  out.pixels.reserve(static_cast<std::size_t>(size) * static_cast<std::size_t>(size) * 3);
+  for (int y = top; y < top + size; ++y) {
+    const auto row = image.pixels.begin() + (std::ptrdiff_t{y} * image.width + left) * 3;
+    out.pixels.insert(out.pixels.end(), row, row + std::ptrdiff_t{3} * size);
+  }
+  return out;
+}
+
+}  // namespace
+
+TileGrid tile_grid(int width, int height, const ProcessorConfig& config) {
+  const int tile = config.tile_size;
+  if (!config.split) return {tile, tile, 0, 0};
+  const Size size = in_tiles(first_size(width, height, config), tile);
+  const bool one = size.width == tile && size.height == tile;
+  return {size.width, size.height, one ? 0 : size.height / tile, one ? 0 : size.width / tile};
+}
+
+std::vector<Image> cut_tiles(Image image, const TileGrid& grid, const ProcessorConfig& config) {
+  const Size size = first_size(image.width, image.height, config);
+  image = resize(image, size.width, size.height, config.filter);
+  image = resize(image, grid.width, grid.height, config.filter);
+  std::vector<Image> tiles;
+  for (int row = 0; row < grid.rows; ++row)
+    for (int column = 0; column < grid.columns; ++column)
+      tiles.push_back(crop(image, column * config.tile_size, row * config.tile_size, config.tile_size));
+  tiles.push_back(resize(image, config.tile_size, config.tile_size, config.filter));
+  return tiles;
+}
+
+std::string tiles_text(const TileGrid& grid, int tokens_per_tile) {
+  constexpr std::string_view kAround = "<fake_token_around_image>";
+  std::string tile;
+  for (int i = 0; i < tokens_per_tile; ++i) tile += kImageToken;
+  std::string text;
+  for (int row = 1; row <= grid.rows; ++row) {
+    for (int column = 1; column <= grid.columns; ++column)
+      text += fmt::format("{}<row_{}_col_{}>{}", kAround, row, column, tile);
+    text += '\n';
+  }
+  if (grid.rows > 0) text += '\n';
+  return text + fmt::format("{}<global-img>{}{}", kAround, tile, kAround);
+}
+
+}  // namespace octavo::media

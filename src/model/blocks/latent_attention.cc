@@ -1,0 +1,156 @@
+// Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) over a paged cache of latents.
+//
+// A token's keys and values are products of one latent, k_h = W_UK_h c and v_h = W_UV_h c, beside a part of
+// the key that turns and that all heads share. The cache has c and that part alone. Neither product is ever
+// made of a cached token: queries are multiplied by W_UK_h instead, q_h k_h = (W_UK_h^T q_h) c, and the sum
+// of latents by W_UV_h. In prefill as in decode, so that an answer does not depend on how a prompt is cut.
+#include <utility>
+
+#include "model/blocks/block.h"
+
+namespace octavo {
+namespace {
+
+// The first `dim` numbers of each head.
+View beginnings(View heads, std::int64_t dim) {
+  heads.shape[2] = dim;
+  return heads;
+}
+
+class LatentAttentionBlock final : public Block {
+ public:
+  LatentAttentionBlock(const LatentAttention& spec, const Namer& name, std::int64_t dim) : spec_(spec) {
+    const Names& names = name.names;
+    std::vector<std::string> down{names.latent_down};
+    std::vector<std::int64_t> rows{spec.key_dim()};
+    if (spec.q_rank > 0) {
+      down.insert(down.begin(), names.latent_q_down);
+      rows.insert(rows.begin(), spec.q_rank);
+      q_norm_ = name.norm(spec.norm, names.latent_q_norm, spec.q_rank);
+    }
+    down_ = name.linear(down, rows, dim, spec.bias);
+    kv_norm_ = name.norm(spec.norm, names.latent_norm, spec.kv_rank);
+    q_ = name.linear({spec.q_rank > 0 ? names.latent_q_up : names.latent_q}, {spec.heads * spec.q_dim()},
+                     spec.q_rank > 0 ? spec.q_rank : dim, false);
+    // Of each head the rows of keys, then those of values.
+    const std::int64_t head_rows = spec.nope_dim + spec.value_dim;
+    const auto up = [&] {
+      LinearParameter all = name.linear({names.latent_up}, {spec.heads * head_rows}, spec.kv_rank, false);
+      all.weight.use = MatrixUse::plain;
+      return std::move(all.weight);
+    };
+    up_key_ = up();
+    up_value_ = up();
+    for (std::int64_t head = 0; head < spec.heads; ++head) {
+      up_key_.order.push_back({head * head_rows, spec.nope_dim});
+      up_value_.order.push_back({head * head_rows + spec.nope_dim, spec.value_dim});
+    }
+    up_key_.turned = true;
+    up_key_.rows = std::int64_t{spec.heads} * spec.kv_rank;
+    up_key_.cols = spec.nope_dim;
+    up_value_.rows = std::int64_t{spec.heads} * spec.value_dim;
+    out_ = name.linear({names.out}, {dim}, std::int64_t{spec.heads} * spec.value_dim, spec.bias);
+  }
+
+  void list(ParameterList& list) override {
+    list.add(down_);
+    list.add(q_norm_);
+    list.add(kv_norm_);
+    list.add(q_);
+    list.add(up_key_);
+    list.add(up_value_);
+    list.add(out_);
+  }
+
+  std::optional<CacheNeed> cache() const override {
+    return CacheNeed{.q_heads = spec_.heads,
+                     .kv_heads = 1,
+                     .head_dim = spec_.key_dim(),
+                     .values_in_keys = spec_.kv_rank};
+  }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes();
+  }
+
+  BlockCost cost(const Pass& pass) const override {
+    const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
+    const double seen = tokens * (context - (tokens - 1) / 2);
+    const BlockCost attention{.cached = (context + tokens) * spec_.key_dim(),
+                              .operations = 2 * seen * spec_.heads * (spec_.key_dim() + spec_.kv_rank)};
+    const auto up = static_cast<double>(up_key_.elements() + up_value_.elements());
+    return linear_cost(down_, pass) + linear_cost(q_, pass) +
+           BlockCost{.weights = up, .operations = 2 * up * tokens} + attention + linear_cost(out_, pass);
+  }
+
+  std::string text() const override {
+    std::string text = fmt::format("{} heads over latents of {} + {}", spec_.heads, spec_.kv_rank, spec_.rope_dim);
+    if (spec_.q_rank > 0) text += fmt::format(", queries of latents of {}", spec_.q_rank);
+    return text;
+  }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    Scratch scratch = step.scratch;
+    const Work w = take(scratch, step.tokens, x.dtype);
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    linear(step, x, down_, w.down);
+    if (spec_.q_rank > 0) {
+      ops.add_norm(stream, {.residual = w.down.columns(0, spec_.q_rank), .norm = q_norm_.norm(), .out = w.q_latent});
+      linear(step, w.q_latent, q_, w.q);
+    } else {
+      linear(step, x, q_, w.q);
+    }
+    const View q = View::of(w.q.data, w.q.dtype, {step.tokens, spec_.heads, spec_.q_dim()});
+    ops.latent_store(stream, {.kv = w.down.columns(spec_.q_rank, spec_.key_dim()),
+                              .norm = kv_norm_.norm(),
+                              .rope = step.ropes[static_cast<std::size_t>(spec_.rope)],
+                              .positions = step.positions,
+                              .slots = step.slots,
+                              .cache = step.cache,
+                              .q = q,
+                              .q_out = w.absorbed});
+    ops.head_matmul(stream, {.x = beginnings(q, spec_.nope_dim),
+                             .w = *up_key_.weight,
+                             .y = beginnings(w.absorbed, spec_.kv_rank)});
+    ops.attention(stream, {.q = w.absorbed,
+                           .cache = step.cache,
+                           .plan = *step.plan,
+                           .scale = spec_.scale,
+                           .out = w.latents});
+    ops.head_matmul(stream, {.x = View::of(w.latents.data, x.dtype, {step.tokens, spec_.heads, spec_.kv_rank}),
+                             .w = *up_value_.weight,
+                             .y = View::of(w.values.data, x.dtype, {step.tokens, spec_.heads, spec_.value_dim})});
+    linear(step, w.values, out_, out);
+  }
+
+ private:
+  struct Work {
+    View down, q_latent, q, absorbed, latents, values;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    const std::int64_t heads = spec_.heads;
+    return {.down = scratch.take(DType::f32, {n, down_.weight.rows}),
+            .q_latent = scratch.take(act, {n, spec_.q_rank}),
+            .q = scratch.take(act, {n, heads * spec_.q_dim()}),
+            .absorbed = scratch.take(act, {n, heads, spec_.key_dim()}),
+            .latents = scratch.take(act, {n, heads * spec_.kv_rank}),
+            .values = scratch.take(act, {n, heads * spec_.value_dim})};
+  }
+
+  LatentAttention spec_;
+  NormParameter q_norm_, kv_norm_;
+  LinearParameter down_;  // into the latents: of queries where they have one, then of keys and values
+  LinearParameter q_, out_;
+  MatrixParameter up_key_, up_value_;  // W_UK_h^T and W_UV_h of all heads
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<LatentAttentionBlock>(spec, name, dim);
+}
+
+}  // namespace octavo

@@ -1,0 +1,161 @@
+// DeepSeek-V2 (2024): latent attention, and many small experts beside shared ones, chosen by softmax within a
+// few groups. DeepSeek-V3 (2024), as Moonlight and Kimi K2 have it: scores by sigmoid, with a learned bias
+// for the choice alone; so is GLM-4.7-Flash (Glm4MoeLite, 2026). dots.llm1 (2025) has V3's experts and plain
+// attention.
+#include <cmath>
+#include <utility>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+constexpr Config::Range kDim{1, 1 << 20};
+
+// A size of heads that must fill whole rows of HeadMatmulArgs.
+Result<int> read_head_rows(const Config& config, std::string_view field, int most) {
+  TRY(const int size, config.integer(field, {1, most}));
+  if (size % kHeadRows != 0)
+    return field_failure(field, ErrorCode::unsupported, "{} is {}, not a multiple of {}", config.where(field),
+                         size, kHeadRows);
+  return size;
+}
+
+// yarn stretches the scores, too: by the square of what mscale_all_dim makes of its factor.
+Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
+  if (rope.scaling.kind != RopeScalingKind::yarn || rope.scaling.factor <= 1) return 1.0;
+  TRY(std::optional<Config> scaling, config.object("rope_scaling"));
+  if (!scaling) {
+    TRY(scaling, config.object("rope_parameters"));
+  }
+  TRY(const double all_dim, scaling->number("mscale_all_dim", {0, 100}, 0.0));
+  const double stretch = 0.1 * all_dim * std::log(rope.scaling.factor) + 1;
+  return stretch * stretch;
+}
+
+// A dense network with latent attention.
+Result<ModelSpec> describe_latent(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.head_dim = "qk_rope_head_dim"}));
+  LatentAttention a{.heads = spec.layers[0].attention().q_heads,
+                    .rope_dim = spec.layers[0].attention().head_dim,
+                    .norm = {.kind = NormKind::rms, .eps = 1e-6F},
+                    .rope = 0};
+  if (config.has("q_lora_rank")) {
+    TRY(a.q_rank, config.integer("q_lora_rank", kDim));
+  }
+  TRY(a.kv_rank, read_head_rows(config, "kv_lora_rank", kMaxLatentDim));
+  TRY(a.nope_dim, config.integer("qk_nope_head_dim", {1, kMaxLatentDim}));
+  TRY(a.value_dim, read_head_rows(config, "v_head_dim", kMaxLatentDim));
+  TRY(a.bias, config.boolean("attention_bias", false));
+  TRY(const double stretch, score_stretch(config, spec.ropes[0]));
+  a.scale = static_cast<float>(stretch / std::sqrt(static_cast<double>(a.q_dim())));
+  for (LayerSpec& layer : spec.layers) layer.mixer = a;
+  TRY(spec.ropes[0].interleaved, config.boolean("rope_interleave", true));
+  return spec;
+}
+
+// Which layers have experts: as mlp_layer_types lists them, else each moe_layer_freq-th one from
+// first_k_dense_replace on.
+Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers) {
+  TRY(const int dense, config.integer("first_k_dense_replace", {0, 1024}, 0));
+  TRY(const int step, config.integer("moe_layer_freq", {1, 1024}, 1));
+  TRY(const std::vector<std::string> types, config.texts("mlp_layer_types"));
+  if (!types.empty() && types.size() != layers)
+    return invalid("mlp_layer_types", "{} has {} entries, there are {} layers", config.where("mlp_layer_types"),
+                   types.size(), layers);
+  for (const std::string& type : types)
+    if (type != "dense" && type != "sparse")
+      return field_failure("mlp_layer_types", ErrorCode::unsupported,
+                           "{} has \"{}\"; supported are dense and sparse", config.where("mlp_layer_types"), type);
+  std::vector<bool> sparse;
+  for (int i = 0; std::cmp_less(i, layers); ++i)
+    sparse.push_back(types.empty() ? i >= dense && i % step == 0
+                                   : types[static_cast<std::size_t>(i)] == "sparse");
+  return sparse;
+}
+
+}  // namespace
+
+Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores) {
+  if (!config.has("n_routed_experts")) return {};
+  const std::string_view function = scores == RouterScores::sigmoid ? "sigmoid" : "softmax";
+  TRY(const std::string wanted, config.text("scoring_func", std::string(function)));
+  if (wanted != function)
+    return field_failure("scoring_func", ErrorCode::unsupported, "{} is \"{}\"; supported here is {}",
+                         config.where("scoring_func"), wanted, function);
+  Experts experts{.count = 0, .router = {.scores = scores}, .expert = spec.layers.back().mlp()};
+  RouterRule& rule = experts.router;
+  TRY(experts.count, config.integer("n_routed_experts", {1, kMaxExperts}));
+  TRY(rule.chosen, config.integer("num_experts_per_tok", {1, experts.count}, 1));
+  TRY(experts.expert.hidden, config.integer("moe_intermediate_size", kDim));
+  TRY(rule.renormalise, config.boolean("norm_topk_prob", false));
+  TRY(rule.scale, multiplier(config, "routed_scaling_factor"));
+  TRY(rule.groups, config.integer("n_group", {1, experts.count}, 1));
+  TRY(rule.groups_kept, config.integer("topk_group", {1, rule.groups}, rule.groups));
+  if (experts.count % rule.groups != 0)
+    return invalid("n_group", "{} {} does not divide n_routed_experts {}", config.where("n_group"),
+                   rule.groups, experts.count);
+  if (rule.chosen > rule.groups_kept * (experts.count / rule.groups))
+    return invalid("topk_group", "{}: {} groups of {} experts have not the {} of num_experts_per_tok",
+                   config.where("topk_group"), rule.groups_kept, experts.count / rule.groups, rule.chosen);
+  if (scores == RouterScores::sigmoid) {
+    rule.group_best = 2;
+    experts.choice_bias = true;
+  }
+  TRY(const int shared, config.integer("n_shared_experts", {0, kMaxExperts}, 0));
+  if (shared > 0) {
+    experts.shared = experts.expert;
+    experts.shared->hidden *= shared;
+  }
+  TRY(const std::vector<bool> sparse, sparse_layers(config, spec.layers.size()));
+  for (std::size_t i = 0; i < sparse.size(); ++i)
+    if (sparse[i]) spec.layers[i].feed_forward = experts;
+  spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
+  spec.names.shared_down = "mlp.shared_experts.down_proj";
+  // Layers of multi-token prediction come behind the others.
+  TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
+  for (int i = 0; i < predictors; ++i)
+    spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
+  return {};
+}
+
+Result<ModelSpec> describe_deepseek_v2(const Config& config) {
+  TRY(ModelSpec spec, describe_latent(config));
+  TRY(const bool bias, config.boolean("mlp_bias", false));
+  if (bias)
+    return field_failure("mlp_bias", ErrorCode::unsupported, "{} is true; MLPs have no biases here",
+                         config.where("mlp_bias"));
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::softmax));
+  TRY(const std::string method, config.text("topk_method", "greedy"));
+  if (method != "greedy" && method != "group_limited_greedy")
+    return field_failure("topk_method", ErrorCode::unsupported,
+                         "{} is \"{}\"; supported here are greedy and group_limited_greedy",
+                         config.where("topk_method"), method);
+  for (LayerSpec& layer : spec.layers)
+    if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && method == "greedy")
+      experts->router.groups = experts->router.groups_kept = 1;
+  return spec;
+}
+
+Result<ModelSpec> describe_deepseek_v3(const Config& config) {
+  TRY(ModelSpec spec, describe_latent(config));
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  return spec;
+}
+
+Result<ModelSpec> describe_dots1(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.pre_norm;
+  }
+  TRY(const int first, config.integer("max_window_layers", {0, 1 << 27}, 1 << 27));
+  TRY_VOID(set_windows(spec, config, [first](int layer) { return layer >= first; }));
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  return spec;
+}
+
+}  // namespace octavo

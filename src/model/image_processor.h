@@ -1,0 +1,18 @@
+// How a checkpoint wants its images: the configuration of transformers' image processor.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "media/processor_config.h"
+
+namespace octavo {
+
+// Reads preprocessor_config.json of a model's directory or, as transformers 5 writes it, the image_processor of
+// processor_config.json; `overrides` (vLLM's mm_processor_kwargs) may give size and do_image_splitting other
+// values. Errors: neither file is there, a processor that is not one of Idefics3's kind, a value out of range.
+Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
+                                                    const boost::json::object& overrides = {});
+
+}  // namespace octavo

@@ -1,0 +1,152 @@
+#include "remote/data_parallel.h"
+
+#include <signal.h>
+
+#include <filesystem>
+#include <future>
+#include <set>
+
+#include "engine/test_rig.h"
+#include "remote/engine_process.h"
+
+namespace octavo::remote {
+namespace {
+
+using namespace std::chrono_literals;
+
+Result<std::unique_ptr<EngineProcess>> simulated(std::vector<std::string> flags) {
+  EngineProcessOptions options;
+  options.program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine";
+  options.command = {"simulated_engine"};
+  options.command.insert(options.command.end(), flags.begin(), flags.end());
+  return EngineProcess::start(std::move(options));
+}
+
+// Three engines; `processes` point into the client.
+struct Fleet {
+  std::vector<EngineProcess*> processes = std::vector<EngineProcess*>(3);
+  std::unique_ptr<EngineClient> client;
+
+  Fleet() {
+    client = DataParallelClient::start(3, 5, [&](int index) -> Result<std::unique_ptr<EngineClient>> {
+               TRY(auto engine, simulated({"--step-us=200", "--index=" + std::to_string(index)}));
+               processes[static_cast<std::size_t>(index)] = engine.get();
+               return engine;
+             }).value();
+  }
+  void signal(int number) const {
+    for (const EngineProcess* process : processes) kill(process->pid(), number);
+  }
+  std::vector<int> unfinished() const {
+    std::vector<int> counts;
+    for (const EngineStats& stats : client->stats()) counts.push_back(stats.unfinished);
+    return counts;
+  }
+};
+
+TEST(DataParallel, RequestsGoWhereLeastIsToBeDone) {
+  const Fleet fleet;
+  EXPECT_EQ(fleet.client->info().engines, 3);
+  EXPECT_EQ(fleet.client->info().max_num_seqs, 24);
+  fleet.signal(SIGSTOP);  // nothing ends meanwhile
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (unsigned i = 0; i < 12; ++i) {
+    Request request = request_for(some_prompt(i, 10), 100);
+    if (i == 0) request.sampling.n = 3;  // counts as three
+    ASSERT_TRUE(fleet.client->submit(std::move(request), sinks.emplace_back(std::make_shared<Recorder>())));
+  }
+  std::vector<int> counts = fleet.unfinished();
+  std::ranges::sort(counts);
+  EXPECT_EQ(counts, (std::vector<int>{4, 5, 5}));
+  fleet.signal(SIGCONT);
+  std::set<int> engines;
+  for (unsigned i = 0; i < 12; ++i) {
+    ASSERT_TRUE(sinks[i]->wait_ended(i == 0 ? 3 : 1, 60s));
+    EXPECT_EQ(sinks[i]->record().tokens, expected(some_prompt(i, 10), 100));
+    engines.insert(sinks[i]->record().ends.at(0).engine);
+  }
+  EXPECT_EQ(engines, (std::set<int>{0, 1, 2}));
+}
+
+TEST(DataParallel, ARequestMayNameItsEngine) {
+  const Fleet fleet;
+  for (const int engine : {2, 2, 0}) {
+    auto sink = std::make_shared<Recorder>();
+    Request request = request_for(some_prompt(1, 10), 5);
+    request.engine = engine;
+    ASSERT_TRUE(fleet.client->submit(std::move(request), sink));
+    ASSERT_TRUE(sink->wait_ended(1, 60s));
+    EXPECT_EQ(sink->record().ends.at(0).engine, engine);
+  }
+  for (const int engine : {-1, 3}) {
+    Request request = request_for(some_prompt(1, 10), 5);
+    request.engine = engine;
+    const auto refused = fleet.client->submit(std::move(request), std::make_shared<Recorder>());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().field, "data_parallel_rank");
+  }
+}
+
+TEST(DataParallel, AnAbortFindsItsEngine) {
+  const Fleet fleet;
+  std::vector<std::pair<RequestId, std::shared_ptr<Recorder>>> running;
+  fleet.signal(SIGSTOP);
+  for (unsigned i = 0; i < 6; ++i) {
+    auto sink = std::make_shared<Recorder>();
+    const auto id = fleet.client->submit(request_for(some_prompt(i, 10), 100), sink);
+    ASSERT_TRUE(id);
+    running.emplace_back(*id, sink);
+  }
+  for (std::size_t i = 0; i < 6; i += 2) fleet.client->abort(running[i].first);
+  fleet.signal(SIGCONT);
+  for (std::size_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(running[i].second->wait_ended(1, 60s));
+    EXPECT_EQ(running[i].second->record().ends.at(0).finished,
+              i % 2 == 0 ? FinishReason::abort : FinishReason::length);
+  }
+}
+
+TEST(DataParallel, OneEngineDiesAndItsRequestsGoOn) {
+  const Fleet fleet;
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (unsigned i = 0; i < 9; ++i)
+    ASSERT_TRUE(fleet.client->submit(request_for(some_prompt(i, 10), 200),
+                                     sinks.emplace_back(std::make_shared<Recorder>())));
+  sinks[1]->wait_outputs(3);
+  kill(fleet.processes[1]->pid(), SIGKILL);
+  for (unsigned i = 0; i < 9; ++i) {
+    ASSERT_TRUE(sinks[i]->wait_ended(1, 60s));
+    EXPECT_EQ(sinks[i]->record().tokens, expected(some_prompt(i, 10), 200));
+  }
+}
+
+TEST(DataParallel, AnEngineThatCannotStartIsAnError) {
+  const auto started =
+      DataParallelClient::start(2, 0, [](int index) -> Result<std::unique_ptr<EngineClient>> {
+        return simulated({index == 1 ? "--refuse" : "--step-us=1"});
+      });
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().message, "the model is broken");
+}
+
+TEST(DataParallel, AdaptersAreAnsweredOnceByAll) {
+  const Fleet fleet;
+  std::promise<Result<>> answered;
+  fleet.client->load_adapter({"a", "/nowhere"},
+                             [&](Result<> result) { answered.set_value(std::move(result)); });
+  EXPECT_FALSE(answered.get_future().get());
+}
+
+TEST(DataParallel, DrainingTakesNothingNew) {
+  const Fleet fleet;
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(fleet.client->submit(request_for(some_prompt(1, 10), 50), sink));
+  fleet.client->drain();
+  EXPECT_TRUE(sink->wait_ended(1, 0s));
+  const auto refused = fleet.client->submit(request_for(some_prompt(1, 10), 5), sink);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+}
+
+}  // namespace
+}  // namespace octavo::remote

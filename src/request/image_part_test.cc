@@ -1,0 +1,57 @@
+#include "request/image_part.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "request/prefix_hash.h"
+
+namespace octavo {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr Hash128 kIdentity{7, 9};
+
+ImagePart part(std::uint64_t digest, int first, int tokens) {
+  return {.digest = {digest, 0}, .first = first, .tokens = tokens, .pixels = {}};
+}
+
+TEST(ImageIdentities, BlocksWithoutImagesKeepTheirs) {
+  EXPECT_THAT(image_identities(kIdentity, {}, 4), IsEmpty());
+  const std::vector<ImagePart> images{part(1, 5, 6)};
+  const auto identities = image_identities(kIdentity, images, 4);
+  ASSERT_EQ(identities.size(), 3u);
+  EXPECT_EQ(identities[0], kIdentity);
+  EXPECT_NE(identities[1], kIdentity);
+  EXPECT_NE(identities[2], identities[1]);  // other rows of the image
+}
+
+TEST(ImageIdentities, TellImagesAndPlacesApart) {
+  const auto of = [](std::vector<ImagePart> images) { return image_identities({}, images, 8).at(0); };
+  const Hash128 one = of({part(1, 0, 2)});
+  EXPECT_EQ(one, of({part(1, 0, 2)}));
+  EXPECT_NE(one, of({part(2, 0, 2)}));
+  EXPECT_NE(one, of({part(1, 1, 2)}));
+  EXPECT_NE(one, of({part(1, 0, 2), part(1, 2, 2)}));
+  EXPECT_NE(of({part(1, 0, 2), part(2, 2, 2)}), of({part(2, 0, 2), part(1, 2, 2)}));
+}
+
+TEST(ImageIdentities, GoIntoTheKeysOfTheirBlocksAndOfThoseBehind) {
+  const PrefixHasher hasher({}, 4);
+  const std::vector<TokenId> tokens(16, 3);
+  const auto keys = [&](const std::vector<ImagePart>& images) {
+    std::vector<Hash128> result;
+    hasher.extend(tokens, kIdentity, result, image_identities(kIdentity, images, 4));
+    return result;
+  };
+  const auto text = keys({}), first = keys({part(1, 4, 2)}), second = keys({part(2, 4, 2)});
+  EXPECT_EQ(text.size(), 4u);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_NE(text[i], first[i]);
+    EXPECT_NE(first[i], second[i]);
+  }
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,53 @@
+#include "serve/stats_log.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/log.h"
+
+namespace octavo {
+
+std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds) {
+  const auto since = [&](std::int64_t EngineStats::* counter) {
+    return static_cast<double>(now.*counter - before.*counter);
+  };
+  const double prompt = since(&EngineStats::prompt_tokens),
+               generated = since(&EngineStats::generation_tokens);
+  if (prompt <= 0 && generated <= 0 && now.running + now.waiting == 0) return std::nullopt;
+  const double looked_up = since(&EngineStats::prefix_queries);
+  const auto percent = [](double part, double whole) { return whole > 0 ? 100 * part / whole : 0.0; };
+  return fmt::format(
+      "Engine {:03}: Avg prompt throughput: {:.1f} tokens/s, Avg generation throughput: {:.1f} tokens/s, "
+      "Running: {} "
+      "reqs, Waiting: {} reqs, KV cache usage: {:.1f}%, Prefix cache hit rate: {:.1f}%",
+      now.engine, prompt / seconds, generated / seconds, now.running, now.waiting,
+      percent(now.blocks_used, now.blocks_total), percent(since(&EngineStats::prefix_hits), looked_up));
+}
+
+StatsLog::StatsLog(const EngineClient& engine, double seconds)
+    : engine_(engine), seconds_(seconds), thread_([this] { run(); }) {}
+
+StatsLog::~StatsLog() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  ends_.notify_one();
+  thread_.join();
+}
+
+void StatsLog::run() {
+  std::vector<EngineStats> before = engine_.stats();
+  std::unique_lock lock(mutex_);
+  while (!ends_.wait_for(lock, std::chrono::duration<double>(seconds_), [this] { return ended_; })) {
+    std::vector<EngineStats> now = engine_.stats();
+    for (std::size_t i = 0; i < now.size(); ++i)
+      // An engine that has died counts from zero.
+      if (now[i].prompt_tokens >= before[i].prompt_tokens)
+        if (const auto line = stats_line(before[i], now[i], seconds_)) log_info("{}", *line);
+    before = std::move(now);
+  }
+}
+
+}  // namespace octavo

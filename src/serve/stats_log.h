@@ -1,0 +1,35 @@
+// The log line that vLLM writes every few seconds while there is work: throughput, queue, cache.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "request/engine_client.h"
+
+namespace octavo {
+
+// What an engine did in the `seconds` between two snapshots; nothing: it was idle all the time.
+std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds);
+
+class StatsLog {
+ public:
+  // Writes a line for each engine that is not idle, every `seconds`, until it is destroyed.
+  StatsLog(const EngineClient& engine, double seconds);
+  ~StatsLog();
+
+ private:
+  void run();
+
+  const EngineClient& engine_;
+  const double seconds_;
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,56 @@
+#include "serve/stats_log.h"
+
+#include <gmock/gmock.h>
+
+#include "serve/process_metrics.h"
+
+namespace octavo {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(StatsLog, ALineTellsWhatWasDoneMeanwhile) {
+  EngineStats before;
+  before.prompt_tokens = 100;
+  before.generation_tokens = 50;
+  before.prefix_queries = 100;
+  before.prefix_hits = 10;
+  EngineStats now = before;
+  EXPECT_FALSE(stats_line(before, now, 10)) << "idle";
+  now.prompt_tokens += 1000;
+  now.generation_tokens += 505;
+  now.prefix_queries += 1000;
+  now.prefix_hits += 250;
+  now.running = 3;
+  now.waiting = 2;
+  now.blocks_total = 8;
+  now.blocks_used = 2;
+  EXPECT_EQ(stats_line(before, now, 10),
+            "Engine 000: Avg prompt throughput: 100.0 tokens/s, Avg generation throughput: 50.5 tokens/s, "
+            "Running: 3 reqs, "
+            "Waiting: 2 reqs, KV cache usage: 25.0%, Prefix cache hit rate: 25.0%");
+  before = now;
+  EXPECT_TRUE(stats_line(before, now, 10)) << "requests wait, but nothing happens: that is worth a line";
+}
+
+TEST(ProcessMetrics, AreThoseOfThisProcess) {
+  const std::string text = process_metrics();
+  for (const char* name : {"cpu_seconds_total", "start_time_seconds", "virtual_memory_bytes",
+                           "resident_memory_bytes", "open_fds", "max_fds"})
+    EXPECT_THAT(text, HasSubstr(std::string("\nprocess_") + name + " ")) << name;
+  const auto value = [&](const std::string& name) {
+    const std::string start = "\nprocess_" + name + " ";
+    return std::stod(text.substr(text.find(start) + start.size()));
+  };
+  EXPECT_GT(value("resident_memory_bytes"), 1e6);
+  EXPECT_GT(value("virtual_memory_bytes"), value("resident_memory_bytes"));
+  EXPECT_GT(value("open_fds"), 2);
+  const double age =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count() -
+      value("start_time_seconds");
+  EXPECT_GT(age, -2);
+  EXPECT_LT(age, 3600);
+}
+
+}  // namespace
+}  // namespace octavo

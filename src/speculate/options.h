@@ -1,0 +1,51 @@
+// How tokens are guessed: names and meanings of vLLM's speculative configuration.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "request/engine_stats.h"
+
+namespace octavo {
+
+struct NgramOptions {
+  int prompt_lookup_min = 5;  // tokens that must have come before alike
+  int prompt_lookup_max = 5;  // tokens looked at
+};
+
+struct SuffixOptions {
+  int max_tree_depth = 24;          // tokens looked at, and guessed at a time
+  int max_cached_requests = 10000;  // past answers kept; 0: the sequence's own text alone
+  double max_spec_factor = 1.0;     // guesses for each token that came before alike
+  double min_token_prob = 0.1;      // guesses less likely are not made
+};
+
+struct DraftModelOptions {
+  std::string model = {};             // folder or GGUF file of the draft model
+  std::string quantization = "none";  // of its plain matrices, as EngineOptions::quantization
+  std::optional<int> max_model_len = {};
+  bool drawn = true;  // guesses are drawn as the answer's tokens are; false: the likeliest token
+};
+
+// Guesses of each sequence while from..to sequences are in a step.
+struct TokensPerBatchSize {
+  int from = 1;
+  int to = 1;
+  int tokens = 0;
+};
+
+struct SpeculativeOptions {
+  std::variant<NgramOptions, SuffixOptions, DraftModelOptions> method = NgramOptions{};
+  int num_speculative_tokens = 5;                       // guesses of a sequence at a time, at most
+  std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: GuessPolicy chooses
+
+  const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }
+};
+
+// Errors name the field and its limit.
+Result<> validate(const SpeculativeOptions& options);
+
+}  // namespace octavo

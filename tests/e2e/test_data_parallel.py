@@ -1,0 +1,92 @@
+"""Two engines behind one server: answers as from one, work for both, and a death that nobody notices."""
+
+import os
+import signal
+import subprocess
+import threading
+
+import openai
+import pytest
+from conftest import eventually, fetch, serve
+from test_engine_process import processes
+
+FLAGS = ("--data-parallel-size", "2", "--device", "cpu")
+PROMPTS = [f"Once upon a time there were {i} children who" for i in range(8)]
+
+
+@pytest.fixture(scope="module")
+def base():
+    with serve(*FLAGS) as base:
+        yield base
+
+
+def client_of(base):
+    return openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+
+
+def answers(base, while_running=lambda: None, max_tokens=200, **fields):
+    """The texts of greedy answers that run at the same time."""
+    texts = [None] * len(PROMPTS)
+
+    def run(i):
+        fields_of_all = dict(model="demo", max_tokens=max_tokens, temperature=0, extra_body={"ignore_eos": True})
+        texts[i] = client_of(base).completions.create(prompt=PROMPTS[i], **fields_of_all, **fields).choices[0].text
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(PROMPTS))]
+    for thread in threads:
+        thread.start()
+    while_running()
+    for thread in threads:
+        thread.join()
+    return texts
+
+
+def ended(base):
+    """How many answers each engine has ended."""
+    counts = {}
+    for line in fetch(base + "/metrics").splitlines():
+        if line.startswith("vllm:request_prompt_tokens_count{"):
+            counts[line.split('engine="')[1].split('"')[0]] = float(line.rsplit(" ", 1)[1])
+    return counts
+
+
+def engines(base):
+    return processes("--engine-index", base.rsplit(":", 1)[1])
+
+
+def test_both_engines_answer_as_one(base):
+    with serve("--device", "cpu") as one:
+        expected = answers(one)
+    before = ended(base)
+    assert answers(base) == expected
+    after = ended(base)
+    assert sorted(after) == ["0", "1"]
+    assert min(after[engine] - before.get(engine, 0) for engine in ("0", "1")) >= 2
+
+
+def test_a_header_chooses_the_engine(base):
+    for engine in ("1", "1", "0"):
+        before = ended(base)
+        client_of(base).completions.create(
+            model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": engine}
+        )
+        assert ended(base)[engine] == before[engine] + 1
+    for wrong in ("2", "-1", "one"):
+        with pytest.raises(openai.BadRequestError, match="rank"):
+            client_of(base).completions.create(
+                model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": wrong}
+            )
+
+
+def test_an_engine_dies_and_its_streams_go_on(base):
+    expected = answers(base)
+    assert len(engines(base)) == 2
+    assert answers(base, while_running=lambda: os.kill(engines(base)[0], signal.SIGKILL)) == expected
+    assert eventually(lambda: len(engines(base)) == 2)
+
+
+def test_it_needs_engines_of_their_own():
+    command = ["build/release/octavo", "serve", "--port", "0", *FLAGS, "--no-engine-process"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "data_parallel_size" in done.stderr

@@ -1,0 +1,85 @@
+"""Speculative decoding as a user sees it: the same answers, and metrics that say what guesses came to."""
+
+import json
+import re
+import subprocess
+
+import openai
+import pytest
+from conftest import eventually, fetch, serve
+from test_adapters import write_adapter
+
+PROMPTS = ["Once upon a time", "Who is the baker?", "Count from one to twenty: one, two,", "A list: apple, apple,"]
+METHODS = {
+    "draft_model": {"model": "models/demo-draft", "num_speculative_tokens": 4},
+    "suffix": {"method": "suffix"},
+    "ngram": {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1},
+}
+
+
+def answers(base, model="demo"):
+    client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+    found = []
+    for prompt in PROMPTS:
+        for temperature in (0, 0.8):
+            completion = client.completions.create(
+                model=model, prompt=prompt, max_tokens=48, temperature=temperature, seed=7, n=2 if temperature else 1)
+            found += [choice.text for choice in completion.choices]
+    messages = [{"role": "user", "content": "Tell me a story."}]
+    chat = client.chat.completions.create(model=model, messages=messages, temperature=0, max_tokens=64)
+    return [*found, chat.choices[0].message.content]
+
+
+def metric(base, name):
+    page = fetch(base + "/metrics")
+    return sum(float(value) for value in re.findall(rf"^vllm:{name}{{.*}} (\S+)$", page, re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def plain():
+    with serve("--device", "cpu") as base:
+        return answers(base)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_guesses_change_no_answer(method, plain):
+    with serve("--device", "cpu", "--speculative-config", json.dumps(METHODS[method])) as base:
+        assert answers(base) == plain
+        assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0, 10)
+        drafts, tokens, accepted, by_place = (
+            metric(base, f"spec_decode_num_{what}_total")
+            for what in ("drafts", "draft_tokens", "accepted_tokens", "accepted_tokens_per_pos"))
+        assert 0 < drafts <= tokens and accepted == by_place <= tokens
+        if method == "draft_model":
+            assert accepted > drafts  # more than one of a draft's four comes true
+
+
+def test_two_ranks_guess_with_a_draft_model():
+    flags = ("--device", "cpu", "--dtype", "float32", "--tensor-parallel-size", "2")
+    with serve(*flags) as base:
+        plain = answers(base)
+    with serve(*flags, "--speculative-config", json.dumps(METHODS["draft_model"])) as base:
+        assert answers(base) == plain
+        assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0, 10)
+
+
+def test_adapters_take_guesses(tmp_path):
+    adapter = write_adapter(tmp_path / "adapter", 1, strength=0.3)
+    flags = ("--device", "cpu", "--enable-lora", "--max-lora-rank", "8", "--lora-modules", f"adapted={adapter}")
+    with serve(*flags) as base:
+        plain = answers(base, "adapted")
+    with serve(*flags, "--speculative-config", json.dumps(METHODS["draft_model"])) as base:
+        assert answers(base, "adapted") == plain
+        assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0, 10)
+
+
+@pytest.mark.parametrize("config, words", [
+    ({"model": "tests/data/models/llama", "num_speculative_tokens": 4}, "vocabulary of"),
+    ({"model": "no/such/draft/model", "num_speculative_tokens": 4}, "no/such/draft/model"),
+    ({"model": "models/demo-draft"}, "num_speculative_tokens must be given"),
+    ({"method": "eagle", "num_speculative_tokens": 4}, 'must be "ngram", "suffix" or "draft_model"'),
+])
+def test_what_cannot_guess_is_refused(config, words):
+    ended = subprocess.run(["build/release/octavo", "serve", "--port", "0", "--device", "cpu", "--speculative-config",
+                            json.dumps(config)], capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0 and words in ended.stderr

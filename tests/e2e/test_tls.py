@@ -1,0 +1,93 @@
+"""https and Unix sockets, as the official OpenAI client sees them."""
+
+import contextlib
+import shlex
+import ssl
+import subprocess
+import time
+import urllib.request
+
+import httpx
+import openai
+import pytest
+from conftest import free_port
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+                   check=True, capture_output=True)
+    return certificate, key
+
+
+@contextlib.contextmanager
+def started(command, reached):
+    """A process, from the moment that `reached` returns and not raises."""
+    process = subprocess.Popen(shlex.split(command))
+    try:
+        for _ in range(600):
+            assert process.poll() is None, "it ended before it was ready"
+            try:
+                reached()
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            raise AssertionError("not ready within a minute")
+        yield
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def story(base, **client):
+    with openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0, http_client=httpx.Client(**client)) as openai_client:
+        fields = dict(model="demo", prompt="Once upon a time", max_tokens=40, temperature=0)
+        whole = openai_client.completions.create(**fields).choices[0].text
+        assert "".join(chunk.choices[0].text for chunk in openai_client.completions.create(**fields, stream=True)) == whole
+        return whole
+
+
+def test_https_before_server_and_router(certificate, server):
+    context = ssl.create_default_context(cafile=certificate[0])
+    expected = story(server)
+    flags = {
+        "serve": f"--ssl-certfile {certificate[0]} --ssl-keyfile {certificate[1]}",
+        "route": f"--tls-cert-path {certificate[0]} --tls-key-path {certificate[1]} --worker-urls {server}",
+    }
+    for command in ("serve", "route"):
+        base = f"https://127.0.0.1:{free_port()}"
+        run = f"build/release/octavo {command} --host 127.0.0.1 --port {base.rsplit(':', 1)[1]} {flags[command]}"
+        with started(run, lambda: urllib.request.urlopen(base + "/health", context=context, timeout=10)):
+            assert story(base, verify=context) == expected
+            with pytest.raises(openai.APIConnectionError):
+                story(base)  # the certificate is nobody's that it knows
+            with pytest.raises(openai.APIConnectionError):
+                story(base.replace("https", "http"))
+
+
+def test_a_unix_socket(tmp_path, server):
+    path = tmp_path / "socket"
+
+    def reached():
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
+            try:
+                client.get("http://octavo/health").raise_for_status()
+            except httpx.HTTPError as error:
+                raise OSError(error) from error
+
+    with started(f"build/release/octavo serve --uds {path}", reached):
+        assert story("http://octavo", transport=httpx.HTTPTransport(uds=str(path))) == story(server)
+    assert not path.exists()
+
+
+def test_wrong_files_are_told():
+    done = subprocess.run(["build/release/octavo", "serve", "--port", "0", "--ssl-certfile", "/nowhere.pem"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "ssl-certfile" in done.stderr and "/nowhere.pem" in done.stderr

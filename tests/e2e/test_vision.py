@@ -1,0 +1,133 @@
+"""A model that sees, with OpenAI's client: a small random one (tests/data/vision), whose logits transformers has computed."""
+
+import base64
+import json
+import math
+import pathlib
+import struct
+
+import httpx
+import openai
+import pytest
+
+from conftest import serve
+
+CASE = pathlib.Path("tests/data/vision/idefics3")
+QUESTION = "What is in this picture?"
+
+
+def tensor(name):
+    """An F32 or I32 tensor of the golden file, flat, and its shape."""
+    data = (CASE / "golden.safetensors").read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    found = json.loads(data[8:8 + size])[name]
+    begin, end = found["data_offsets"]
+    kind = {"F32": "f", "I32": "i"}[found["dtype"]]
+    return struct.unpack(f"<{(end - begin) // 4}{kind}", data[8 + size + begin:8 + size + end]), found["shape"]
+
+
+def image(name, kind="png"):
+    text = base64.b64encode((CASE / name).read_bytes()).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,{text}"}}
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+CONVERSATION = [
+    {"role": "user", "content": [image("rgb.png"), text(QUESTION)]},
+    {"role": "assistant", "content": "Waves."},
+    {"role": "user", "content": [text("And here?"), image("photo.jpg", "jpeg")]},
+]
+
+
+@pytest.fixture(scope="module")
+def base():
+    with serve("--model", str(CASE), "--served-model-name", "see", "--dtype", "float32", "--limit-mm-per-prompt", '{"image": 3}',
+               "--enable-prompt-tokens-details", "--max-num-batched-tokens", "64") as base:
+        yield base
+
+
+@pytest.fixture
+def client(base):
+    return openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+
+
+def ask(client, messages, **options):
+    return client.chat.completions.create(model="see", messages=messages, temperature=0, **{"max_tokens": 8, **options})
+
+
+def test_answers_are_those_of_transformers(client):
+    ids, _ = tensor("ids")
+    logits, (rows, vocabulary) = tensor("logits")
+    last = logits[(rows - 1) * vocabulary:]
+    total = math.log(sum(math.exp(x) for x in last))
+    best = sorted((x - total for x in last), reverse=True)[:5]
+    reply = ask(client, CONVERSATION, max_tokens=1, logprobs=True, top_logprobs=5)
+    assert reply.usage.prompt_tokens == len(ids)
+    top = reply.choices[0].logprobs.content[0].top_logprobs
+    # The second picture is a JPEG, of which a pixel may be rounded otherwise.
+    assert [t.logprob for t in top] == pytest.approx(best, abs=2e-2)
+
+
+def test_an_earlier_turn_is_found_in_the_cache(client):
+    first = [{"role": "user", "content": [image("palette.png"), text(QUESTION)]}]
+    answer = ask(client, first)
+    again = ask(client, first)
+    assert again.choices[0].message.content == answer.choices[0].message.content
+    assert again.usage.prompt_tokens_details.cached_tokens >= again.usage.prompt_tokens // 16 * 16 - 16
+    other = ask(client, [{"role": "user", "content": [image("alpha.png"), text(QUESTION)]}])
+    assert other.usage.prompt_tokens_details.cached_tokens < 16  # what stands before the picture
+    after = ask(client, first + [{"role": "assistant", "content": "Hm."}, {"role": "user", "content": "And?"}])
+    assert after.usage.prompt_tokens_details.cached_tokens >= again.usage.prompt_tokens // 16 * 16 - 16
+
+
+def test_streams_text_and_several_answers(client):
+    whole = ask(client, CONVERSATION, n=2, max_tokens=6)
+    stream = ask(client, CONVERSATION, stream=True, max_tokens=6)
+    pieces = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
+    assert "".join(pieces) == whole.choices[0].message.content == whole.choices[1].message.content
+    alone = ask(client, [{"role": "user", "content": "No picture at all."}])
+    assert alone.usage.prompt_tokens < 60
+
+
+def test_errors_are_400_and_name_the_part(client):
+    def refused(part):
+        with pytest.raises(openai.BadRequestError) as error:
+            ask(client, [{"role": "user", "content": [text("Look:"), part]}])
+        return error.value
+
+    broken = image("rgb.png")
+    broken["image_url"]["url"] = broken["image_url"]["url"][:3000]
+    for part, message in [
+        (broken, "the PNG image is broken"),
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%%"}}, "not of base64"),
+        ({"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}, "not fetched"),
+        ({"type": "video_url", "video_url": {"url": "data:,"}}, "text and image_url"),
+    ]:
+        error = refused(part)
+        assert message in str(error) and "messages[0].content[1]" in error.param
+    with pytest.raises(openai.BadRequestError, match="At most 3 image"):
+        ask(client, [{"role": "user", "content": [image("rgb.png")] * 4}])
+
+
+def test_tokenize_counts_images(base):
+    ids, _ = tensor("ids")
+    reply = httpx.post(f"{base}/tokenize", json={"model": "see", "messages": CONVERSATION}).json()
+    assert reply["count"] == len(ids)
+
+
+def test_fewer_tiles_when_asked():
+    with serve("--model", str(CASE), "--served-model-name", "see", "--mm-processor-kwargs", '{"do_image_splitting": false}') as base:
+        client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+        reply = ask(client, [{"role": "user", "content": [image("rgb.png"), text(QUESTION)]}])
+        assert reply.usage.prompt_tokens < 60
+
+
+def test_without_images_they_are_refused():
+    with serve("--model", str(CASE), "--served-model-name", "see", "--language-model-only") as base:
+        client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+        with pytest.raises(openai.BadRequestError, match="see is not a multimodal model"):
+            ask(client, CONVERSATION)
+        assert ask(client, [{"role": "user", "content": "Text."}]).usage.completion_tokens > 0
