@@ -24,6 +24,14 @@ def config(role, **extra):
         "kv_connector_extra_config": {"side_channel_port": 0} | extra})
 
 
+@contextlib.contextmanager
+def part(role, **extra):
+    """A server of a pair, from the moment its engine has told of itself."""
+    with serve(NAME, config(role, **extra)) as base:
+        assert eventually(lambda: "vllm:kv_transfer_held_blocks" in fetch(base + "/metrics"))
+        yield base
+
+
 def client_of(base):
     return openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
 
@@ -44,7 +52,7 @@ def plain():
 
 @pytest.fixture(scope="module")
 def pair():
-    with serve(NAME, config("kv_producer")) as producer, serve(NAME, config("kv_consumer")) as consumer:
+    with part("kv_producer") as producer, part("kv_consumer") as consumer:
         yield producer, consumer
 
 
@@ -60,7 +68,7 @@ def two_legs(pair, ask, body):
 
 @pytest.mark.parametrize("temperature", [0, 1])
 def test_a_completion_in_two_legs_is_that_of_one_server(plain, pair, temperature):
-    body = {"model": "demo", "prompt": PROMPT + str(temperature), "max_tokens": 24, "temperature": temperature,
+    body = {"model": "demo", "prompt": f"{temperature}: {PROMPT}", "max_tokens": 24, "temperature": temperature,
             "seed": 7, "logprobs": 2}
     before = moved(pair[1]), failures(pair[1])
     ask = lambda client: client.completions.create
@@ -103,7 +111,7 @@ def test_the_same_lease_cannot_be_used_twice_and_nobody_notices(plain, pair):
 
 
 def test_tcp_when_shared_memory_is_not_wanted(plain):
-    with serve(NAME, config("kv_both")) as producer, serve(NAME, config("kv_both", transport="tcp")) as consumer:
+    with part("kv_both") as producer, part("kv_both", transport="tcp") as consumer:
         body = {"model": "demo", "prompt": PROMPT, "max_tokens": 12, "temperature": 0}
         ask = lambda client: client.completions.create
         got = two_legs((producer, consumer), ask, body)
@@ -114,7 +122,7 @@ def test_tcp_when_shared_memory_is_not_wanted(plain):
 def test_a_killed_prefill_server_costs_no_answer(plain):
     with contextlib.ExitStack() as stack:
         process, producer = stack.enter_context(running(shlex.join([*COMMAND.split(), NAME, config("kv_producer")])))
-        consumer = stack.enter_context(serve(NAME, config("kv_consumer")))
+        consumer = stack.enter_context(part("kv_consumer"))
         body = {"model": "demo", "prompt": PROMPT, "max_tokens": 24, "temperature": 0}
         first = client_of(producer).completions.create(
             **(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
@@ -170,7 +178,7 @@ def test_a_router_drives_both_legs(plain, pair):
 def test_a_router_whose_prefill_server_is_gone_answers(plain):
     with contextlib.ExitStack() as stack:
         process, producer = stack.enter_context(running(shlex.join([*COMMAND.split(), NAME, config("kv_producer")])))
-        consumer = stack.enter_context(serve(NAME, config("kv_consumer")))
+        consumer = stack.enter_context(part("kv_consumer"))
         _, router = stack.enter_context(running(
             f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {producer} --decode {consumer}"))
         assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
