@@ -1,5 +1,5 @@
-// Attention over pages: single tokens of short and long contexts, prompts, and a common prefix. Latent attention
-// beside it.
+// Attention over pages: single tokens of short and long contexts, prompts, and a common prefix. Latent
+// attention beside it.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// What latent attention has beside attention: the products of heads with matrices of their own, and the store.
+// What latent attention has beside attention: the products of heads with matrices of their own, and the
+// store.
 #include <vector>
 
 #include "bench/op_cases.h"
@@ -46,8 +47,11 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   product.operations = 2.0 * static_cast<double>(n * up.rows() * up.cols());
   measure(visitor, std::move(product), [&] { ops.head_matmul(stream, {.x = x, .w = up, .y = y}); });
 
-  const KvSpec spec{
-      .kv_heads = 1, .head_dim = kKey, .block_size = kBlockSize, .dtype = DType::bf16, .values_in_keys = kLatent};
+  const KvSpec spec{.kv_heads = 1,
+                    .head_dim = kKey,
+                    .block_size = kBlockSize,
+                    .dtype = DType::bf16,
+                    .values_in_keys = kLatent};
   const std::int64_t blocks = (n + kBlockSize - 1) / kBlockSize, block_bytes = ops.kv_block_bytes(spec);
   TRY(const Buffer cache, zeros(blocks * block_bytes));
   TRY(const Buffer kv, zeros(n * kKey * 4));
@@ -65,14 +69,15 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   OpCase store = latent_case(s, "latent_store", n);
   store.operations = 4.0 * static_cast<double>(n * (kKey + s.q_heads * kTurning));
   measure(visitor, std::move(store), [&] {
-    ops.latent_store(stream, {.kv = kv.view(DType::f32, {n, kKey}),
-                              .norm = {NormKind::rms, 1e-6f, weight.view(DType::f32, {kLatent}), {}},
-                              .rope = {.cos = angle, .sin = angle, .rotary_dim = kTurning, .interleaved = true},
-                              .positions = position_memory.view(DType::i32, {n}),
-                              .slots = slot_memory.view(DType::i64, {n}),
-                              .cache = {static_cast<std::byte*>(cache.data()), blocks, block_bytes, spec},
-                              .q = heads,
-                              .q_out = out});
+    ops.latent_store(stream,
+                     {.kv = kv.view(DType::f32, {n, kKey}),
+                      .norm = {NormKind::rms, 1e-6f, weight.view(DType::f32, {kLatent}), {}},
+                      .rope = {.cos = angle, .sin = angle, .rotary_dim = kTurning, .interleaved = true},
+                      .positions = position_memory.view(DType::i32, {n}),
+                      .slots = slot_memory.view(DType::i64, {n}),
+                      .cache = {static_cast<std::byte*>(cache.data()), blocks, block_bytes, spec},
+                      .q = heads,
+                      .q_out = out});
   });
   return {};
 }

@@ -26,10 +26,8 @@ INSTANTIATE_TEST_SUITE_P(Models, HybridEngine, testing::Values("qwen3_next", "qw
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
-  const Variation variations[] = {{"together", 1, 256, 6},
-                                  {"threads", 3, 256, 6},
-                                  {"chunks", 2, 7, 6},
-                                  {"preempted", 2, 48, 6, 5}};
+  const Variation variations[] = {
+      {"together", 1, 256, 6}, {"threads", 3, 256, 6}, {"chunks", 2, 7, 6}, {"preempted", 2, 48, 6, 5}};
   expect_the_same_answers(options_, kRequests, variations);
 }
 

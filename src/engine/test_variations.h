@@ -21,7 +21,8 @@ struct Variation {
 
 // Each variation answers as one engine does that has the requests one by one: to the bit, twice (the second
 // time with what the prefix cache holds), in each format of weights.
-inline void expect_the_same_answers(EngineOptions options, int requests, std::span<const Variation> variations) {
+inline void expect_the_same_answers(EngineOptions options, int requests,
+                                    std::span<const Variation> variations) {
   for (const char* dtype : {"auto", "float32"}) {
     options.dtype = dtype;
     options.threads = 1;

@@ -66,7 +66,8 @@ TEST_P(Experts, RouteWithinGroupsAndWithABias) {
     TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
     const TestTensor bias = random.tensor(DType::f32, {experts}, -0.3F, 0.3F);
     const View with = random.coin() ? bias.view() : View{};
-    const Routes ours(*tested, logits, n, experts, rule, with), theirs(reference, logits, n, experts, rule, with);
+    const Routes ours(*tested, logits, n, experts, rule, with),
+        theirs(reference, logits, n, experts, rule, with);
     EXPECT_EQ(ours.places, theirs.places);
     EXPECT_EQ(ours.tokens, theirs.tokens);
     EXPECT_EQ(ours.starts, theirs.starts);

@@ -44,9 +44,8 @@ TEST_P(HeadMatmul, IsThatOfTheReferenceAndTheSameForEveryBatch) {
       TestTensor y(format, {m, heads, rows + gap});
       for (std::int64_t i = 0; i < m; i += at_once) {
         const std::int64_t count = std::min(at_once, m - i);
-        backend.ops.head_matmul(*backend.stream, {.x = ends(x, cols).rows(i, count),
-                                                  .w = *w,
-                                                  .y = ends(y, rows).rows(i, count)});
+        backend.ops.head_matmul(
+            *backend.stream, {.x = ends(x, cols).rows(i, count), .w = *w, .y = ends(y, rows).rows(i, count)});
       }
       return y;
     };

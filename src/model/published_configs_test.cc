@@ -122,7 +122,9 @@ TEST(PublishedConfigs, LatentAttentionKeepsOneLatentOfAToken) {
   EXPECT_EQ(bytes("deepseek-ai/DeepSeek-V2-Lite"), 27 * 576 * 2);
   EXPECT_EQ(bytes("deepseek-ai/DeepSeek-V3"), 61 * 576 * 2);
   // yarn stretches scores by the square of 0.1 * mscale_all_dim * ln(factor) + 1.
-  const auto scale = [&](std::string_view model) { return std::get<LatentAttention>(spec(model).layers[0].mixer).scale; };
+  const auto scale = [&](std::string_view model) {
+    return std::get<LatentAttention>(spec(model).layers[0].mixer).scale;
+  };
   EXPECT_NEAR(scale("moonshotai/Moonlight-16B-A3B"), 1 / std::sqrt(192.0), 1e-7);
   EXPECT_NEAR(scale("deepseek-ai/DeepSeek-V3"), 1.8738542 / std::sqrt(192.0), 1e-6);
 }

@@ -62,10 +62,9 @@ void AttentionUnitRun::load_queries() {
   for (std::int64_t head = unit_.head_begin; head < unit_.head_end; ++head)
     for (std::int64_t row = 0; row < rows_; ++row) {
       const std::int64_t i = at(head, row);
-      const std::byte* from =
-          static_cast<const std::byte*>(q.data) +
-          call_.element(q, call_.dim(), head, row_[row].sequence, row_[row].row) *
-              static_cast<std::int64_t>(size_of(q.dtype));
+      const std::byte* from = static_cast<const std::byte*>(q.data) +
+                              call_.element(q, call_.dim(), head, row_[row].sequence, row_[row].row) *
+                                  static_cast<std::int64_t>(size_of(q.dtype));
       std::byte* to = scratch_.q + i * q_stride();
       if (call_.dot) {
         std::memcpy(to, from, static_cast<std::size_t>(q_stride()));

@@ -53,9 +53,8 @@ struct AttentionCall {
       state.sum += std::exp2(sink * kLog2E - state.maximum);
     }
     kernels.finish(state, format,
-                   static_cast<std::byte*>(out.data) +
-                       element(out, value_dim(), head, sequence, row) *
-                           static_cast<std::int64_t>(size_of(out.dtype)),
+                   static_cast<std::byte*>(out.data) + element(out, value_dim(), head, sequence, row) *
+                                                           static_cast<std::int64_t>(size_of(out.dtype)),
                    value_dim());
   }
 };

@@ -72,7 +72,8 @@ void softmax_weights(const float* logits, float most, std::int64_t experts, cons
   for (int k = 0; k < rule.chosen; ++k) weights[k] /= sum;
 }
 
-void sigmoid_weights(const float* logits, const RouterRule& rule, const std::int32_t* chosen, float* weights) {
+void sigmoid_weights(const float* logits, const RouterRule& rule, const std::int32_t* chosen,
+                     float* weights) {
   float sum = kLeastSum;
   for (int k = 0; k < rule.chosen; ++k) sum += weights[k] = sigmoid(logits[chosen[k]]);
   for (int k = 0; rule.renormalise && k < rule.chosen; ++k) weights[k] /= sum;

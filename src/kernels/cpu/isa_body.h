@@ -5,9 +5,9 @@
 #include "kernels/cpu/quant_body.h"
 #include "kernels/cpu/quantise_body.h"
 #include "kernels/cpu/row_body.h"
-#include "kernels/cpu/values_body.h"
 #include "kernels/cpu/softmax_body.h"
 #include "kernels/cpu/tile_body.h"
+#include "kernels/cpu/values_body.h"
 
 namespace octavo::cpu {
 namespace {

@@ -196,17 +196,17 @@ struct LatentStore {
     const float* kv = args.kv.row<float>(i);
     const Norm& norm = args.norm;
     alignas(64) float key[kMaxHeadDim], turned[kMaxHeadDim];
-    kernels.head({.x = kv,
-                  .format = Format::f32,
-                  .dim = latent,
-                  .norm = {norm.kind, norm.eps, norm.weight.as<float>(),
-                           norm.bias ? norm.bias.as<float>() : nullptr},
-                  .stats = kernels.norm_stats(kv, Format::f32, latent, norm.kind, norm.eps),
-                  .cos = nullptr,
-                  .sin = nullptr,
-                  .rotary = 0,
-                  .interleaved = false,
-                  .out = key});
+    kernels.head(
+        {.x = kv,
+         .format = Format::f32,
+         .dim = latent,
+         .norm = {norm.kind, norm.eps, norm.weight.as<float>(), norm.bias ? norm.bias.as<float>() : nullptr},
+         .stats = kernels.norm_stats(kv, Format::f32, latent, norm.kind, norm.eps),
+         .cos = nullptr,
+         .sin = nullptr,
+         .rotary = 0,
+         .interleaved = false,
+         .out = key});
     turn(kv + latent, Format::f32, position, turned);
     std::copy_n(turned, rotary, key + latent);
     const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);

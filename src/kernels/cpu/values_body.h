@@ -28,10 +28,9 @@ inline void transpose_square(const Element* from, std::int64_t from_stride, Elem
   const Vector odd01 = __builtin_shufflevector(row[0], row[1], 1, 5, 3, 7);
   const Vector even23 = __builtin_shufflevector(row[2], row[3], 0, 4, 2, 6);
   const Vector odd23 = __builtin_shufflevector(row[2], row[3], 1, 5, 3, 7);
-  const Vector column[4] = {__builtin_shufflevector(even01, even23, 0, 1, 4, 5),
-                            __builtin_shufflevector(odd01, odd23, 0, 1, 4, 5),
-                            __builtin_shufflevector(even01, even23, 2, 3, 6, 7),
-                            __builtin_shufflevector(odd01, odd23, 2, 3, 6, 7)};
+  const Vector column[4] = {
+      __builtin_shufflevector(even01, even23, 0, 1, 4, 5), __builtin_shufflevector(odd01, odd23, 0, 1, 4, 5),
+      __builtin_shufflevector(even01, even23, 2, 3, 6, 7), __builtin_shufflevector(odd01, odd23, 2, 3, 6, 7)};
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) __builtin_memcpy(to + j * to_stride, &column[j], sizeof(Vector));
 }
@@ -57,7 +56,8 @@ void values_of_keys(const void* keys, Format format, void* values, std::int64_t 
     };
     for (std::int64_t d = 0; d < n / 2; d += 4)
       for (int t = 0; t < kTokens / 2; t += 4)
-        transpose_square<Four64>(from + d * (kTokens / 2) + t, kTokens / 2, to + t * (n / 2) + d, n / 2, turn);
+        transpose_square<Four64>(from + d * (kTokens / 2) + t, kTokens / 2, to + t * (n / 2) + d, n / 2,
+                                 turn);
   } else {
     const auto* from = static_cast<const std::uint16_t*>(keys);
     auto* to = static_cast<std::uint16_t*>(values);

@@ -30,7 +30,8 @@ __device__ void rank_experts(const RouteParams& p, const float* logits, float* k
   }
   for (std::int64_t e = lane(); e < p.experts; e += kWarp) {
     float key = logits[e];
-    if (!by_logit) key = (softmax ? expf(key - most) / sum : sigmoid(key)) + (p.bias != nullptr ? p.bias[e] : 0);
+    if (!by_logit)
+      key = (softmax ? expf(key - most) / sum : sigmoid(key)) + (p.bias != nullptr ? p.bias[e] : 0);
     keys[e] = key > -INFINITY ? key : -INFINITY;  // NaN counts as the least
   }
   __syncthreads();

@@ -189,7 +189,8 @@ void latent_store(Stream&, const LatentStoreArgs& args) {
       turning[static_cast<std::size_t>(d)] = at(args.kv, {i, latent + d});
     rotate(args.rope, position, turning);
     key.insert(key.end(), turning.begin(), turning.end());
-    store_vector(block_address(args.cache, slot / spec.block_size), spec, kKey, 0, slot % spec.block_size, key);
+    store_vector(block_address(args.cache, slot / spec.block_size), spec, kKey, 0, slot % spec.block_size,
+                 key);
     for (std::int64_t h = 0; h < args.q.size(1); ++h) {
       for (std::int64_t d = 0; d < rotary; ++d)
         turning[static_cast<std::size_t>(d)] = at(args.q, {i, h, args.q.size(2) - rotary + d});

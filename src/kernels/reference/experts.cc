@@ -43,7 +43,8 @@ std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
     ranks.push_back(group[0] + (args.rule.group_best > 1 && size > 1 ? group[1] : 0));
   }
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater(), [&](std::int64_t g) { return ranks[static_cast<std::size_t>(g)]; });
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](std::int64_t g) { return ranks[static_cast<std::size_t>(g)]; });
   for (std::size_t i = static_cast<std::size_t>(args.rule.groups_kept); i < order.size(); ++i)
     std::fill_n(keys.begin() + order[i] * size, size, -std::numeric_limits<double>::infinity());
   return keys;
@@ -59,7 +60,8 @@ void route(Stream&, const RouteArgs& args) {
     const std::vector<double> keys = keys_of(args, scores);
     std::vector<std::int64_t> order(static_cast<std::size_t>(experts));
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, std::greater(), [&](std::int64_t e) { return keys[static_cast<std::size_t>(e)]; });
+    std::ranges::stable_sort(order, std::greater(),
+                             [&](std::int64_t e) { return keys[static_cast<std::size_t>(e)]; });
     const auto score = [&](std::int64_t k) {
       return scores[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])];
     };

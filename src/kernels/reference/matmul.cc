@@ -42,7 +42,8 @@ void head_matmul(Stream&, const HeadMatmulArgs& args) {
     for (std::int64_t h = 0; h < args.y.size(1); ++h)
       for (std::int64_t r = 0; r < rows; ++r) {
         double sum = 0;
-        for (std::int64_t k = 0; k < args.w.cols(); ++k) sum += at(args.x, {i, h, k}) * at(w, {h * rows + r, k});
+        for (std::int64_t k = 0; k < args.w.cols(); ++k)
+          sum += at(args.x, {i, h, k}) * at(w, {h * rows + r, k});
         put(args.y, {i, h, r}, sum);
       }
 }

@@ -63,10 +63,8 @@ class LatentAttentionBlock final : public Block {
   }
 
   std::optional<CacheNeed> cache() const override {
-    return CacheNeed{.q_heads = spec_.heads,
-                     .kv_heads = 1,
-                     .head_dim = spec_.key_dim(),
-                     .values_in_keys = spec_.kv_rank};
+    return CacheNeed{
+        .q_heads = spec_.heads, .kv_heads = 1, .head_dim = spec_.key_dim(), .values_in_keys = spec_.kv_rank};
   }
 
   std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
@@ -86,7 +84,8 @@ class LatentAttentionBlock final : public Block {
   }
 
   std::string text() const override {
-    std::string text = fmt::format("{} heads over latents of {} + {}", spec_.heads, spec_.kv_rank, spec_.rope_dim);
+    std::string text =
+        fmt::format("{} heads over latents of {} + {}", spec_.heads, spec_.kv_rank, spec_.rope_dim);
     if (spec_.q_rank > 0) text += fmt::format(", queries of latents of {}", spec_.q_rank);
     return text;
   }
@@ -98,7 +97,8 @@ class LatentAttentionBlock final : public Block {
     Stream& stream = *step.backend.stream;
     linear(step, x, down_, w.down);
     if (spec_.q_rank > 0) {
-      ops.add_norm(stream, {.residual = w.down.columns(0, spec_.q_rank), .norm = q_norm_.norm(), .out = w.q_latent});
+      ops.add_norm(stream,
+                   {.residual = w.down.columns(0, spec_.q_rank), .norm = q_norm_.norm(), .out = w.q_latent});
       linear(step, w.q_latent, q_, w.q);
     } else {
       linear(step, x, q_, w.q);
@@ -115,14 +115,13 @@ class LatentAttentionBlock final : public Block {
     ops.head_matmul(stream, {.x = beginnings(q, spec_.nope_dim),
                              .w = *up_key_.weight,
                              .y = beginnings(w.absorbed, spec_.kv_rank)});
-    ops.attention(stream, {.q = w.absorbed,
-                           .cache = step.cache,
-                           .plan = *step.plan,
-                           .scale = spec_.scale,
-                           .out = w.latents});
-    ops.head_matmul(stream, {.x = View::of(w.latents.data, x.dtype, {step.tokens, spec_.heads, spec_.kv_rank}),
-                             .w = *up_value_.weight,
-                             .y = View::of(w.values.data, x.dtype, {step.tokens, spec_.heads, spec_.value_dim})});
+    ops.attention(
+        stream,
+        {.q = w.absorbed, .cache = step.cache, .plan = *step.plan, .scale = spec_.scale, .out = w.latents});
+    ops.head_matmul(stream,
+                    {.x = View::of(w.latents.data, x.dtype, {step.tokens, spec_.heads, spec_.kv_rank}),
+                     .w = *up_value_.weight,
+                     .y = View::of(w.values.data, x.dtype, {step.tokens, spec_.heads, spec_.value_dim})});
     linear(step, w.values, out_, out);
   }
 

@@ -62,12 +62,13 @@ Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers
   TRY(const int step, config.integer("moe_layer_freq", {1, 1024}, 1));
   TRY(const std::vector<std::string> types, config.texts("mlp_layer_types"));
   if (!types.empty() && types.size() != layers)
-    return invalid("mlp_layer_types", "{} has {} entries, there are {} layers", config.where("mlp_layer_types"),
-                   types.size(), layers);
+    return invalid("mlp_layer_types", "{} has {} entries, there are {} layers",
+                   config.where("mlp_layer_types"), types.size(), layers);
   for (const std::string& type : types)
     if (type != "dense" && type != "sparse")
       return field_failure("mlp_layer_types", ErrorCode::unsupported,
-                           "{} has \"{}\"; supported are dense and sparse", config.where("mlp_layer_types"), type);
+                           "{} has \"{}\"; supported are dense and sparse", config.where("mlp_layer_types"),
+                           type);
   std::vector<bool> sparse;
   for (int i = 0; std::cmp_less(i, layers); ++i)
     sparse.push_back(types.empty() ? i >= dense && i % step == 0
