@@ -43,7 +43,7 @@ std::vector<std::string> values_of(const CLI::Option& option) {
 Level::Flag flag_of(const CLI::Option& option) {
   Level::Flag flag{.names = {},
                    .help = option.get_description(),
-                   .takes_value = option.get_type_size() != 0,
+                   .takes_value = option.get_expected_max() != 0,
                    .values = values_of(option)};
   for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
   for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);

@@ -39,9 +39,11 @@ std::string table(std::string_view page) {
 }  // namespace
 
 std::string metrics_page() {
-  const std::vector<EngineStats> engines(1);
+  // So that what only some engines tell is among them.
+  std::vector<EngineStats> engines(1);
+  engines.front().kv_transfer.enabled = true;
   EngineInfo info;
-  info.max_loras = 1;  // so that adapters are among them
+  info.max_loras = 1;
   return fmt::format(
       "# Metrics\n\n"
       "`octavo serve --list-metrics` prints this page. Each program answers `GET /metrics` in Prometheus' "
