@@ -160,7 +160,6 @@ Result<> check_images(const EngineOptions& options, const Model& model) {
   };
   if (options.tensor_parallel_size > 1) return refuse("tensor_parallel_size");
   if (options.lora.enabled) return refuse("enable_lora");
-  if (options.kv_transfer.enabled) return refuse("kv_transfer_config");  // whose keys know no images
   return {};
 }
 
