@@ -124,29 +124,26 @@ void ServerTlsSession::close() {
 
 Result<std::unique_ptr<ServerTls>> ServerTls::load(TlsOptions options) {
   std::unique_ptr<ServerTls> tls(new ServerTls(std::move(options)));
-  tls->stamp_ = tls->stamp();
+  tls->written_ = tls->written();
   tls->looked_us_ = now_us();
   TRY(tls->context_, make_context(tls->options_));
   return tls;
 }
 
-// Changes when a file does.
-std::int64_t ServerTls::stamp() const {
-  std::int64_t sum = 0;
-  for (const std::string* file : {&options_.certfile, &options_.keyfile, &options_.ca_certs}) {
+ServerTls::Written ServerTls::written() const {
+  const auto when = [](const std::string& file) {
     std::error_code missing;
-    const auto written = std::filesystem::last_write_time(*file, missing);
-    if (!missing) sum += written.time_since_epoch().count();
-  }
-  return sum;
+    return std::filesystem::last_write_time(file, missing);
+  };
+  return {when(options_.certfile), when(options_.keyfile), when(options_.ca_certs)};
 }
 
 std::unique_ptr<ServerTlsSession> ServerTls::session() {
   const std::lock_guard lock(mutex_);
   if (options_.refresh && now_us() - looked_us_ > kLookUs) {
     looked_us_ = now_us();
-    if (const std::int64_t now = stamp(); now != stamp_) {
-      stamp_ = now;
+    if (const Written now = written(); now != written_) {
+      written_ = now;
       if (auto fresh = make_context(options_)) {
         context_ = *std::move(fresh);
         log_info("the TLS certificate was read again");

@@ -2,7 +2,9 @@
 // socket brings into plain bytes and back. A session knows no socket, so the event loop stays as it is.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -64,12 +66,14 @@ class ServerTls {
 
  private:
   explicit ServerTls(TlsOptions options) : options_(std::move(options)) {}
-  std::int64_t stamp() const;
+  // When each of the three files was last written.
+  using Written = std::array<std::filesystem::file_time_type, 3>;
+  Written written() const;
 
   const TlsOptions options_;
   std::mutex mutex_;
   std::shared_ptr<SSL_CTX> context_;
-  std::int64_t stamp_ = 0;
+  Written written_{};
   std::int64_t looked_us_ = 0;
 };
 
