@@ -155,13 +155,13 @@ bool Connection::take_in(std::span<const char> received) {
     return true;
   }
   const std::size_t before = unread_.size();
-  const bool shook_hands = tls_->shaken_hands();
+  const bool was_done = tls_->handshake_done();
   if (!tls_->open(received, unread_)) {
     send_last_record();
     close(CloseReason::client_gone);
     return false;
   }
-  if (!shook_hands && tls_->shaken_hands()) enter(Phase::idle, context_->options.idle_ms_max);
+  if (!was_done && tls_->handshake_done()) enter(Phase::idle, context_->options.idle_ms_max);
   if (tls_->has_pending()) {
     const std::lock_guard lock(mutex_);
     request_flush();

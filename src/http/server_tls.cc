@@ -79,7 +79,7 @@ ServerTlsSession::ServerTlsSession(std::shared_ptr<SSL_CTX> context)
 
 ServerTlsSession::~ServerTlsSession() { SSL_free(ssl_); }
 
-bool ServerTlsSession::shaken_hands() const { return SSL_is_init_finished(ssl_) == 1; }
+bool ServerTlsSession::handshake_done() const { return SSL_is_init_finished(ssl_) == 1; }
 
 bool ServerTlsSession::open(std::span<const char> received, std::string& plain) {
   ERR_clear_error();
@@ -99,7 +99,7 @@ void ServerTlsSession::seal(std::string& bytes) {
   early_ += bytes;
   bytes.clear();
   ERR_clear_error();
-  if (shaken_hands() && !early_.empty()) {
+  if (handshake_done() && !early_.empty()) {
     for (std::string_view rest = early_; !rest.empty();) {
       const std::size_t most = std::min<std::size_t>(rest.size(), std::numeric_limits<int>::max());
       const int count = SSL_write(ssl_, rest.data(), static_cast<int>(most));
@@ -114,12 +114,12 @@ void ServerTlsSession::seal(std::string& bytes) {
 }
 
 bool ServerTlsSession::has_pending() const {
-  return BIO_ctrl_pending(SSL_get_wbio(ssl_)) > 0 || (shaken_hands() && !early_.empty());
+  return BIO_ctrl_pending(SSL_get_wbio(ssl_)) > 0 || (handshake_done() && !early_.empty());
 }
 
 void ServerTlsSession::close() {
   ERR_clear_error();
-  if (shaken_hands()) SSL_shutdown(ssl_);
+  if (handshake_done()) SSL_shutdown(ssl_);
 }
 
 Result<std::unique_ptr<ServerTls>> ServerTls::load(TlsOptions options) {

@@ -41,8 +41,8 @@ class ServerTlsSession {
   // What the socket has brought; appends the plain bytes in it. False: the connection is to be closed, when
   // what seal() still has is sent.
   bool open(std::span<const char> received, std::string& plain);
-  bool shaken_hands() const;
-  // Replaces plain bytes by what is to be sent: them, once hands are shaken, and what the protocol itself has
+  bool handshake_done() const;
+  // Replaces plain bytes by what is to be sent: them, once the handshake is done, and what the protocol itself has
   // to say. Plain bytes from before that are kept and come later.
   void seal(std::string& bytes);
   bool has_pending() const;  // seal() of nothing would bring something
@@ -51,7 +51,7 @@ class ServerTlsSession {
  private:
   std::shared_ptr<SSL_CTX> context_;
   SSL* ssl_;
-  std::string early_;  // plain bytes before hands are shaken
+  std::string early_;  // plain bytes before the handshake is done
 };
 
 // The certificates, as they are on disk now. Any thread.
