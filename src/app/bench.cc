@@ -17,15 +17,15 @@
 
 #include "app/commands.h"
 #include "app/environment.h"
-#include "local/engine_flags.h"
-#include "local/local_generation.h"
-#include "local/progress.h"
-#include "local/runtime.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
 #include "engine/load.h"
+#include "local/engine_flags.h"
+#include "local/local_generation.h"
+#include "local/progress.h"
+#include "local/runtime.h"
 
 namespace octavo {
 namespace {
@@ -104,8 +104,8 @@ Result<> write_json(const std::string& path, const object& result) {
   return {};
 }
 
-// What speculative decoding came to, the warm-up included: into the result and, where there were guesses, in a
-// line of text.
+// What speculative decoding came to, the warm-up included: into the result and, where there were guesses, in
+// a line of text.
 void report_guesses(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
@@ -116,8 +116,10 @@ void report_guesses(const EngineClient& engine, object& result) {
   if (drafts == 0) return;
   const double length = 1 + static_cast<double>(accepted) / static_cast<double>(drafts);
   const double rate = static_cast<double>(accepted) / static_cast<double>(tokens);
-  fmt::print("Speculative decoding: {} drafts, {} draft tokens, {} accepted ({:.1f}%), mean acceptance length {:.2f}\n",
-             drafts, tokens, accepted, 100 * rate, length);
+  fmt::print(
+      "Speculative decoding: {} drafts, {} draft tokens, {} accepted ({:.1f}%), mean acceptance length "
+      "{:.2f}\n",
+      drafts, tokens, accepted, 100 * rate, length);
   result["spec_decode"] = {{"num_drafts", drafts},
                            {"num_draft_tokens", tokens},
                            {"num_accepted_tokens", accepted},
@@ -239,8 +241,8 @@ Result<> bench_step(BenchCommand& c) {
   std::uint64_t number = 0;
   TRY_VOID(run_batch(engine, c, vocab, c.batch_size, number));  // warm-up
   // Of a context half written; windows, which would be less, are not looked at.
-  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
-                              options.block_size * (c.input_len + c.output_len / 2.0) * c.batch_size;
+  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks / options.block_size *
+                              (c.input_len + c.output_len / 2.0) * c.batch_size;
   DecodeTimes all;
   double bytes_per_step = 0;
   std::vector<double> rates, shares;
