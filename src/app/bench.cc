@@ -18,6 +18,7 @@
 #include "app/commands.h"
 #include "app/environment.h"
 #include "base/clock.h"
+#include "base/percentile.h"
 #include "base/random.h"
 #include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
@@ -127,11 +128,8 @@ void report_guesses(const EngineClient& engine, object& result) {
                            {"mean_acceptance_length", length}};
 }
 
-double percentile(const std::vector<double>& sorted, double percent) {
-  const double place = percent / 100 * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
+double percentile_of(const std::vector<double>& sorted, double percent) {
+  return percentile(sorted.size(), percent, [&](std::size_t i) { return sorted[i]; });
 }
 
 Result<> bench_latency(BenchCommand& c) {
@@ -155,7 +153,7 @@ Result<> bench_latency(BenchCommand& c) {
   object percentiles;
   fmt::print("Avg latency: {:.4f} seconds\n", average);
   for (const int percent : {10, 25, 50, 75, 90, 99}) {
-    const double value = percentile(sorted, percent);
+    const double value = percentile_of(sorted, percent);
     fmt::print("{}% percentile latency: {:.4f} seconds\n", percent, value);
     percentiles[std::to_string(percent)] = value;
   }
@@ -279,7 +277,7 @@ Result<> bench_step(BenchCommand& c) {
   if (limits) {
     std::ranges::sort(rates);
     std::ranges::sort(shares);
-    const double rate = percentile(rates, 50), share = percentile(shares, 50);
+    const double rate = percentile_of(rates, 50), share = percentile_of(shares, 50);
     fmt::print(
         "{:.3f} GB of weights and cache a step: {:.1f} GB/s, {:.2f} of plain reading ({:.2f} to {:.2f})\n",
         bytes_per_step * 1e-9, rate * 1e-9, share, shares.front(), shares.back());
