@@ -1,5 +1,5 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build wheel docs page fast-sanitized instructions format clean
+.PHONY: demo test build wheel docs page fast-sanitized headers instructions format clean
 
 JOBS ?= $(shell nproc)
 
@@ -42,6 +42,12 @@ fast-sanitized:
 	cmake --preset asan
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS) -L unit
+
+# Every header compiles alone.
+headers:
+	tools/install.sh build
+	cmake --preset headers
+	cmake --build --preset headers -j $(JOBS)
 
 # Operators must not take more instructions than is written down.
 instructions:

@@ -13,9 +13,9 @@
 
 #include "app/config_file.h"
 #include "app/engine_command.h"
-#include "local/numbers.h"
 #include "app/vllm_flags.h"
 #include "base/log.h"
+#include "local/numbers.h"
 
 namespace octavo {
 namespace {
@@ -194,7 +194,8 @@ class Rewriter {
       }
     if (values.empty() && known.takes != Takes::maybe_value) return invalid(known.name, "needs a value");
     for (const std::string& value : values) TRY_VOID(check_harmless(known, value));
-    if (std::ranges::find(arguments_, kRunEngineFlag) == arguments_.end())  // the engine's process says it no more
+    // The engine's process, which has the same command line, does not say it once more.
+    if (std::ranges::find(arguments_, kRunEngineFlag) == arguments_.end())
       log_info("{} has no effect: {}", known.name, known.reason);
     return {};
   }

@@ -17,15 +17,16 @@
 
 #include "app/commands.h"
 #include "app/environment.h"
-#include "local/engine_flags.h"
-#include "local/local_generation.h"
-#include "local/progress.h"
-#include "local/runtime.h"
 #include "base/clock.h"
+#include "base/percentile.h"
 #include "base/random.h"
 #include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
 #include "engine/load.h"
+#include "local/engine_flags.h"
+#include "local/local_generation.h"
+#include "local/progress.h"
+#include "local/runtime.h"
 
 namespace octavo {
 namespace {
@@ -104,8 +105,8 @@ Result<> write_json(const std::string& path, const object& result) {
   return {};
 }
 
-// What speculative decoding came to, the warm-up included: into the result and, where there were guesses, in a
-// line of text.
+// What speculative decoding came to, the warm-up included: into the result and, where there were guesses, in
+// a line of text.
 void report_guesses(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
@@ -116,8 +117,10 @@ void report_guesses(const EngineClient& engine, object& result) {
   if (drafts == 0) return;
   const double length = 1 + static_cast<double>(accepted) / static_cast<double>(drafts);
   const double rate = static_cast<double>(accepted) / static_cast<double>(tokens);
-  fmt::print("Speculative decoding: {} drafts, {} draft tokens, {} accepted ({:.1f}%), mean acceptance length {:.2f}\n",
-             drafts, tokens, accepted, 100 * rate, length);
+  fmt::print(
+      "Speculative decoding: {} drafts, {} draft tokens, {} accepted ({:.1f}%), mean acceptance length "
+      "{:.2f}\n",
+      drafts, tokens, accepted, 100 * rate, length);
   result["spec_decode"] = {{"num_drafts", drafts},
                            {"num_draft_tokens", tokens},
                            {"num_accepted_tokens", accepted},
@@ -125,11 +128,8 @@ void report_guesses(const EngineClient& engine, object& result) {
                            {"mean_acceptance_length", length}};
 }
 
-double percentile(const std::vector<double>& sorted, double percent) {
-  const double place = percent / 100 * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
+double percentile_of(const std::vector<double>& sorted, double percent) {
+  return percentile(sorted.size(), percent, [&](std::size_t i) { return sorted[i]; });
 }
 
 Result<> bench_latency(BenchCommand& c) {
@@ -153,7 +153,7 @@ Result<> bench_latency(BenchCommand& c) {
   object percentiles;
   fmt::print("Avg latency: {:.4f} seconds\n", average);
   for (const int percent : {10, 25, 50, 75, 90, 99}) {
-    const double value = percentile(sorted, percent);
+    const double value = percentile_of(sorted, percent);
     fmt::print("{}% percentile latency: {:.4f} seconds\n", percent, value);
     percentiles[std::to_string(percent)] = value;
   }
@@ -239,8 +239,8 @@ Result<> bench_step(BenchCommand& c) {
   std::uint64_t number = 0;
   TRY_VOID(run_batch(engine, c, vocab, c.batch_size, number));  // warm-up
   // Of a context half written; windows, which would be less, are not looked at.
-  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
-                              options.block_size * (c.input_len + c.output_len / 2.0) * c.batch_size;
+  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks / options.block_size *
+                              (c.input_len + c.output_len / 2.0) * c.batch_size;
   DecodeTimes all;
   double bytes_per_step = 0;
   std::vector<double> rates, shares;
@@ -277,7 +277,7 @@ Result<> bench_step(BenchCommand& c) {
   if (limits) {
     std::ranges::sort(rates);
     std::ranges::sort(shares);
-    const double rate = percentile(rates, 50), share = percentile(shares, 50);
+    const double rate = percentile_of(rates, 50), share = percentile_of(shares, 50);
     fmt::print(
         "{:.3f} GB of weights and cache a step: {:.1f} GB/s, {:.2f} of plain reading ({:.2f} to {:.2f})\n",
         bytes_per_step * 1e-9, rate * 1e-9, share, shares.front(), shares.back());

@@ -134,8 +134,7 @@ Result<> bench_ops(const OpsCommand& command) {
                                 }
                               }};
   for (const OpShapes& shapes : machine.shapes)
-    for (const auto part : kOpCaseParts)
-      TRY_VOID(part(backend, shapes, visitor));
+    for (const auto part : kOpCaseParts) TRY_VOID(part(backend, shapes, visitor));
   if (measured == 0) return invalid("filter", "no operator's line contains '{}'", command.filter);
   if (command.json)
     fmt::print("{}\n", boost::json::serialize(boost::json::object{{"device", backend.device->name()},

@@ -14,9 +14,9 @@
 #include "app/chat_backends.h"
 #include "app/commands.h"
 #include "app/environment.h"
-#include "local/engine_flags.h"
 #include "app/line_editor.h"
 #include "app/sampling_flags.h"
+#include "local/engine_flags.h"
 
 namespace octavo {
 namespace {

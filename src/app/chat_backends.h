@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "local/runtime.h"
 #include "base/error.h"
+#include "local/runtime.h"
 
 namespace octavo {
 

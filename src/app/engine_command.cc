@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "engine/load.h"
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
-#include "engine/load.h"
 #include "model/generation_config.h"
 #include "remote/child_process.h"
 #include "remote/engine_host.h"

@@ -16,9 +16,9 @@ inline constexpr const char* kRunRankFlag = "--run-rank";
 // This process's command line with kRunEngineFlag.
 std::vector<std::string> engine_command();
 
-// What that process does: loads the engine, whose model is given by its path, and serves the process that started it, until that goes. Errors:
-// nobody is there to serve. That the engine does not load is told to whoever waits for it.
-// rank: not 0: runs that rank instead.
+// What that process does: loads the engine, whose model is given by its path, and serves the process that
+// started it, until that goes. Errors: nobody is there to serve. That the engine does not load is told to
+// whoever waits for it. rank: not 0: runs that rank instead.
 Result<> run_engine(RuntimeOptions runtime, int rank);
 
 }  // namespace octavo

@@ -14,12 +14,12 @@
 
 #include "app/commands.h"
 #include "app/environment.h"
+#include "app/sampling_flags.h"
+#include "base/clock.h"
 #include "local/engine_flags.h"
 #include "local/local_generation.h"
 #include "local/progress.h"
 #include "local/runtime.h"
-#include "app/sampling_flags.h"
-#include "base/clock.h"
 
 namespace octavo {
 namespace {

@@ -47,7 +47,8 @@ Result<LoraModule> read_lora_module(const std::string& text) {
   if (text.starts_with('{')) {
     boost::system::error_code not_json;
     const json::value value = json::parse(text, not_json);
-    if (not_json || !value.is_object()) return invalid("", "must be NAME=PATH or a JSON object, got {}", text);
+    if (not_json || !value.is_object())
+      return invalid("", "must be NAME=PATH or a JSON object, got {}", text);
     openai::Fields fields(value.get_object());
     TRY_VOID(fields.text("name", module.name));
     TRY_VOID(fields.text("path", module.path));
@@ -58,7 +59,8 @@ Result<LoraModule> read_lora_module(const std::string& text) {
     module.name = text.substr(0, equals);
     if (equals != std::string::npos) module.path = text.substr(equals + 1);
   }
-  if (module.name.empty() || module.path.empty()) return invalid("", "must be NAME=PATH or a JSON object, got {}", text);
+  if (module.name.empty() || module.path.empty())
+    return invalid("", "must be NAME=PATH or a JSON object, got {}", text);
   return module;
 }
 

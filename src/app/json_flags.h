@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "local/runtime.h"
 #include "base/error.h"
+#include "local/runtime.h"
 
 namespace octavo {
 

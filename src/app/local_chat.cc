@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "app/chat_backends.h"
-#include "local/local_generation.h"
 #include "base/clock.h"
+#include "local/local_generation.h"
 
 namespace octavo {
 namespace {

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/host_memory.h"
+
 namespace octavo {
 namespace {
 
@@ -27,12 +29,6 @@ std::string chosen(const std::string& choices) {
   return begin < end && end != std::string::npos ? choices.substr(begin + 1, end - begin - 1) : "";
 }
 
-std::optional<std::uint64_t> number(const std::string& text) {
-  std::uint64_t value = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
-  return value;
-}
-
 // "0-3,8" -> 5
 int listed(const std::string& list) {
   int count = 0;
@@ -50,20 +46,6 @@ int listed(const std::string& list) {
   return count;
 }
 
-// The smallest limit of the process' cgroup (version 2) and those above it.
-std::optional<std::uint64_t> cgroup_memory(const fs::path& root) {
-  const fs::path top = root / "sys/fs/cgroup";
-  const std::string own = first_line(root / "proc/self/cgroup");  // "0::/a/b"
-  fs::path folder = top;
-  if (own.starts_with("0::/")) folder /= own.substr(4);
-  std::optional<std::uint64_t> least;
-  for (;; folder = folder.parent_path()) {
-    const auto limit = number(first_line(folder / "memory.max"));  // or "max"
-    if (limit && (!least || *limit < *least)) least = limit;
-    if (folder == top || !folder.has_relative_path()) return least;
-  }
-}
-
 std::string gigabytes(std::uint64_t bytes) {
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9);
 }
@@ -76,15 +58,10 @@ void read_machine_files(const fs::path& root, Machine& machine) {
     if (const std::size_t colon = line.find(": ");
         line.starts_with("model name") && colon != std::string::npos)
       machine.processor = line.substr(colon + 2);
-  std::ifstream memory(root / "proc/meminfo");
-  for (std::string line; std::getline(memory, line);) {
-    const std::size_t digits = line.find_first_of("0123456789");
-    if (digits == std::string::npos) continue;
-    const std::uint64_t bytes = number(line.substr(digits)).value_or(0) * 1024;
-    if (line.starts_with("MemTotal:")) machine.memory = bytes;
-    if (line.starts_with("MemAvailable:")) machine.available = bytes;
-  }
-  machine.memory_limit = cgroup_memory(root);
+  const HostMemory memory = host_memory(root);
+  machine.memory = memory.machine;
+  machine.available = memory.available;
+  machine.memory_limit = memory.limit;
   machine.processors = listed(first_line(root / "sys/devices/system/cpu/online"));
   machine.numa_nodes = std::max(1, listed(first_line(root / "sys/devices/system/node/online")));
   machine.huge_pages = chosen(first_line(root / "sys/kernel/mm/transparent_hugepage/enabled"));
@@ -95,11 +72,6 @@ std::vector<std::string> advice(const Machine& m) {
   std::vector<std::string> out;
   if (m.instructions.empty())
     out.push_back("processor: " + m.lacking + "; nothing but --device reference runs here");
-  if (m.memory_limit && *m.memory_limit < m.memory)
-    out.push_back(fmt::format(
-        "memory: the cgroup allows {}, and an engine sizes its KV cache by the machine's memory: set "
-        "--kv-cache-memory-bytes so that weights and cache stay below",
-        gigabytes(*m.memory_limit)));
   if (m.huge_pages == "never")
     out.emplace_back(
         "huge pages: they are off, and large models read weights more slowly: echo madvise > "

@@ -7,9 +7,9 @@
 
 #include "app/commands.h"
 #include "app/environment.h"
+#include "kernels/backends.h"
 #include "local/find_model.h"
 #include "local/progress.h"
-#include "kernels/backends.h"
 #include "model/convert.h"
 #include "model/inspect.h"
 

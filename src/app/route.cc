@@ -48,18 +48,26 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   add_policy_flags(command, group, o.policy_options);
   command
-      .add_flag("--pd-disaggregation", o.disaggregated,
-                "Prompts are computed by the workers of --prefill, answers by those of --decode, which take the KV "
-                "blocks over (--kv-transfer-config of octavo serve and vllm serve)")
+      .add_flag(
+          "--pd-disaggregation", o.disaggregated,
+          "Prompts are computed by the workers of --prefill, answers by those of --decode, which take the KV "
+          "blocks over (--kv-transfer-config of octavo serve and vllm serve)")
       ->group(group);
-  command.add_option("--prefill", o.prefill_urls, "A worker that computes prompts, as http://host:port; may be repeated")
+  command
+      .add_option("--prefill", o.prefill_urls,
+                  "A worker that computes prompts, as http://host:port; may be repeated")
       ->group(group);
-  command.add_option("--decode", o.decode_urls, "A worker that decodes, as http://host:port; may be repeated")
+  command
+      .add_option("--decode", o.decode_urls, "A worker that decodes, as http://host:port; may be repeated")
       ->group(group);
-  command.add_option("--prefill-policy", o.prefill_policy, "The policy among the workers of --prefill, if not --policy")
+  command
+      .add_option("--prefill-policy", o.prefill_policy,
+                  "The policy among the workers of --prefill, if not --policy")
       ->check(CLI::IsMember(policy_names()))
       ->group(group);
-  command.add_option("--decode-policy", o.decode_policy, "The policy among the workers of --decode, if not --policy")
+  command
+      .add_option("--decode-policy", o.decode_policy,
+                  "The policy among the workers of --decode, if not --policy")
       ->check(CLI::IsMember(policy_names()))
       ->group(group);
 }
@@ -120,9 +128,12 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
   command.add_option("--port", o.http.port, "Port to listen on; any free one when 0")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--tls-cert-path", o.http.tls.certfile, "Serve https with the certificate in this PEM file")
+  command
+      .add_option("--tls-cert-path", o.http.tls.certfile, "Serve https with the certificate in this PEM file")
       ->group(group);
-  command.add_option("--tls-key-path", o.http.tls.keyfile, "PEM file of its private key (default: the same file)")
+  command
+      .add_option("--tls-key-path", o.http.tls.keyfile,
+                  "PEM file of its private key (default: the same file)")
       ->group(group);
   command
       .add_option("--api-key", o.api_keys,

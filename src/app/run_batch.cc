@@ -187,7 +187,7 @@ class Batch {
     }
   }
 
-  // The server is full with the others of this batch; where none of them is under way, it will not be less so.
+  // The server is full with the others of this batch. Where none of them is under way, it stays full.
   bool may_try_again() { return open_ - retrying_ > 1 || ++tries_alone_ < kTriesAlone; }
 
   const std::vector<Line>& lines_;
@@ -206,8 +206,7 @@ class Batch {
 };
 
 Result<> run_batch(RunBatchCommand& c) {
-  if (c.serve.run_engine)
-    return run_engine(std::move(c.serve.runtime), c.serve.run_rank);
+  if (c.serve.run_engine) return run_engine(std::move(c.serve.runtime), c.serve.run_rank);
   TRY(const std::vector<Line> lines, read_input(c.input));
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "app/engine_command.h"
-#include "local/engine_flags.h"
 #include "app/json_flags.h"
 #include "app/structured_outputs_config.h"
 #include "base/log.h"
+#include "local/engine_flags.h"
 
 namespace octavo {
 namespace {
@@ -156,9 +156,11 @@ void add_adapter_flags(CLI::App& app, ServeCommand& c) {
 
 void add_tls_flags(CLI::App& app, http::TlsOptions& tls) {
   constexpr auto kGroup = "Server";
-  app.add_option("--ssl-certfile", tls.certfile, "Serve https with the certificate (and those above it) in this PEM file")
+  app.add_option("--ssl-certfile", tls.certfile,
+                 "Serve https with the certificate (and those above it) in this PEM file")
       ->group(kGroup);
-  app.add_option("--ssl-keyfile", tls.keyfile, "PEM file of its private key (default: the certificate's file)")
+  app.add_option("--ssl-keyfile", tls.keyfile,
+                 "PEM file of its private key (default: the certificate's file)")
       ->group(kGroup);
   app.add_option("--ssl-ca-certs", tls.ca_certs, "PEM file of those who may sign clients' certificates")
       ->group(kGroup);
@@ -167,7 +169,8 @@ void add_tls_flags(CLI::App& app, http::TlsOptions& tls) {
       ->check(CLI::Range(0, 2))
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option("--ssl-ciphers", tls.ciphers, "Ciphers of TLS 1.2, as OpenSSL lists them (default: OpenSSL's)")
+  app.add_option("--ssl-ciphers", tls.ciphers,
+                 "Ciphers of TLS 1.2, as OpenSSL lists them (default: OpenSSL's)")
       ->group(kGroup);
   app.add_flag("--enable-ssl-refresh", tls.refresh, "Read these files again when they change")->group(kGroup);
 }
@@ -181,7 +184,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_option("--port", c.http.port, "Port to listen on; any free one when 0")
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option("--uds", c.http.uds, "Path of a Unix socket to listen on, in place of host and port")->group(kGroup);
+  app.add_option("--uds", c.http.uds, "Path of a Unix socket to listen on, in place of host and port")
+      ->group(kGroup);
   add_tls_flags(app, c.http.tls);
   app.add_option("--api-key", s.api_keys, "Keys that clients must show; may be given several times")
       ->envname("OCTAVO_API_KEY")
@@ -215,7 +219,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->check(CLI::Range(8, 10'000))
       ->capture_default_str()
       ->group(kGroup);
-  app.add_flag("!--disable-log-stats", c.log_stats, "No log lines of throughput, queue and cache while there is work")
+  app.add_flag("!--disable-log-stats", c.log_stats,
+               "No log lines of throughput, queue and cache while there is work")
       ->group(kGroup);
   app.add_option("--log-stats-interval", c.log_stats_interval_s, "Seconds between them")
       ->check(CLI::Range(0.1, 86'400.0))

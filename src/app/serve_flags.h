@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "local/runtime.h"
 #include "http/server.h"
+#include "local/runtime.h"
 
 namespace octavo {
 

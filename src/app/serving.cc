@@ -49,7 +49,8 @@ Result<Serving> start_serving(ServeCommand& c) {
            static_cast<double>(engine.cache_bytes) * 1e-9, engine.max_model_len);
   log_info("ready on {} after {:.2f} s", serving.server->address(),
            static_cast<double>(now_us() - started) * 1e-6);
-  if (c.log_stats) serving.stats_log = std::make_unique<StatsLog>(*serving.runtime->engine, c.log_stats_interval_s);
+  if (c.log_stats)
+    serving.stats_log = std::make_unique<StatsLog>(*serving.runtime->engine, c.log_stats_interval_s);
   return serving;
 }
 

@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t kExperts = 8, kChosen = 2;
 constexpr std::int64_t kTokens[] = {1, 16, 512};
 
-OpCase expert_case(const OpShapes& shapes, std::string_view operation, std::int64_t n, std::string_view format) {
+OpCase expert_case(const OpShapes& shapes, std::string_view operation, std::int64_t n,
+                   std::string_view format) {
   return {.operation = fmt::format("{} {}", operation, shapes.name),
           .shape = fmt::format("{} tokens, {} of {} experts", n, kChosen, kExperts),
           .format = std::string(format),
@@ -28,13 +29,14 @@ void measure(const OpVisitor& visitor, OpCase&& c, std::function<void()> call) {
   visitor.measure(c);
 }
 
-Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, std::span<const Weight* const> experts,
-                     const OpVisitor& visitor) {
+Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
+                     std::span<const Weight* const> experts, const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
   Stream& stream = *backend.stream;
   const std::int64_t places = n * kChosen;
   std::vector<float> logits(static_cast<std::size_t>(n * kExperts));
-  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(random_bits(2, i) % 1000) * 1e-3f;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    logits[i] = static_cast<float>(random_bits(2, i) % 1000) * 1e-3f;
   TRY(const Buffer logit_memory, on_device(backend, logits));
   const auto room = [&](std::int64_t items, std::size_t size) {
     return backend.device->allocate(static_cast<std::size_t>(items) * size);
@@ -57,8 +59,8 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, std::s
 
   ops.route(stream, route);  // the others read what it says
   const DType act = experts[0]->activation();
-  TRY(const Buffer x,
-      on_device(backend, std::vector<std::uint8_t>(static_cast<std::size_t>(n * s.dim) * size_of(act), 0x3d)));
+  TRY(const Buffer x, on_device(backend, std::vector<std::uint8_t>(
+                                             static_cast<std::size_t>(n * s.dim) * size_of(act), 0x3d)));
   TRY(const Buffer y, room(places * std::max(s.hidden, s.dim), size_of(act)));
   OpCase product = expert_case(s, "grouped_matmul", n, name(act));
   const auto bytes = static_cast<double>(experts[0]->bytes());
@@ -91,7 +93,8 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, std::s
 Result<> expert_cases(Backend& backend, const OpShapes& s, const OpVisitor& visitor) {
   // An expert's numbers are small and alike: they are read and multiplied all the same.
   const std::vector<std::uint8_t> numbers(static_cast<std::size_t>(s.hidden * s.dim) * 2, 0x3c);
-  const MatrixPart part{.values = View::of(const_cast<std::uint8_t*>(numbers.data()), DType::bf16, {s.hidden, s.dim})};
+  const MatrixPart part{
+      .values = View::of(const_cast<std::uint8_t*>(numbers.data()), DType::bf16, {s.hidden, s.dim})};
   std::vector<WeightPtr> prepared;
   std::vector<const Weight*> experts;
   for (std::int64_t e = 0; e < kExperts; ++e) {

@@ -1,5 +1,6 @@
 // What latent attention has beside attention: the products of heads with matrices of their own, and the
 // store.
+#include <numeric>
 #include <vector>
 
 #include "bench/op_cases.h"
@@ -57,13 +58,8 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   TRY(const Buffer kv, zeros(n * kKey * 4));
   TRY(const Buffer angles, zeros(n * kTurning / 2 * 4));
   TRY(const Buffer weight, zeros(kLatent * 4));
-  std::vector<std::int32_t> positions;
-  std::vector<std::int64_t> slots;
-  for (std::int64_t i = 0; i < n; ++i) {
-    positions.push_back(static_cast<std::int32_t>(i));
-    slots.push_back(i);
-  }
-  TRY(const Buffer position_memory, on_device(backend, positions));
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(n));
+  std::iota(slots.begin(), slots.end(), 0);
   TRY(const Buffer slot_memory, on_device(backend, slots));
   const View angle = angles.view(DType::f32, {n, kTurning / 2});
   OpCase store = latent_case(s, "latent_store", n);
@@ -73,7 +69,6 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
                      {.kv = kv.view(DType::f32, {n, kKey}),
                       .norm = {NormKind::rms, 1e-6f, weight.view(DType::f32, {kLatent}), {}},
                       .rope = {.cos = angle, .sin = angle, .rotary_dim = kTurning, .interleaved = true},
-                      .positions = position_memory.view(DType::i32, {n}),
                       .slots = slot_memory.view(DType::i64, {n}),
                       .cache = {static_cast<std::byte*>(cache.data()), blocks, block_bytes, spec},
                       .q = heads,

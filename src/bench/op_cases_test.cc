@@ -75,8 +75,7 @@ TEST(OpCasesOnADevice, RunWhatTheDeviceHas) {
                                 cuda->stream->synchronize();
                               },
                           .cold_bytes = 0};
-  for (const auto part : kOpCaseParts)
-    EXPECT_TRUE(part(*cuda, {"tiny", 256, 8, 2, 32, 768, 300}, visitor));
+  for (const auto part : kOpCaseParts) EXPECT_TRUE(part(*cuda, {"tiny", 256, 8, 2, 32, 768, 300}, visitor));
   EXPECT_THAT(ran, testing::IsSupersetOf({"matmul tiny qkv bf16", "matmul tiny down f16",
                                           "attention tiny decode bf16", "rope and store tiny f8_e4m3",
                                           "sample greedy tiny f32"}));

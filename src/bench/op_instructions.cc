@@ -35,8 +35,7 @@ Result<> count() {
                                 CALLGRIND_DUMP_STATS_AT(name.c_str());
                               },
                           .cold_bytes = 0};
-  for (const auto part : kOpCaseParts)
-    TRY_VOID(part(backend, kSmall, visitor));
+  for (const auto part : kOpCaseParts) TRY_VOID(part(backend, kSmall, visitor));
   return {};
 }
 

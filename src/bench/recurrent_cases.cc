@@ -58,7 +58,8 @@ Result<> step_cases(Backend& backend, const OpShapes& s, const Step& step, const
 
   const auto inner_tokens = static_cast<double>(n * inner);
   measure(visitor, s, "gate", step, 8 * inner_tokens, [&] {
-    ops.gate(stream, {.x = x.view(DType::bf16, {n, inner}), .gate = x.view(DType::bf16, {n, inner}), .y = out});
+    ops.gate(stream,
+             {.x = x.view(DType::bf16, {n, inner}), .gate = x.view(DType::bf16, {n, inner}), .y = out});
   });
 
   TRY(const Buffer weight, floats(channels * kWidth));
@@ -75,14 +76,15 @@ Result<> step_cases(Backend& backend, const OpShapes& s, const Step& step, const
   TRY(const Buffer of_heads, floats(s.q_heads));
   TRY(const Buffer state, floats(step.sequences * inner * s.head_dim));
   measure(visitor, s, "gated_delta", step, 7 * inner_tokens * static_cast<double>(s.head_dim), [&] {
-    ops.gated_delta(stream, {.qkv = wide,
-                             .key_heads = static_cast<int>(s.kv_heads),
-                             .ba = ba.view(DType::f32, {n, 2 * s.q_heads}),
-                             .a_log = of_heads.view(DType::f32, {s.q_heads}),
-                             .dt_bias = of_heads.view(DType::f32, {s.q_heads}),
-                             .state = state.view(DType::f32, {step.sequences, s.q_heads, s.head_dim, s.head_dim}),
-                             .plan = plan,
-                             .out = out});
+    ops.gated_delta(stream,
+                    {.qkv = wide,
+                     .key_heads = static_cast<int>(s.kv_heads),
+                     .ba = ba.view(DType::f32, {n, 2 * s.q_heads}),
+                     .a_log = of_heads.view(DType::f32, {s.q_heads}),
+                     .dt_bias = of_heads.view(DType::f32, {s.q_heads}),
+                     .state = state.view(DType::f32, {step.sequences, s.q_heads, s.head_dim, s.head_dim}),
+                     .plan = plan,
+                     .out = out});
   });
   return {};
 }

@@ -84,11 +84,20 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
         stream,
         {.ids = position, .table = *table, .positions = {}, .out = residual.view(DType::f32, {n, s.dim})});
   });
-  TRY(const Buffer angles, backend.device->allocate(size(n * s.head_dim / 2) * sizeof(float)));
+  const std::int64_t pairs = s.head_dim / 2;
+  TRY(const Buffer cos_memory, backend.device->allocate(size(n * pairs) * sizeof(float)));
+  TRY(const Buffer sin_memory, backend.device->allocate(size(n * pairs) * sizeof(float)));
+  TRY(const Buffer frequencies, on_device(backend, std::vector<float>(size(pairs), 0.5f)));
+  const View cos = cos_memory.view(DType::f32, {n, pairs}), sin = sin_memory.view(DType::f32, {n, pairs});
+  measure(visitor, row_case(s, "angles", n, "f32", static_cast<double>(n * pairs) * 2), [&] {
+    ops.angles(stream, {.positions = position,
+                        .frequencies = frequencies.view(DType::f32, {pairs}),
+                        .cos = cos,
+                        .sin = sin});
+  });
   std::vector<std::int64_t> slots(size(n));
   std::iota(slots.begin(), slots.end(), 0);
   TRY(const Buffer slot_memory, on_device(backend, slots));
-  const View angle = angles.view(DType::f32, {n, s.head_dim / 2});
   for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8}) {
     const KvSpec spec{.kv_heads = static_cast<int>(s.kv_heads),
                       .head_dim = static_cast<int>(s.head_dim),
@@ -100,8 +109,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
     measure(visitor, row_case(s, "rope and store", n, name(cache), static_cast<double>(n * qkv) * 4), [&] {
       ops.qkv_store(stream, {.qkv = wide.view(DType::bf16, {n, qkv}),
                              .q_heads = static_cast<int>(s.q_heads),
-                             .rope = {.cos = angle, .sin = angle, .rotary_dim = static_cast<int>(s.head_dim)},
-                             .positions = position,
+                             .rope = {.cos = cos, .sin = sin, .rotary_dim = static_cast<int>(s.head_dim)},
                              .slots = slot_memory.view(DType::i64, {n}),
                              .cache = {static_cast<std::byte*>(pool.data()), blocks, block_bytes, spec},
                              .q_out = narrow.view(DType::bf16, {n, s.q_heads, s.head_dim})});

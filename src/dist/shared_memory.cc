@@ -51,7 +51,7 @@ Result<SharedMemory> SharedMemory::open_of(std::int64_t process, std::int64_t de
 Result<SharedMemory> SharedMemory::open(int fd) {
   SharedMemory memory;
   memory.fd_ = fd;
-  struct stat status {};
+  struct stat status{};
   if (fstat(fd, &status) != 0)
     return failure(ErrorCode::io, "shared memory, descriptor {}: {}", fd, std::strerror(errno));
   const auto size = static_cast<std::size_t>(status.st_size);

@@ -15,8 +15,8 @@ class SharedMemory {
   static Result<SharedMemory> create(std::size_t bytes);
   // Of another process, which has handed over the descriptor; owned from now on. Errors: io.
   static Result<SharedMemory> open(int fd);
-  // Of another process of this host, user and process namespace, by its descriptor there. Errors: io; not_found
-  // when that is no memory made by create().
+  // Of another process of this host, user and process namespace, by its descriptor there. Errors: io;
+  // not_found when that is no memory made by create().
   static Result<SharedMemory> open_of(std::int64_t process, std::int64_t descriptor);
 
   SharedMemory() = default;

@@ -34,7 +34,9 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 }
 
 // Whether a count that wraps around has come to `round`.
-bool reached(std::uint32_t count, std::uint32_t round) { return static_cast<std::int32_t>(count - round) >= 0; }
+bool reached(std::uint32_t count, std::uint32_t round) {
+  return static_cast<std::int32_t>(count - round) >= 0;
+}
 
 }  // namespace
 
@@ -98,7 +100,8 @@ bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
     if (options_.check)
       if (const auto alive = options_.check(); !alive) failure_ = alive.error();
     if (timeout_ms_ > 0 && slept_ms >= timeout_ms_)
-      failure_ = {ErrorCode::unavailable, fmt::format("rank {} has not answered for {} ms", rank, timeout_ms_), {}};
+      failure_ = {
+          ErrorCode::unavailable, fmt::format("rank {} has not answered for {} ms", rank, timeout_ms_), {}};
     if (failure_) return false;
   }
 }

@@ -1,9 +1,9 @@
 // Ranks on one host, over shared memory.
 //
 // An operation is a round, or several where there is more to say than a slot holds. In a round each rank
-// writes its slot, counts its own round up, waits for the count of those it reads, and reads. Every rank has two
-// slots and uses them in turn: one whose count stands at round r has read all of round r - 1, so that a rank
-// which waits for this before it writes round r + 1 overwrites nothing that is still read.
+// writes its slot, counts its own round up, waits for the count of those it reads, and reads. Every rank has
+// two slots and uses them in turn: one whose count stands at round r has read all of round r - 1, so that a
+// rank which waits for this before it writes round r + 1 overwrites nothing that is still read.
 //
 // Waiting is a short spin, then a futex.
 #pragma once

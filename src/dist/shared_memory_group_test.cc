@@ -84,7 +84,8 @@ TEST(SharedMemoryGroup, MessagesMayBeLargerThanASlot) {
       std::vector<std::byte> all(2 * bytes);
       group.all_gather(expected, all);
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(), all.begin()));
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), all.begin() + static_cast<std::ptrdiff_t>(bytes)));
+      EXPECT_TRUE(
+          std::equal(expected.begin(), expected.end(), all.begin() + static_cast<std::ptrdiff_t>(bytes)));
     }
   });
 }

@@ -21,12 +21,12 @@ TEST(KvEventOptions, ReadsVllmsFields) {
 }
 
 TEST(KvEventOptions, ErrorsNameTheField) {
-  for (const auto& [json, text] : std::vector<std::pair<std::string, std::string>>{
-           {"[]", "JSON object"},
-           {R"({"hwm": -1})", "[0, 10000000]"},
-           {R"({"topic": 1})", "string"},
-           {R"({"publisher": "kafka"})", "kafka"},
-           {R"({"endpoints": "x"})", "endpoints"}}) {
+  for (const auto& [json, text] :
+       std::vector<std::pair<std::string, std::string>>{{"[]", "JSON object"},
+                                                        {R"({"hwm": -1})", "[0, 10000000]"},
+                                                        {R"({"topic": 1})", "string"},
+                                                        {R"({"publisher": "kafka"})", "kafka"},
+                                                        {R"({"endpoints": "x"})", "endpoints"}}) {
     const auto options = parse_kv_events_config(json);
     ASSERT_FALSE(options.has_value()) << json;
     EXPECT_NE(options.error().message.find(text), std::string::npos) << options.error().message;

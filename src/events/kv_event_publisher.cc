@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kEventsMax = 1024;        // of one batch
+constexpr std::size_t kEventsMax = 1024;           // of one batch
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};  // -1: the end of a replay
 constexpr std::chrono::milliseconds kStopCheck{100};
 
@@ -84,9 +84,8 @@ KvEventPublisher::~KvEventPublisher() {
 
 void KvEventPublisher::publish() {
   for (std::uint64_t number = 0; log_.wait(); ++number) {
-    log_.take(kEventsMax, [&](const KvEvent& event, std::span<const std::int32_t> tokens) {
-      batch_.add(event, tokens);
-    });
+    log_.take(kEventsMax,
+              [&](const KvEvent& event, std::span<const std::int32_t> tokens) { batch_.add(event, tokens); });
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     std::string batch = batch_.finish(std::chrono::duration<double>(now).count(), rank_);
     const auto bytes = big_endian(number);

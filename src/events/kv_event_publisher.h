@@ -24,8 +24,8 @@ namespace octavo {
 
 class KvEventPublisher {
  public:
-  // Binds the endpoints and starts. `rank`: the engine's number, see endpoint_of. Errors: an endpoint cannot be
-  // used.
+  // Binds the endpoints and starts. `rank`: the engine's number, see endpoint_of. Errors: an endpoint cannot
+  // be used.
   static Result<std::unique_ptr<KvEventPublisher>> start(const KvEventOptions& options, const KvCache& cache,
                                                          int rank);
   // Publishes what is in the log, and stops.
@@ -56,8 +56,8 @@ class KvEventPublisher {
   const int rank_;
   std::unique_ptr<Sockets> sockets_;
   std::string endpoint_, replay_endpoint_;
-  std::mutex mutex_;        // guards kept_
-  std::deque<Kept> kept_;   // the last buffer_steps batches
+  std::mutex mutex_;       // guards kept_
+  std::deque<Kept> kept_;  // the last buffer_steps batches
   std::thread publishing_, answering_;
 };
 

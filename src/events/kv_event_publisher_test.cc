@@ -101,7 +101,8 @@ TEST_F(Publishing, PastBatchesCanBeAskedFor) {
   client.connect(publisher->replay_endpoint());
   for (std::uint64_t key = 1; key <= 5; ++key) {
     write(key, 0, {1, 2});
-    while (replay(client, static_cast<std::uint8_t>(key - 1)).empty()) {  // so that each is a batch of its own
+    while (
+        replay(client, static_cast<std::uint8_t>(key - 1)).empty()) {  // so that each is a batch of its own
     }
   }
   EXPECT_EQ(replay(client, 3), (std::vector<std::uint64_t>{3, 4}));

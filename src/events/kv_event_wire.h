@@ -1,8 +1,8 @@
 // KV cache events as vLLM writes them: msgpack of KVEventBatch (vllm/distributed/kv_events.py).
 //
 //   [seconds since 1970, [event, ...], rank]
-//   {"type": "BlockStored", "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium",
-//    "lora_name", "extra_keys", "group_idx", "kv_cache_spec_kind", "kv_cache_spec_sliding_window"}
+//   {"type": "BlockStored", "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id",
+//    "medium", "lora_name", "extra_keys", "group_idx", "kv_cache_spec_kind", "kv_cache_spec_sliding_window"}
 //   {"type": "BlockRemoved", "block_hashes", "medium", "group_idx"}
 //   {"type": "AllBlocksCleared"}
 //

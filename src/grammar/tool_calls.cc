@@ -111,8 +111,7 @@ class TagWriter {
 
   // Free text in which the trigger begins these parts.
   std::string in_text(const std::vector<std::string>& parts, bool once) const {
-    const bool special =
-        std::ranges::find(special_tokens_, dialect_.trigger) != special_tokens_.end();
+    const bool special = std::ranges::find(special_tokens_, dialect_.trigger) != special_tokens_.end();
     const std::string trigger = quoted(dialect_.trigger);
     return document(fmt::format(
         R"({{"type":"{0}triggered_tags","trigger{1}s":[{2}],"stop_after_first":{3},"tags":[{{"type":"tag","begin":{4},"content":{5},"end":""}}]}})",

@@ -151,8 +151,8 @@ Result<> Client::State::parse_header() {
 Result<Response> Client::open(std::string_view method, std::string_view target, std::string body,
                               Headers headers) {
   const ClientOptions& to = state_->options;
-  std::string message = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", method, target,
-                                    host_header(to.host, to.port, to.tls));
+  std::string message =
+      fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", method, target, host_header(to.host, to.port, to.tls));
   for (const auto& [name, value] : headers) message += fmt::format("{}: {}\r\n", name, value);
   if (!body.empty() || method == "POST") message += fmt::format("Content-Length: {}\r\n", body.size());
   message += "\r\n";

@@ -29,9 +29,8 @@ class Headers {
 
 struct Request {
   std::string method;  // as sent: "GET", "POST", ...
-  std::string
-      path;  // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
-  std::string query;  // what follows '?', still encoded
+  std::string path;    // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
+  std::string query;   // what follows '?', still encoded
   Headers headers;
   std::string body;
   std::string peer;  // the client's address

@@ -57,8 +57,8 @@ using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
 class Server {
  public:
-  // Binds and begins to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the TLS
-  // files cannot be used (invalid_argument).
+  // Binds and begins to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the
+  // TLS files cannot be used (invalid_argument).
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler);
   ~Server();  // stop(0)
 

@@ -42,8 +42,8 @@ class ServerTlsSession {
   // what seal() still has is sent.
   bool open(std::span<const char> received, std::string& plain);
   bool handshake_done() const;
-  // Replaces plain bytes by what is to be sent: them, once the handshake is done, and what the protocol itself has
-  // to say. Plain bytes from before that are kept and come later.
+  // Replaces plain bytes by what is to be sent: them, once the handshake is done, and what the protocol
+  // itself has to say. Plain bytes from before that are kept and come later.
   void seal(std::string& bytes);
   bool has_pending() const;  // seal() of nothing would bring something
   void close();              // tells the client that nothing follows; seal() has it

@@ -48,7 +48,6 @@ TEST(Allocation, NoneInAStep) {
     ops.matmul(stream, {.x = x.view().rows(0, n), .w = *w, .y = qkv.view().rows(0, n)});
     ops.qkv_store(stream, {.qkv = qkv.view().rows(0, n),
                            .q_heads = 4,
-                           .positions = View::of(std::span(positions)).rows(0, n),
                            .slots = View::of(std::span(slots)).rows(0, n),
                            .cache = cache,
                            .q_out = q.view().rows(0, n)});

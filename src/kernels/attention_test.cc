@@ -141,22 +141,28 @@ class Runner {
         kv.set(i * shape.spec.head_dim + d, qkv[first + dim() + d]);
     }
 
+    const std::int64_t pairs = all_.cos.view().size(1);
+    TestTensor cos(DType::f32, {n, pairs}), sin(DType::f32, {n, pairs});
+    for (std::int64_t i = 0; i < n; ++i) {
+      copy_row(all_.cos, positions[static_cast<std::size_t>(i)], cos, i);
+      copy_row(all_.sin, positions[static_cast<std::size_t>(i)], sin, i);
+    }
+
     OnDevice on(backend_);
     Rope rope = shape.rope;
-    rope.cos = on(all_.cos.view());
-    rope.sin = on(all_.sin.view());
+    rope.cos = on(cos.view());
+    rope.sin = on(sin.view());
     const auto norm = [&](int heads) {
       const std::int64_t size = shape.whole_row ? heads * shape.spec.head_dim : shape.spec.head_dim;
       const View w = all_.weights.view();
       return Norm{shape.norm, 1e-6f, View::of(on(w).row<float>(0), DType::f32, {size}), {}};
     };
-    const View at = on(View::of(std::span(positions))), to = on(View::of(std::span(slots)));
+    const View to = on(View::of(std::span(slots)));
     if (shape.latent()) {
       const View weight = View::of(on(all_.weights.view()).data, DType::f32, {shape.spec.values_in_keys});
       backend_.ops.latent_store(*backend_.stream, {.kv = on(kv.view()),
                                                    .norm = {NormKind::rms, 1e-6f, weight, {}},
                                                    .rope = rope,
-                                                   .positions = at,
                                                    .slots = to,
                                                    .cache = cache_,
                                                    .q = on(q.view()),
@@ -168,7 +174,6 @@ class Runner {
                                                 .k_norm = norm(shape.spec.kv_heads),
                                                 .norm_whole_row = shape.whole_row,
                                                 .rope = rope,
-                                                .positions = at,
                                                 .slots = to,
                                                 .cache = cache_,
                                                 .q_out = on(q.view())});

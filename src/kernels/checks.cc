@@ -148,6 +148,15 @@ void check(const AddRowsArgs& args) {
 }
 
 template <>
+void check(const AnglesArgs& args) {
+  const std::int64_t n = args.cos.size(0), pairs = args.cos.size(1);
+  expect("angles positions", args.positions, DType::i32, {n});
+  expect("angles frequencies", args.frequencies, DType::f32, {pairs});
+  expect("angles cos", args.cos, DType::f32, {n, pairs});
+  expect("angles sin", args.sin, DType::f32, {n, pairs});
+}
+
+template <>
 void check(const QkvStoreArgs& args) {
   const KvSpec& spec = args.cache.spec;
   const std::int64_t dim = spec.head_dim;
@@ -155,7 +164,6 @@ void check(const QkvStoreArgs& args) {
   const std::int64_t n = args.q_out.size(0);
   expect_activation("qkv_store q_out", args.q_out, {n, args.q_heads, dim});
   expect("qkv_store qkv", args.qkv, args.q_out.dtype, {n, (args.q_heads + 2 * spec.kv_heads) * dim});
-  expect("qkv_store positions", args.positions, DType::i32, {n});
   expect("qkv_store slots", args.slots, DType::i64, {n});
 
   const auto expect_head_norm = [&](std::string_view what, const Norm& norm, std::int64_t heads) {
@@ -169,8 +177,8 @@ void check(const QkvStoreArgs& args) {
   const int rotary = args.rope.rotary_dim;
   CHECK(rotary >= 0 && rotary % 2 == 0 && rotary <= dim, "rotary_dim {} of head_dim {}", rotary, dim);
   if (rotary > 0) {
-    expect("rope cos", args.rope.cos, DType::f32, {args.rope.cos.size(0), rotary / 2});
-    expect("rope sin", args.rope.sin, DType::f32, {args.rope.cos.size(0), rotary / 2});
+    expect("rope cos", args.rope.cos, DType::f32, {n, rotary / 2});
+    expect("rope sin", args.rope.sin, DType::f32, {n, rotary / 2});
   }
 }
 
@@ -196,12 +204,11 @@ void check(const LatentStoreArgs& args) {
   expect_activation("latent_store q_out", args.q_out, {n, heads, spec.head_dim});
   CHECK(args.q.size(2) >= rotary, "{} numbers of a head of q, {} turn", args.q.size(2), rotary);
   expect("latent_store q", args.q, args.q_out.dtype, {n, heads, args.q.size(2)}, false);
-  expect("latent_store positions", args.positions, DType::i32, {n});
   expect("latent_store slots", args.slots, DType::i64, {n});
   expect_norm("latent_store norm", args.norm, {spec.values_in_keys});
   CHECK(args.rope.rotary_dim == rotary, "rotary_dim {} of {}", args.rope.rotary_dim, rotary);
-  expect("rope cos", args.rope.cos, DType::f32, {args.rope.cos.size(0), rotary / 2});
-  expect("rope sin", args.rope.sin, DType::f32, {args.rope.cos.size(0), rotary / 2});
+  expect("rope cos", args.rope.cos, DType::f32, {n, rotary / 2});
+  expect("rope sin", args.rope.sin, DType::f32, {n, rotary / 2});
 }
 
 template <>

@@ -1,25 +1,13 @@
 #include "kernels/host_device.h"
 
-#include <unistd.h>
-
 #include <cstring>
-#include <fstream>
-#include <string>
+
+#include "base/host_memory.h"
 
 namespace octavo {
 
-std::size_t HostDevice::memory_bytes() const {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
-std::size_t HostDevice::available_bytes() const {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  std::size_t kib = 0;
-  while (file >> key >> kib >> unit)
-    if (key == "MemAvailable:") return kib * 1024;
-  return 0;
-}
+std::size_t HostDevice::memory_bytes() const { return host_memory().all(); }
+std::size_t HostDevice::available_bytes() const { return host_memory().available; }
 
 void HostDevice::upload(Stream&, const View& device, const void* host) {
   CHECK(device.contiguous());

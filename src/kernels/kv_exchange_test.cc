@@ -75,15 +75,12 @@ TEST_P(KvExchange, WhatIsTakenInComesOutAgain) {
 // Keys and values as an operator stores them.
 std::vector<std::byte> stored(Backend& backend, const KvSpec& spec, const TestTensor& qkv) {
   Cache cache(backend, spec);
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(spec.block_size));
-  std::vector<std::int64_t> slots(positions.size());
-  std::iota(positions.begin(), positions.end(), 0);
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(spec.block_size));
   std::iota(slots.begin(), slots.end(), spec.block_size);  // of block 1
   const std::int64_t n = spec.block_size;
   const TestTensor q(DType::f32, {n, spec.kv_heads, spec.head_dim});
   backend.ops.qkv_store(*backend.stream, {.qkv = qkv.view(),
                                           .q_heads = spec.kv_heads,
-                                          .positions = View::of(positions.data(), DType::i32, {n}),
                                           .slots = View::of(slots.data(), DType::i64, {n}),
                                           .cache = cache.layer,
                                           .q_out = q.view()});

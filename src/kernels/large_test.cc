@@ -47,11 +47,10 @@ TEST(Large, BlocksBeyondFourGigabytes) {
   const TestTensor qkv = random.tensor(DType::bf16, {1, 24 * 128});
   TestTensor q(DType::bf16, {1, 8, 128});
   TestTensor out(DType::bf16, {1, 8 * 128});
-  std::vector<std::int32_t> positions{0}, starts{0, 1}, lengths{1}, table{4};
+  std::vector<std::int32_t> starts{0, 1}, lengths{1}, table{4};
   std::vector<std::int64_t> slots{4 * 16};
   cpu.ops.qkv_store(*cpu.stream, {.qkv = qkv.view(),
                                   .q_heads = 8,
-                                  .positions = View::of(std::span(positions)),
                                   .slots = View::of(std::span(slots)),
                                   .cache = cache,
                                   .q_out = q.view()});

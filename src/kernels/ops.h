@@ -134,10 +134,20 @@ struct AddRowsArgs {
   View y;     // f32 or act [n, dim], in place
 };
 
+// cos and sin, times `scale`, of the angles by which tokens turn: position * frequency in single precision,
+// as it was when the models were trained.
+struct AnglesArgs {
+  View positions;    // i32 [n]
+  View frequencies;  // f32 [pairs]
+  float scale = 1;
+  View cos;  // f32 [n, pairs]
+  View sin;
+};
+
 // Rotary embedding (Su et al., RoFormer, 2021): the first rotary_dim elements of a head turn by the angles of
-// its position. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: none.
+// its token. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: none.
 struct Rope {
-  View cos = {};  // f32 [positions, rotary_dim / 2]
+  View cos = {};  // f32 [n, rotary_dim / 2]
   View sin = {};
   int rotary_dim = 0;
   bool interleaved = false;
@@ -154,10 +164,9 @@ struct QkvStoreArgs {
   Norm k_norm = {};
   bool norm_whole_row = false;
   Rope rope = {};
-  View positions;  // i32 [n]
-  View slots;      // i64 [n]: block id * block_size + offset in the block
-  KvLayer cache;   // gives kv_heads and head_dim
-  View q_out;      // act [n, q_heads, head_dim]
+  View slots;     // i64 [n]: block id * block_size + offset in the block
+  KvLayer cache;  // gives kv_heads and head_dim
+  View q_out;     // act [n, q_heads, head_dim]
 };
 
 // The products of each head with a matrix of its own: y[i, h] = x[i, h] * w_h^T, w_h being rows
@@ -175,14 +184,13 @@ constexpr int kMaxLatentDim = 1024;
 // is also its value, then the numbers that turn. Of each head of q the last numbers turn, as many, and go to
 // the end of the same head of q_out, whose beginning is left alone.
 struct LatentStoreArgs {
-  View kv;         // f32 [n, head_dim]
-  Norm norm;       // weight [values_in_keys]
-  Rope rope;       // rotary_dim: head_dim - values_in_keys
-  View positions;  // i32 [n]
-  View slots;      // i64 [n]: block id * block_size + offset in the block
-  KvLayer cache;   // of one head
-  View q;          // act [n, heads, any]
-  View q_out;      // act [n, heads, head_dim]
+  View kv;        // f32 [n, head_dim]
+  Norm norm;      // weight [values_in_keys]
+  Rope rope;      // rotary_dim: head_dim - values_in_keys
+  View slots;     // i64 [n]: block id * block_size + offset in the block
+  KvLayer cache;  // of one head
+  View q;         // act [n, heads, any]
+  View q_out;     // act [n, heads, head_dim]
 };
 
 // Attention of each query over its sequence's cached tokens, read from the pages: up to and including its own
@@ -377,6 +385,7 @@ struct Ops {
   Op<GroupedMatmulArgs> grouped_matmul;
   Op<CombineArgs> combine;
   Op<AddRowsArgs> add_rows;
+  Op<AnglesArgs> angles;
   Op<QkvStoreArgs> qkv_store;
   Op<HeadMatmulArgs> head_matmul;
   Op<LatentStoreArgs> latent_store;

@@ -2,6 +2,7 @@
 // specification.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "kernels/test_backends.h"
@@ -112,6 +113,37 @@ TEST_P(Operators, Pool) {
       return out;
     };
     ASSERT_LE(difference(run(*tested), run(reference), 1e-6, 1e-6), 1);
+  }
+}
+
+// Of positions that single precision can say, beyond the longest contexts, and none is kept in a table.
+TEST_P(Operators, Angles) {
+  TestRandom random(41);
+  for (int round = 0; round < 20; ++round) {
+    const std::int64_t n = random.integer(1, 20), pairs = random.integer(1, 200);
+    std::vector<std::int32_t> positions;
+    for (int i = 0; i < n; ++i) positions.push_back(random.integer(0, random.pick({100, 1 << 24})));
+    const TestTensor frequencies = random.tensor(DType::f32, {pairs}, 0, 1);
+    const float scale = random.pick({1.0f, 1.19f});
+    const auto run = [&](Backend& backend) {
+      TestTensor both(DType::f32, {2 * n, pairs});
+      OnDevice on(backend);
+      backend.ops.angles(*backend.stream, {.positions = on(View::of(std::span(positions))),
+                                           .frequencies = on(frequencies.view()),
+                                           .scale = scale,
+                                           .cos = on(both.view()).rows(0, n),
+                                           .sin = on(both.view()).rows(n, n)});
+      on.fetch();
+      return both;
+    };
+    const TestTensor got = run(*tested);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t pair = 0; pair < pairs; ++pair) {
+        const double angle = static_cast<float>(positions[static_cast<std::size_t>(i)]) * frequencies[pair];
+        ASSERT_NEAR(got[i * pairs + pair], scale * std::cos(angle), 1e-6);
+        ASSERT_NEAR(got[(n + i) * pairs + pair], scale * std::sin(angle), 1e-6);
+      }
+    ASSERT_LE(difference(got, run(reference), 0, 1e-6), 1);
   }
 }
 

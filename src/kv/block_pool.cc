@@ -165,7 +165,8 @@ void BlockPool::tell_all() {
   log_->write({.kind = KvEvent::Kind::cleared});
   for (std::size_t i = 0; i < contents.size(); ++i) {
     const auto& [prefix, group, block] = contents[i];
-    const bool again = i > 0 && std::get<0>(contents[i - 1]) == prefix && std::get<1>(contents[i - 1]) == group;
+    const bool again =
+        i > 0 && std::get<0>(contents[i - 1]) == prefix && std::get<1>(contents[i - 1]) == group;
     if (!again) tell_stored(block);
   }
 }

@@ -29,12 +29,12 @@ inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: not known
 
 // What a full block holds.
 struct BlockContent {
-  int group = 0;                         // the cache group whose layers wrote it
-  Hash128 key = {};                      // chained hash of all tokens up to the block's end
-  Hash128 extra = {};                    // what else changes the content or who may share it: CacheIdentity, images
-  PrefixId parent = kEmptyPrefix;        // the content of all blocks before this one
+  int group = 0;                   // the cache group whose layers wrote it
+  Hash128 key = {};                // chained hash of all tokens up to the block's end
+  Hash128 extra = {};              // what else changes the content or who may share it: CacheIdentity, images
+  PrefixId parent = kEmptyPrefix;  // the content of all blocks before this one
   std::span<const std::int32_t> tokens;  // block_size of them
-  Hash128 parent_key = {};               // of the block before it, zero for the first; only told, never compared
+  Hash128 parent_key = {};  // of the block before it, zero for the first; only told, never compared
 };
 
 class BlockPool {

@@ -10,7 +10,8 @@ bool KvEventLog::write(const KvEvent& event, std::span<const std::int32_t> token
     losing_ = true;
     return false;
   }
-  CHECK(tokens.empty() || tokens.size() == block_size_, "{} tokens in a block of {}", tokens.size(), block_size_);
+  CHECK(tokens.empty() || tokens.size() == block_size_, "{} tokens in a block of {}", tokens.size(),
+        block_size_);
   const std::size_t place = written_++ % events_.size();
   events_[place] = event;
   std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(place * block_size_));

@@ -11,7 +11,8 @@ BlockContent content_of(const KvCache& cache, const BlockHistory& history, int g
                         PrefixId parent) {
   const auto size = static_cast<std::size_t>(cache.pool.block_size());
   const auto index = static_cast<std::size_t>(block);
-  return {group, history.keys[index], history.extra_of(index), parent, history.tokens.subspan(index * size, size)};
+  return {group, history.keys[index], history.extra_of(index), parent,
+          history.tokens.subspan(index * size, size)};
 }
 
 // Full attention: from the first block on, each one proven by the one before it. Returns how many are there.

@@ -80,7 +80,10 @@ void SequenceBlocks::publish(int computed, const BlockHistory& history) {
   for (; published_ < computed / size; ++published_) {
     const auto i = static_cast<std::size_t>(published_);
     BlockContent content{
-        0, history.keys[i], history.extra_of(i), tip_,
+        0,
+        history.keys[i],
+        history.extra_of(i),
+        tip_,
         history.tokens.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size)),
         i > 0 ? history.keys[i - 1] : Hash128{}};
     // The same content may be there already, computed beside us: then it has a name that all groups share.

@@ -84,9 +84,10 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("Model");
   command
-      .add_option("--runner", o.runner,
-                  "generate: the model continues texts; pooling: it makes vectors or scores of them; auto: as "
-                  "its files say")
+      .add_option(
+          "--runner", o.runner,
+          "generate: the model continues texts; pooling: it makes vectors or scores of them; auto: as "
+          "its files say")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "generate", "pooling"}))
       ->group("Model");
@@ -135,8 +136,9 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->group("Device");
 
   command
-      .add_option("--data-parallel-size", o.data_parallel_size,
-                  "Engines with the whole model each behind one server, on CPUs; they share the compute threads")
+      .add_option(
+          "--data-parallel-size", o.data_parallel_size,
+          "Engines with the whole model each behind one server, on CPUs; they share the compute threads")
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->group("Device");
@@ -248,7 +250,8 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                                          options.error().field + " " + options.error().message);
             o.kv_transfer = *options;
           },
-          "Prefill and decode on two engines: one keeps the KV blocks of prompts, the other fetches them. As JSON: "
+          "Prefill and decode on two engines: one keeps the KV blocks of prompts, the other fetches them. As "
+          "JSON: "
           R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})")
       ->group("KV cache");
   command
@@ -262,7 +265,8 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
   command.add_flag("--enable-lora", o.lora.enabled, "Take LoRA adapters, which requests name as their model")
       ->group("LoRA");
   command
-      .add_option("--max-loras", o.lora.max_loras, "Adapters in memory at a time; all of them can be in one batch")
+      .add_option("--max-loras", o.lora.max_loras,
+                  "Adapters in memory at a time; all of them can be in one batch")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->group("LoRA");
@@ -272,7 +276,8 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->check(CLI::Range(1, 1024))
       ->group("LoRA");
   command
-      .add_option("--max-lora-rank", o.lora.max_lora_rank, "Greatest rank of an adapter; all are computed as of this one")
+      .add_option("--max-lora-rank", o.lora.max_lora_rank,
+                  "Greatest rank of an adapter; all are computed as of this one")
       ->check(CLI::Range(1, 512))
       ->capture_default_str()
       ->group("LoRA");

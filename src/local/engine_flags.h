@@ -16,9 +16,9 @@ inline constexpr const char* kEngineIndexFlag = "--engine-index";
 // Adds the flags to a subcommand; parsing fills `options`, which must outlive the subcommand.
 void add_engine_flags(CLI::App& command, EngineOptions& options);
 
-// The folder of the model that ships with Octavo: models/demo or share/octavo/models/demo beside the program or
-// shared library, in a folder above it, or in the source tree that it was built from. Error: it is in none of
-// them.
+// The folder of the model that ships with Octavo: models/demo or share/octavo/models/demo beside the program
+// or shared library, in a folder above it, or in the source tree that it was built from. Error: it is in none
+// of them.
 Result<std::string> demo_model_dir();
 
 }  // namespace octavo

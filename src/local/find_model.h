@@ -33,8 +33,8 @@ std::filesystem::path cache_dir(const HubFlags& flags);
 // progress bar when someone watches and a line a file when not. Errors: field "model", and those of
 // hub::pull.
 Result<std::string> find_model(const std::string& given, const HubFlags& flags);
-// Puts the paths of the model and of its draft model, where it has one, in the place of their names. Flags that
-// choose a revision are about the model alone.
+// Puts the paths of the model and of its draft model, where it has one, in the place of their names. Flags
+// that choose a revision are about the model alone.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
 // find_model for names of the hub alone.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);

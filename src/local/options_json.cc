@@ -26,7 +26,8 @@ Result<> add_words(std::string_view name, const boost::json::value& value, const
   if (!known) return invalid(name, "there is no such option");
   const bool takes_value = known->get_expected_min() > 0;
   if (takes_value == value.is_bool())
-    return invalid(name, "{}", takes_value ? "needs a value other than true or false" : "must be true or false");
+    return invalid(name, "{}",
+                   takes_value ? "needs a value other than true or false" : "must be true or false");
   if (takes_value) {
     words.push_back(flag + "=" +
                     (value.is_string() ? std::string(value.get_string()) : boost::json::serialize(value)));
@@ -38,7 +39,8 @@ Result<> add_words(std::string_view name, const boost::json::value& value, const
 
 }  // namespace
 
-Result<RuntimeOptions> runtime_options(const boost::json::object& fields, const hub::Environment& environment) {
+Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
+                                       const hub::Environment& environment) {
   RuntimeOptions options;
   CLI::App flags;
   add_engine_flags(flags, options.engine);

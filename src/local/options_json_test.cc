@@ -32,8 +32,9 @@ TEST(OptionsJson, MistakesAreNamed) {
   const auto unknown = read(R"({"max_len": 1})");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().field, "max_len");
-  for (const auto* json : {R"({"max_model_len": 0})", R"({"max_model_len": "many"})", R"({"max_model_len": true})",
-                           R"({"enforce_eager": 1})", R"({"device": "abacus"})", R"({"help": true})"}) {
+  for (const auto* json :
+       {R"({"max_model_len": 0})", R"({"max_model_len": "many"})", R"({"max_model_len": true})",
+        R"({"enforce_eager": 1})", R"({"device": "abacus"})", R"({"help": true})"}) {
     const auto options = read(json);
     ASSERT_FALSE(options.has_value()) << json;
     EXPECT_EQ(options.error().code, ErrorCode::invalid_argument) << json;

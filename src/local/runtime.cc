@@ -5,12 +5,12 @@
 #include <future>
 #include <utility>
 
+#include "base/log.h"
+#include "engine/load.h"
 #include "local/engine_flags.h"
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
 #include "local/progress.h"
-#include "base/log.h"
-#include "engine/load.h"
 #include "model/generation_config.h"
 #include "model/image_processor.h"
 #include "remote/data_parallel.h"
@@ -147,7 +147,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
 
 Result<> load_adapters(const std::vector<LoraModule>& modules, const Service& service) {
   for (const LoraModule& module : modules) {
-    if (std::ranges::find(service.options.rules.model_names, module.name) != service.options.rules.model_names.end() ||
+    if (std::ranges::find(service.options.rules.model_names, module.name) !=
+            service.options.rules.model_names.end() ||
         service.adapters->find(module.name))
       return invalid("lora_modules", "two models are named {}", module.name);
     std::promise<Result<>> loaded;
@@ -189,7 +190,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   auto runtime = std::make_unique<Runtime>();
   TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));
   runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
-  if (const auto& speculation = options.engine.speculation; speculation && speculation->draft_model() != nullptr)
+  if (const auto& speculation = options.engine.speculation;
+      speculation && speculation->draft_model() != nullptr)
     TRY_VOID(check_draft_tokenizer(*runtime->tokenizer, speculation->draft_model()->model));
   TRY_VOID(load_chat_templates(options, *runtime));
   TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));

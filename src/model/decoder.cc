@@ -31,7 +31,9 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const bool split = spec.shard.size > 1;
   const std::int64_t rows = 4 + (needs.second ? 2 : 1) * (element + (split ? 4 : element));
   const std::int64_t own = split ? 4 * (limits.max_tokens + limits.max_logit_rows * spec.vocab / spec.shard.size) : 0;
-  return limits.max_tokens * spec.dim * rows + own + needs.scratch_bytes +
+  std::int64_t angles = 0;  // of a token
+  for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
+  return limits.max_tokens * (spec.dim * rows + 4 * angles) + own + needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_adapter_rank) +
          limits.max_logit_rows * spec.dim * (4 + element);
 }
@@ -50,6 +52,12 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   const std::int64_t dim = model_.spec.dim;
   const Needs needs = needs_of(model_.spec, model_.network, n, act);
   TRY_VOID(allocate(residual_, DType::f32, {n, dim}));
+  for (const RopeSpec& rope : model_.spec.ropes) {
+    Angles& angles = angles_.emplace_back();
+    for (Workspace* half : {&angles.cos, &angles.sin})
+      TRY_VOID(allocate(*half, DType::f32, {n, rope.rotary_dim / 2}));
+    ropes_.push_back({.rotary_dim = rope.rotary_dim, .interleaved = rope.interleaved});
+  }
   TRY_VOID(allocate(x_, act, {n, dim}));
   const DType delta = group_ != nullptr ? DType::f32 : act;
   TRY_VOID(allocate(delta_, delta, {n, dim}));
@@ -82,13 +90,14 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
         residual_.all.size(0));
   CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
   pending_ = {};
+  compute_angles(batch.positions);
   batch.patches ? embed_patches(batch) : embed(batch);
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = {}, .norm = norm, .replaces = true};
   StepContext step{.backend = backend_,
                    .tokens = tokens_,
                    .positions = batch.positions,
-                   .ropes = model_.ropes,
+                   .ropes = ropes_,
                    .scratch = Scratch(scratch_.all),
                    .adapters = batch.adapters,
                    .adapter_scratch = Scratch(adapter_scratch_.all),
@@ -105,6 +114,19 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     run_layer(model_.spec.layers[i], model_.network.layers[i], step);
   }
   add(pending_, {}, {});
+}
+
+// Once for all layers.
+void Decoder::compute_angles(const View& positions) {
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    ropes_[i].cos = angles_[i].cos.rows(tokens_);
+    ropes_[i].sin = angles_[i].sin.rows(tokens_);
+    backend_.ops.angles(*backend_.stream, {.positions = positions,
+                                           .frequencies = model_.ropes[i].each,
+                                           .scale = model_.ropes[i].scale,
+                                           .cos = ropes_[i].cos,
+                                           .sin = ropes_[i].sin});
+  }
 }
 
 // A rank has the vectors of its part of the vocabulary, and zeros for all other tokens.

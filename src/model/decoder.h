@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "dist/process_group.h"
 #include "model/adapter.h"
@@ -99,6 +100,7 @@ class Decoder {
 
   Result<> allocate(const DecoderLimits& limits);
   Result<> allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape);
+  void compute_angles(const View& positions);
   void embed(const ForwardBatch& batch);
   void embed_patches(const ForwardBatch& batch);
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
@@ -112,6 +114,13 @@ class Decoder {
   ProcessGroup* group_;       // null: this is the only rank
   std::int64_t tokens_ = 0;  // of the step
   Pending pending_;
+
+  // Of each rope, f32 [tokens, rotary_dim / 2], and of those the step's.
+  struct Angles {
+    Workspace cos, sin;
+  };
+  std::vector<Angles> angles_;
+  std::vector<Rope> ropes_;
 
   Workspace residual_;                  // f32 [tokens, dim]
   Workspace x_, delta_;                 // [tokens, dim]; sums over ranks are f32

@@ -106,14 +106,6 @@ TEST(Rope, DynamicAndLongropeFollowTheConfiguredLength) {
   EXPECT_FLOAT_EQ(rope_frequencies(rope, 65)[0], 0.5F);
 }
 
-TEST(Rope, TablesHoldCosAndSinOfEveryPosition) {
-  ThreadPool pool(2);
-  const RopeTables tables = rope_tables({.rotary_dim = 4, .theta = 100}, 3, pool);
-  ASSERT_EQ(tables.cos.size(), 6u);
-  EXPECT_FLOAT_EQ(tables.cos[2 * 2 + 0], std::cos(2.0F));
-  EXPECT_FLOAT_EQ(tables.sin[2 * 2 + 1], std::sin(0.2F));
-}
-
 TEST(Costs, CountParametersAndWork) {
   ModelSpec spec = with_windows({0, 8});
   spec.tied = true;

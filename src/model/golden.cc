@@ -148,6 +148,7 @@ Golden read(const std::string& name, const std::string& root) {
                 values_of<std::int32_t>(*tensors, "ids"),
                 values_of<float>(*tensors, "logits"),
                 values_of<float>(*tensors, "bf16_kl"),
+                values_of<float>(*tensors, "bf16_logits"),
                 {}};
   const auto length = values_of<std::int32_t>(*tensors, "max_model_len");
   if (!length.empty()) golden.max_model_len = length[0];

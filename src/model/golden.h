@@ -15,8 +15,9 @@ struct Golden {
   std::string directory;
   std::vector<std::int32_t> ids;
   std::vector<float> logits;  // [ids, vocab]
-  std::vector<float>
-      bf16_kl;  // KL(f32 || transformers' bf16) at each position; empty when not stored in bf16
+  // KL(f32 || transformers' bf16) at each position; empty when not stored in bf16.
+  std::vector<float> bf16_kl;
+  std::vector<float> bf16_logits = {};  // transformers', as `logits`; empty when not kept
   std::optional<int> max_model_len;
 };
 

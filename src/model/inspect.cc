@@ -123,10 +123,13 @@ double longest_sequence_bytes(const ModelSpec& spec, const CacheLayout& layout, 
   return bytes;
 }
 
+std::string count_text(std::int64_t parameters) {
+  const auto count = static_cast<double>(parameters);
+  return count < 1e6 ? fmt::format("{:.1f} K", count / 1e3) : fmt::format("{:.1f} M", count / 1e6);
+}
+
 std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weight_bytes, DType activation) {
   constexpr DecoderLimits kLimits{.max_tokens = 2048, .max_logit_rows = 256};
-  std::int64_t angles = 0;
-  for (const RopeSpec& rope : spec.ropes) angles += std::int64_t{spec.max_positions} * rope.rotary_dim;
   const auto line = [](std::string_view what, double bytes) {
     return bytes < kMiB ? fmt::format("  {:<16}{:.1f} KiB\n", what, bytes / 1024)
                         : fmt::format("  {:<16}{:.1f} MiB\n", what, bytes / kMiB);
@@ -134,7 +137,6 @@ std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weigh
   std::string text = fmt::format("memory plan ({} tokens a step, a sequence of {})\n", kLimits.max_tokens,
                                  spec.max_positions);
   text += line("weights", static_cast<double>(weight_bytes));
-  text += line("rotary tables", 4.0 * static_cast<double>(angles));
   text += line("workspaces", static_cast<double>(workspace_bytes(spec, activation, kLimits)));
   return text +
          line("KV cache", longest_sequence_bytes(spec, cache_layout(spec, {.dtype = activation}), ops));
@@ -148,7 +150,7 @@ Result<std::string> images_text(const ModelSpec& tower, const Checkpoint& checkp
                                  image.image_size, image.image_size, image.tokens(), tower.dim, image.patch_size,
                                  image.patch_size);
   text += layers_text(tower, network);
-  return text + fmt::format("  total           {:.1f} M\n", static_cast<double>(count_parameters(tower).total) / 1e6);
+  return text + fmt::format("  total           {}\n", count_text(count_parameters(tower).total));
 }
 
 BlockCost layers_cost(const Network& network, const Pass& pass) {
@@ -200,10 +202,8 @@ Result<std::string> inspect(const std::string& path, const Ops& ops) {
     TRY(const std::string images, images_text(*spec.tower, checkpoint));
     text += images;
   }
-  text +=
-      fmt::format("parameters ({})\n  total           {:.1f} M\n  active          {:.1f} M, in matrices\n",
-                  formats_text(checkpoint), static_cast<double>(count.total) / 1e6,
-                  static_cast<double>(count.active) / 1e6);
+  text += fmt::format("parameters ({})\n  total           {}\n  active          {}, in matrices\n",
+                      formats_text(checkpoint), count_text(count.total), count_text(count.active));
   text += memory_text(spec, ops, checkpoint.bytes(), activation);
   text += cache_text(spec, ops, activation);
   const double bytes_each = static_cast<double>(checkpoint.bytes()) / static_cast<double>(count.total);

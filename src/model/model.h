@@ -43,16 +43,22 @@ struct LoadOptions {
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
+// What a step's angles are made of: rope.h.
+struct Frequencies {
+  View each;  // f32 [pairs]
+  float scale = 1;
+};
+
 struct Model {
   ModelSpec spec;
-  int max_model_len = 0;  // rows of the rotary tables
+  int max_model_len = 0;
   DType activation = DType::f32;
 
   Network network;
-  std::vector<Rope> ropes;       // beside spec.ropes
-  Buffer vectors;                // holds all norms, biases and rotary tables
-  std::size_t weight_bytes = 0;  // of all matrices and vectors, as prepared, the tower's included
-  std::unique_ptr<Model> tower;  // encodes images; null: there is none
+  std::vector<Frequencies> ropes;  // beside spec.ropes
+  Buffer vectors;                  // holds all norms, biases and frequencies
+  std::size_t weight_bytes = 0;    // of all matrices and vectors, as prepared, the tower's included
+  std::unique_ptr<Model> tower;    // encodes images; null: there is none
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
   // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run

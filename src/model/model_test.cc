@@ -140,12 +140,33 @@ TEST_F(ModelLoad, BeyondTheFormatAskedFor) {
   EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("holds NaN or infinity in f16"));
 }
 
+// Angles are those of a step's tokens: a table of so many positions would take gigabytes.
+TEST_F(ModelLoad, TenMillionPositionsCostNoMemory) {
+  replace("config.json", "\"max_position_embeddings\": 256", "\"max_position_embeddings\": 10000000");
+  const auto model = Model::load(directory_.path(), backend_);
+  ASSERT_TRUE(model.has_value()) << model.error().message;
+  EXPECT_EQ((*model)->max_model_len, 10'000'000);
+  EXPECT_LT((*model)->weight_bytes, std::size_t{1} << 20);
+}
+
+// As in open_llama_3b, whose heads are of 100 elements.
+TEST_F(ModelLoad, HeadsOfOtherThanAMultipleOfEightAreRefusedByInspectToo) {
+  replace("config.json", "\"head_dim\": 16", "\"head_dim\": 4");  // the same matrices
+  replace("config.json", "\"num_attention_heads\": 3", "\"num_attention_heads\": 12");
+  replace("config.json", "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 4");
+  EXPECT_THAT(error(), HasSubstr("4 is not a multiple of 8"));
+  const auto text = inspect(directory_.path(), backend_.ops);
+  ASSERT_FALSE(text.has_value());
+  EXPECT_EQ(text.error().field, "head_dim");
+}
+
 TEST_F(ModelLoad, InspectTellsWhatThereIs) {
   const auto text = inspect(directory_.path(), backend_.ops);
   ASSERT_TRUE(text.has_value()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("LlamaForCausalLM"));
   EXPECT_THAT(*text, HasSubstr("2 x 3 query and 1 key heads of 16"));
   EXPECT_THAT(*text, HasSubstr("decode at context 256"));
+  EXPECT_THAT(*text, testing::Not(HasSubstr(" 0.0 "))) << "small sizes have small units";
 }
 
 // transformers keeps the scale beside the weights, and in their format: of 48 columns 6.9375 for 6.9282 in

@@ -84,25 +84,4 @@ std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len) {
   return frequencies;
 }
 
-RopeTables rope_tables(const RopeSpec& rope, int positions, ThreadPool& pool) {
-  constexpr std::int64_t kPositionsAtOnce = 256;
-  const std::vector<float> frequencies = rope_frequencies(rope, positions);
-  const auto scale = static_cast<float>(rope.scaling.attention_factor);
-  const std::size_t pairs = frequencies.size();
-  RopeTables tables;
-  tables.cos.resize(static_cast<std::size_t>(positions) * pairs);
-  tables.sin.resize(tables.cos.size());
-  pool.for_ranges(positions, kPositionsAtOnce, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t position = begin; position < end; ++position) {
-      const std::size_t row = static_cast<std::size_t>(position) * pairs;
-      for (std::size_t pair = 0; pair < pairs; ++pair) {
-        const float angle = static_cast<float>(position) * frequencies[pair];
-        tables.cos[row + pair] = std::cos(angle) * scale;
-        tables.sin[row + pair] = std::sin(angle) * scale;
-      }
-    }
-  });
-  return tables;
-}
-
 }  // namespace octavo

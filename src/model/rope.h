@@ -1,14 +1,14 @@
 // Rotary embeddings (Su et al., "RoFormer", 2021) and the ways to stretch them.
 //
-// Pair i of rotary_dim elements turns by position * frequency(i); unscaled, frequency(i) = theta^(-2i /
-// rotary_dim).
+// Pair i of rotary_dim elements turns by position * frequency(i); unscaled, frequency(i) is
+// theta^(-2i / rotary_dim).
 //
-//   linear    Position interpolation (Chen et al., 2023; kaiokendev): all frequencies are divided by the
-//   factor. dynamic   NTK-aware scaling (bloc97, emozilla, 2023): theta grows with the length. llama3
-//   Llama 3.1: low frequencies are divided by the factor, high ones stay, between them a blend. yarn Peng et
-//   al., 2023: a ramp over the pairs between divided and unchanged; cos and sin are scaled. longrope  Ding et
-//   al., 2024: a divisor for each pair, one set for short and one for long contexts; cos and
-//             sin are scaled.
+// - linear: position interpolation (Chen et al., 2023; kaiokendev): frequencies are divided by the factor.
+// - dynamic: NTK-aware scaling (bloc97, emozilla, 2023): theta grows with the length.
+// - llama3: Llama 3.1: low frequencies are divided by the factor, high ones stay, between them a blend.
+// - yarn: Peng et al., 2023: a ramp over the pairs between divided and unchanged; cos and sin are scaled.
+// - longrope: Ding et al., 2024: a divisor for each pair, one set for short and one for long contexts;
+//   cos and sin are scaled.
 //
 // Two of these depend on how long the context is. transformers decides by the sequence at hand, so that one
 // prompt gets another answer when it stands in a longer conversation, and keys already in a cache become
@@ -19,20 +19,12 @@
 
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "model/spec.h"
 
 namespace octavo {
 
-// Angle per position of each pair, [rotary_dim / 2].
+// Angle per position of each pair, [rotary_dim / 2]. A step turns its tokens by them: AnglesArgs of
+// kernels/ops.h.
 std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len);
-
-// cos and sin of every position in [0, positions) and pair, [positions, rotary_dim / 2], times the attention
-// factor. Angles are products of single precision, as they were when the models were trained.
-struct RopeTables {
-  std::vector<float> cos;
-  std::vector<float> sin;
-};
-RopeTables rope_tables(const RopeSpec& rope, int positions, ThreadPool& pool);
 
 }  // namespace octavo

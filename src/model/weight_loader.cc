@@ -110,7 +110,7 @@ class Loader {
     std::int64_t floats = 0;
     for (const VectorParameter* vector : parameters_.vectors) floats += padded(vector->size);
     for (const RopeSpec& rope : model_.spec.ropes) {
-      floats += 2 * padded(std::int64_t{model_.max_model_len} * (rope.rotary_dim / 2));
+      floats += padded(rope.rotary_dim / 2);
     }
     TRY(model_.vectors, backend_.device->allocate(static_cast<std::size_t>(floats) * sizeof(float)));
     model_.weight_bytes = model_.vectors.bytes();
@@ -126,12 +126,9 @@ class Loader {
 
   void load_ropes() {
     for (const RopeSpec& spec : model_.spec.ropes) {
-      const RopeTables tables = rope_tables(spec, model_.max_model_len, pool_);
-      const std::int64_t pairs = spec.rotary_dim / 2;
-      model_.ropes.push_back({.cos = arena_.put(tables.cos, {model_.max_model_len, pairs}),
-                              .sin = arena_.put(tables.sin, {model_.max_model_len, pairs}),
-                              .rotary_dim = spec.rotary_dim,
-                              .interleaved = spec.interleaved});
+      const std::vector<float> frequencies = rope_frequencies(spec, model_.max_model_len);
+      model_.ropes.push_back({.each = arena_.put(frequencies, {std::ssize(frequencies)}),
+                              .scale = static_cast<float>(spec.scaling.attention_factor)});
     }
   }
 

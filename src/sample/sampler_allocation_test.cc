@@ -1,9 +1,9 @@
 // A warm step allocates nothing, unless log-probabilities are asked for, which leave with the result.
 #include <gtest/gtest.h>
 
+#include "base/test_allocations.h"
 #include "kernels/backends.h"
 #include "sample/sampler.h"
-#include "base/test_allocations.h"
 
 namespace octavo {
 namespace {

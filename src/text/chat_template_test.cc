@@ -124,6 +124,12 @@ TEST(ChatTemplate, ReadsReasoningUnderEachName) {
       "a/a;b/b;c/c;/;");
 }
 
+TEST(ChatTemplate, KwargsReplaceSpecialTokensAndNothingElse) {
+  EXPECT_EQ(render("{{ bos_token }}", "[]").value(), "<s>");
+  EXPECT_EQ(render("{{ bos_token }}", "[]", R"({"bos_token": "<begin>"})").value(), "<begin>");
+  EXPECT_THAT(error_of("x", "[]", R"({"add_generation_prompt": true})"), HasSubstr("is reserved"));
+}
+
 TEST(ChatTemplate, DictMethodsWinOverKeysOfTheSameName) {
   EXPECT_EQ(render("{% for k, v in messages[0].items() %}{{ k }}{% endfor %}", R"([{"items": 1, "keys": 2}])")
                 .value(),

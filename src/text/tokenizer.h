@@ -42,9 +42,9 @@ class Tokenizer {
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens,
                                            std::size_t bytes_max = kEncodeBytesMax) const;
 
-  // One text or two as a model reads them that does not continue them: special tokens are put around them, and
-  // beyond `most` tokens they are cut as `tokenizers` cuts (the longer text first, at its end; the special
-  // tokens stay). Errors: as encode.
+  // One text or two as a model reads them that does not continue them: special tokens are put around them,
+  // and beyond `most` tokens they are cut as `tokenizers` cuts (the longer text first, at its end; the
+  // special tokens stay). Errors: as encode.
   struct Texts {
     std::vector<std::int32_t> ids;
     std::optional<int> second;  // where tokens of type 1 begin; nothing: there are none

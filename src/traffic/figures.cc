@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/percentile.h"
+
 namespace octavo::traffic {
 namespace {
 
@@ -14,7 +16,7 @@ struct Counted {
   std::uint64_t count;
 };
 
-// Of values in ascending order. Percentiles lie between neighbours as numpy has them.
+// Of values in ascending order.
 class Distribution {
  public:
   explicit Distribution(std::vector<Counted> ascending) : values_(std::move(ascending)) {
@@ -34,11 +36,8 @@ class Distribution {
   }
 
   double percentile(double percent) const {
-    if (count_ == 0) return 0;
-    const double place = percent / 100 * static_cast<double>(count_ - 1);
-    const auto below = static_cast<std::uint64_t>(place);
-    const double low = at(below), high = at(std::min(below + 1, count_ - 1));
-    return low + (high - low) * (place - static_cast<double>(below));
+    return count_ == 0 ? 0
+                       : octavo::percentile(count_, percent, [&](std::uint64_t place) { return at(place); });
   }
 
  private:

@@ -69,8 +69,7 @@ bool is_lfs_pointer(const std::filesystem::path& path) {
 Result<> check_model_path(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  if (!fs::exists(path, ignored))
-    return field_failure("model", ErrorCode::not_found, "there is no {}", path);
+  if (!fs::exists(path, ignored)) return field_failure("model", ErrorCode::not_found, "there is no {}", path);
   std::vector<std::string> pointers;
   if (fs::is_regular_file(path, ignored) && is_lfs_pointer(path))
     pointers.push_back(fs::path(path).filename());

@@ -117,7 +117,8 @@ StoredTensor part_of(const StoredTensor& tensor, std::int64_t first_row, std::in
   const std::size_t kept = static_cast<std::size_t>(cols) * element;
   StoredTensor part = tensor;
   part.shape = {rows, cols};
-  part.bytes = tensor.bytes.subspan(static_cast<std::size_t>(first_row) * row, static_cast<std::size_t>(rows) * row);
+  part.bytes =
+      tensor.bytes.subspan(static_cast<std::size_t>(first_row) * row, static_cast<std::size_t>(rows) * row);
   if (kept == row) return part;
   memory.resize(static_cast<std::size_t>(rows) * kept);
   const std::byte* from = part.bytes.data() + static_cast<std::size_t>(first_col) * element;

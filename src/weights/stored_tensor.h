@@ -42,8 +42,8 @@ View view_of(const StoredTensor& tensor);
 // its codes and scales.
 StoredTensor slice_of(const StoredTensor& tensor, std::int64_t i);
 
-// These rows and columns of a plain matrix as one of their own: inside the file where the rows are whole, else
-// a copy in `memory`.
+// These rows and columns of a plain matrix as one of their own: inside the file where the rows are whole,
+// else a copy in `memory`.
 StoredTensor part_of(const StoredTensor& tensor, std::int64_t first_row, std::int64_t rows,
                      std::int64_t first_col, std::int64_t cols, std::vector<std::byte>& memory);
 

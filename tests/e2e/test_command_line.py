@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import urllib.error
@@ -60,6 +61,18 @@ def test_generate_says_which_answer_is_whose():
     two = run("generate", "-p", "Mira", "-p", "Hugo", "--max-tokens", "3")
     assert two.returncode == 0, two.stderr
     assert [line for line in two.stdout.splitlines() if line.startswith("---")] == ["--- prompt 1", "--- prompt 2"]
+
+
+def test_a_broken_chat_template_leaves_completions(tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(os.path.join(os.path.dirname(__file__), "../../models/demo"), model)
+    path = model / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"chat_template": "{% if %}"}))
+    completion = run("generate", "--model", str(model), "-p", "Mira", "--max-tokens", "3")
+    assert completion.returncode == 0 and completion.stdout.strip()
+    assert "the model's chat template cannot be used, only completions can" in completion.stderr
+    chat = run("chat", "--model", str(model), stdin="Hello\n")
+    assert chat.returncode == 2 and "this model has no chat template" in chat.stderr
 
 
 def test_chat_commands_never_reach_the_model():

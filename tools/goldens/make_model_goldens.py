@@ -231,6 +231,10 @@ CASES = {
                                   layer_types=["sliding_attention", "full_attention"] * 2,
                                   rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
                                                        sliding_attention=dict(rope_type="default", rope_theta=1e4))), {}),
+    # The root of the width is 11.66, the next number of bf16 11.69: by it embeddings are scaled in bf16.
+    "gemma3-scale": ("Gemma3Text", dict(BASE, hidden_size=136, intermediate_size=32, head_dim=16, num_key_value_heads=1,
+                                        tie_word_embeddings=False, query_pre_attn_scalar=20,
+                                        layer_types=["sliding_attention", "full_attention"]), dict(bf16_logits=True)),
     "gemma3-multimodal": ("Gemma3Text", dict(SMALL, num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20,
                                          layer_types=["sliding_attention", "full_attention"] * 2,
                                          rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
@@ -373,6 +377,8 @@ def make(name, out):
         half = run(load(torch.bfloat16), ids)
         log_p, log_q = logits.double().log_softmax(-1), half.double().log_softmax(-1)
         golden["bf16_kl"] = (log_p.exp() * (log_p - log_q)).sum(-1).float()
+        if options.get("bf16_logits"):
+            golden["bf16_logits"] = half
     if "max_model_len" in options:
         golden["max_model_len"] = torch.tensor([options["max_model_len"]], dtype=torch.int32)
     save_file(golden, os.path.join(directory, "golden.safetensors"))

@@ -80,8 +80,8 @@ Response add_worker(Dispatcher& dispatcher, const Request& request) {
     const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
     const bool apart = dispatcher.options().disaggregated;
     if (apart ? wanted != "prefill" && wanted != "decode" : wanted != "regular")
-      return openai::error_response(
-          400, apart ? "must be \"prefill\" or \"decode\"" : "must be \"regular\"", "worker_type");
+      return openai::error_response(400, apart ? "must be \"prefill\" or \"decode\"" : "must be \"regular\"",
+                                    "worker_type");
     if (apart) endpoint->role = wanted == "prefill" ? Role::prefill : Role::decode;
   }
   if (const auto* events = body.get_object().if_contains("kv_events")) {

@@ -85,8 +85,8 @@ void Forwarding::begin() {
   if (!prefill()) attempt();
 }
 
-// The first of two legs: a replica computes the prompt and keeps its KV blocks. False: there is no such leg. Whatever
-// goes wrong with it, the replica that decodes can do all of the work.
+// The first of two legs: a replica computes the prompt and keeps its KV blocks. False: there is no such leg.
+// Whatever goes wrong with it, the replica that decodes can do all of the work.
 bool Forwarding::prefill() {
   if (!dispatcher_.options().disaggregated) return false;
   const http::Request& request = exchange_->request();
@@ -98,14 +98,14 @@ bool Forwarding::prefill() {
     return false;
   }
   const auto self = shared_from_this();
-  call_ = loop_.call(
-      call_request(*choice_.endpoint, std::make_shared<const std::string>(*std::move(shortened))),
-      {.head = [self](http::Response head) { self->response_ = std::move(head); },
-       .body =
-           [self](std::string_view piece) {
-             if (self->response_.body.size() < kGatheredBytesMax) self->response_.body += piece;
-           },
-       .end = [self](const Result<>& result) { self->on_prefilled(result); }});
+  call_ =
+      loop_.call(call_request(*choice_.endpoint, std::make_shared<const std::string>(*std::move(shortened))),
+                 {.head = [self](http::Response head) { self->response_ = std::move(head); },
+                  .body =
+                      [self](std::string_view piece) {
+                        if (self->response_.body.size() < kGatheredBytesMax) self->response_.body += piece;
+                      },
+                  .end = [self](const Result<>& result) { self->on_prefilled(result); }});
   return true;
 }
 

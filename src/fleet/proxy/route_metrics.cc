@@ -70,8 +70,8 @@ std::string RouteMetrics::text() const {
   write_counters(out, "octavo_route_kv_events_total", "KV cache events that each worker told.", "worker",
                  cache_events_);
   write_counters(out, "octavo_route_prefills_total",
-                 "Prompts computed apart: handed over to the decoding worker, or failed and left to it.", "outcome",
-                 prefills_);
+                 "Prompts computed apart: handed over to the decoding worker, or failed and left to it.",
+                 "outcome", prefills_);
   write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);

@@ -26,7 +26,8 @@ Result<> check_pools(const RouterOptions& options) {
   }
   if (!options.worker_urls.empty())
     return invalid("worker-urls", "prefill and decode name the workers with pd-disaggregation");
-  if (options.prefill_urls.empty()) return invalid("prefill", "at least one is needed with pd-disaggregation");
+  if (options.prefill_urls.empty())
+    return invalid("prefill", "at least one is needed with pd-disaggregation");
   if (options.decode_urls.empty()) return invalid("decode", "at least one is needed with pd-disaggregation");
   return {};
 }

@@ -135,7 +135,8 @@ TEST_F(RouterTest, PrefillAndDecodeApart) {
   EXPECT_EQ(decode.requests, 2);
   EXPECT_NE(get("/metrics").body.find(std::string(kHandedOver) + "1\n"), std::string::npos);
   EXPECT_NE(get("/workers").body.find(R"("worker_type":"prefill")"), std::string::npos);
-  EXPECT_NE(get("/workers").body.find(R"("prefill_count":1,"decode_count":1,"regular_count":0)"), std::string::npos);
+  EXPECT_NE(get("/workers").body.find(R"("prefill_count":1,"decode_count":1,"regular_count":0)"),
+            std::string::npos);
 }
 
 TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {

@@ -62,7 +62,8 @@ TEST(RequestScan, WhatItDoesNotUnderstandIsTheEndpointsAffair) {
 TEST(RequestScan, SaysWhyABodyIsNoObject) {
   EXPECT_EQ(scan("{}").body_error, "");
   EXPECT_EQ(scan("7").body_error, "not an object");
-  for (const char* body : {"", "{", "{\"a\": 1", "{} {}", "\xff"}) EXPECT_NE(scan(body).body_error, "") << body;
+  for (const char* body : {"", "{", "{\"a\": 1", "{} {}", "\xff"})
+    EXPECT_NE(scan(body).body_error, "") << body;
 }
 
 TEST(RequestScan, TakesNoMoreMemoryThanABodyIsWorth) {

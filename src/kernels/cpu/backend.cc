@@ -27,6 +27,7 @@ constexpr Ops kCpuOps{
     .grouped_matmul = cpu::grouped_matmul,
     .combine = cpu::combine,
     .add_rows = cpu::add_rows,
+    .angles = cpu::angles,
     .qkv_store = cpu::qkv_store,
     .head_matmul = cpu::head_matmul,
     .latent_store = cpu::latent_store,

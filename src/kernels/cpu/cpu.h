@@ -48,6 +48,7 @@ void route(Stream& stream, const RouteArgs& args);
 void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args);
 void combine(Stream& stream, const CombineArgs& args);
 void add_rows(Stream& stream, const AddRowsArgs& args);
+void angles(Stream& stream, const AnglesArgs& args);
 void qkv_store(Stream& stream, const QkvStoreArgs& args);
 void head_matmul(Stream& stream, const HeadMatmulArgs& args);
 void latent_store(Stream& stream, const LatentStoreArgs& args);

@@ -125,9 +125,8 @@ struct TokenStore {
     alignas(64) float head_values[kMaxHeadDim];
     row.out = head_values;
     if (row.rotary > 0) {
-      const std::int32_t position = args.positions.as<std::int32_t>()[i];
-      row.cos = args.rope.cos.row<float>(position);
-      row.sin = args.rope.sin.row<float>(position);
+      row.cos = args.rope.cos.row<float>(i);
+      row.sin = args.rope.sin.row<float>(i);
     }
     const bool normed = norm.kind != NormKind::none;
     if (normed && args.norm_whole_row)
@@ -179,20 +178,20 @@ struct LatentStore {
   const std::int64_t latent = args.cache.spec.values_in_keys;
   const std::int64_t rotary = args.rope.rotary_dim;
 
-  void turn(const void* x, Format format, std::int32_t position, float* out) const {
+  void turn(const void* x, Format format, std::int64_t token, float* out) const {
     kernels.head({.x = x,
                   .format = format,
                   .dim = rotary,
                   .norm = {NormKind::none, 0, nullptr, nullptr},
                   .stats = {},
-                  .cos = args.rope.cos.row<float>(position),
-                  .sin = args.rope.sin.row<float>(position),
+                  .cos = args.rope.cos.row<float>(token),
+                  .sin = args.rope.sin.row<float>(token),
                   .rotary = args.rope.rotary_dim,
                   .interleaved = args.rope.interleaved,
                   .out = out});
   }
 
-  void store_key(std::int64_t i, std::int32_t position) const {
+  void store_key(std::int64_t i) const {
     const float* kv = args.kv.row<float>(i);
     const Norm& norm = args.norm;
     alignas(64) float key[kMaxHeadDim], turned[kMaxHeadDim];
@@ -207,7 +206,7 @@ struct LatentStore {
          .rotary = 0,
          .interleaved = false,
          .out = key});
-    turn(kv + latent, Format::f32, position, turned);
+    turn(kv + latent, Format::f32, i, turned);
     std::copy_n(turned, rotary, key + latent);
     const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
     writer.put_key(place, 0, key);
@@ -217,7 +216,6 @@ struct LatentStore {
 
   // Heads [begin, end) of token i: those of queries, then the key's.
   void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
-    const std::int32_t position = args.positions.as<std::int32_t>()[i];
     const std::int64_t heads = args.q.size(1);
     const Format format = format_of(args.q.dtype);
     const auto element = static_cast<std::int64_t>(size_of(args.q.dtype));
@@ -227,10 +225,10 @@ struct LatentStore {
     };
     alignas(64) float turned[kMaxHeadDim];
     for (std::int64_t head = begin; head < std::min(end, heads); ++head) {
-      turn(address(args.q, head), format, position, turned);
+      turn(address(args.q, head), format, i, turned);
       kernels.narrow(turned, nullptr, format, address(args.q_out, head), rotary);
     }
-    if (end > heads) store_key(i, position);
+    if (end > heads) store_key(i);
   }
 };
 
@@ -257,7 +255,6 @@ Result<> supports(const KvSpec& spec, int q_heads) {
 
 void qkv_store(Stream& stream, const QkvStoreArgs& args) {
   check_indices("slot", args.slots, args.cache.blocks * args.cache.spec.block_size);
-  if (args.rope.rotary_dim > 0) check_indices("position", args.positions, args.rope.cos.size(0));
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const TokenStore tokens{
       args, kernels, {args.cache, kernels}, args.cache.spec.head_dim, format_of(args.qkv.dtype)};
@@ -269,7 +266,6 @@ void qkv_store(Stream& stream, const QkvStoreArgs& args) {
 
 void latent_store(Stream& stream, const LatentStoreArgs& args) {
   check_indices("slot", args.slots, args.cache.blocks * args.cache.spec.block_size);
-  check_indices("position", args.positions, args.rope.cos.size(0));
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const LatentStore tokens{args, kernels, {args.cache, kernels}};
   for_pieces(

@@ -146,6 +146,22 @@ void pool(Stream& stream, const PoolArgs& args) {
   });
 }
 
+void angles(Stream& stream, const AnglesArgs& args) {
+  constexpr std::int64_t kPairs = 64;
+  const auto* positions = args.positions.as<std::int32_t>();
+  const auto* frequencies = args.frequencies.as<float>();
+  for_pieces(pool_of(stream), args.cos.size(0), args.cos.size(1), kPairs,
+             [&](std::int64_t i, std::int64_t first, std::int64_t count) {
+               float* const cos = args.cos.row<float>(i);
+               float* const sin = args.sin.row<float>(i);
+               for (std::int64_t pair = first; pair < first + count; ++pair) {
+                 const float angle = static_cast<float>(positions[i]) * frequencies[pair];
+                 cos[pair] = std::cos(angle) * args.scale;
+                 sin[pair] = std::sin(angle) * args.scale;
+               }
+             });
+}
+
 void add_rows(Stream& stream, const AddRowsArgs& args) {
   check_indices("row", args.rows, args.y.size(0));
   const IsaKernels& kernels = cpu_stream(stream).kernels();

@@ -150,6 +150,16 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
   attention(handle_of(stream), params);
 }
 
+void run_angles(Stream& stream, const AnglesArgs& args) {
+  angles(handle_of(stream), {.n = args.cos.size(0),
+                             .pairs = args.cos.size(1),
+                             .positions = args.positions.as<std::int32_t>(),
+                             .frequencies = args.frequencies.as<float>(),
+                             .scale = args.scale,
+                             .cos = rows_of(args.cos),
+                             .sin = rows_of(args.sin)});
+}
+
 void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
   const auto weight_stride = [](const Norm& norm) {
     return norm.weight.rank == 2 ? norm.weight.stride[0] : 0;
@@ -162,11 +172,10 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
                                 .q_weight_stride = weight_stride(args.q_norm),
                                 .k_weight_stride = weight_stride(args.k_norm),
                                 .norm_whole_row = args.norm_whole_row,
-                                .cos = data_of<float>(args.rope.cos),
-                                .sin = data_of<float>(args.rope.sin),
+                                .cos = args.rope.cos ? rows_of(args.rope.cos) : Rows{},
+                                .sin = args.rope.sin ? rows_of(args.rope.sin) : Rows{},
                                 .rotary_dim = args.rope.rotary_dim,
                                 .interleaved = args.rope.interleaved,
-                                .positions = args.positions.as<std::int32_t>(),
                                 .slots = args.slots.as<std::int64_t>(),
                                 .cache = cache_of(args.cache),
                                 .q_out = rows_of(args.q_out)});
@@ -433,6 +442,7 @@ constexpr Ops kCudaOps{
     .grouped_matmul = run_grouped_matmul,
     .combine = run_combine,
     .add_rows = run_add_rows,
+    .angles = run_angles,
     .qkv_store = run_qkv_store,
     .head_matmul = no_head_matmul,
     .latent_store = no_latent_store,

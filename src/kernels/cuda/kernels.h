@@ -187,6 +187,15 @@ struct KvCache {
   Format format;
 };
 
+struct AnglesParams {
+  std::int64_t n, pairs;
+  const std::int32_t* positions;
+  const float* frequencies;
+  float scale;
+  Rows cos, sin;
+};
+void angles(StreamHandle stream, const AnglesParams& p);
+
 struct QkvStoreParams {
   std::int64_t n;
   Rows qkv;
@@ -194,11 +203,9 @@ struct QkvStoreParams {
   NormParams q_norm, k_norm;
   std::int64_t q_weight_stride, k_weight_stride;  // of the norms' weights, from head to head; 0: one for all
   bool norm_whole_row;
-  const float* cos;  // [positions, rotary_dim / 2]
-  const float* sin;
+  Rows cos, sin;  // [n, rotary_dim / 2]
   int rotary_dim;
   bool interleaved;
-  const std::int32_t* positions;
   const std::int64_t* slots;
   KvCache cache;
   Rows q_out;

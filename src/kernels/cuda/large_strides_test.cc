@@ -228,15 +228,13 @@ TEST_F(CudaLargeStrides, QkvStore) {
   compare([&](auto stride) {
     const bool far = stride(1) == kFar;
     const KvLayout layout = far ? kBlocks : kPacked;
-    const std::int32_t position = far ? static_cast<std::int32_t>(kFar / 16) : 1;
-    const Matrix<float> cos(2, 16, position * std::int64_t{16}), sin(2, 16, position * std::int64_t{16});
+    const Matrix<float> cos(2, 16, stride(16)), sin(2, 16, stride(16));
     const Matrix<Half> qkv(2, kWidth, stride(kWidth)), q(2, 128, stride(128));
-    const Memory cache(2 * layout.stride_bytes), positions(8), slots(16);
+    const Memory cache(2 * layout.stride_bytes), slots(16);
     if (!Memory::there_is_room) return std::vector<Half>();
     fill(cos, 1);
     fill(sin, 2);
     fill(qkv, 3);
-    put(positions.at<std::int32_t>(0), {position, 0});
     put<std::int64_t>(slots.at<std::int64_t>(0), {16 + 3, 5});
     qkv_store(stream_, {.n = 2,
                         .qkv = qkv.view(),
@@ -246,11 +244,10 @@ TEST_F(CudaLargeStrides, QkvStore) {
                         .q_weight_stride = 0,
                         .k_weight_stride = 0,
                         .norm_whole_row = false,
-                        .cos = cos.memory.at<float>(0),
-                        .sin = sin.memory.at<float>(0),
+                        .cos = cos.view(),
+                        .sin = sin.view(),
                         .rotary_dim = 32,
                         .interleaved = false,
-                        .positions = positions.at<std::int32_t>(0),
                         .slots = slots.at<std::int64_t>(0),
                         .cache = {cache.at<std::byte>(0), layout, Format::bf16},
                         .q_out = q.view()});

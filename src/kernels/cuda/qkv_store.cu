@@ -54,15 +54,15 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
 }
 
 // Number i of the head, turned; `head` holds all of it.
-__device__ float rotated(const QkvStoreParams& p, std::int64_t position, const float* head, int i) {
+__device__ float rotated(const QkvStoreParams& p, std::int64_t token, const float* head, int i) {
   const int half = p.rotary_dim / 2;
   if (i >= p.rotary_dim) return head[i];
   const int pair = p.interleaved ? i / 2 : i % half;
   const bool second = p.interleaved ? i % 2 == 1 : i >= half;
   const float a = head[p.interleaved ? 2 * pair : pair];
   const float b = head[p.interleaved ? 2 * pair + 1 : pair + half];
-  const std::int64_t angle = element_at(position, half, pair);
-  const float c = p.cos[angle], s = p.sin[angle];
+  const float c = static_cast<const float*>(p.cos.data)[element_at(token, p.cos.stride, pair)];
+  const float s = static_cast<const float*>(p.sin.data)[element_at(token, p.sin.stride, pair)];
   return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
 }
 
@@ -91,9 +91,9 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
   for (int j = 0; j < kPerLane; ++j) whole[lane() + j * kWarp] = x[j];
   __syncwarp();
 
-  const std::int64_t position = p.positions[token], slot = p.slots[token];
+  const std::int64_t slot = p.slots[token];
   for (int i = lane(); i < dim; i += kWarp) {
-    const float value = head.part == kValue ? whole[i] : rotated(p, position, whole, i);
+    const float value = head.part == kValue ? whole[i] : rotated(p, token, whole, i);
     if (head.part == kQuery) {
       static_cast<T*>(p.q_out.data)[element_at(token, p.q_out.stride, element_at(head.index, dim, i))] =
           from_float<T>(value);

@@ -152,6 +152,14 @@ __global__ void add_rows_kernel(AddRowsParams p) {
   sum = from_float<Y>(to_float(sum) + to_float(element<X>(p.x, place, k)));
 }
 
+__global__ void angles_kernel(AnglesParams p) {
+  const std::int64_t row = block_x(), pair = block_y() * kThreads + thread();
+  if (pair >= p.pairs) return;
+  const float angle = static_cast<float>(p.positions[row]) * p.frequencies[pair];
+  element<float>(p.cos, row, pair) = cosf(angle) * p.scale;
+  element<float>(p.sin, row, pair) = sinf(angle) * p.scale;
+}
+
 // A row that found nothing to choose counts as token 0: its sequence ends before that matters.
 __global__ void put_sampled_kernel(PutSampledParams p) {
   const std::int64_t i = block_x() * kThreads + thread();
@@ -214,6 +222,10 @@ void add_rows(StreamHandle stream, const AddRowsParams& p) {
       launch(stream, element_grid(p.places, p.dim), kThreads, 0, add_rows_kernel<decltype(x), decltype(y)>, p);
     });
   });
+}
+
+void angles(StreamHandle stream, const AnglesParams& p) {
+  launch(stream, element_grid(p.n, p.pairs), kThreads, 0, angles_kernel, p);
 }
 
 void put_sampled(StreamHandle stream, const PutSampledParams& p) {

@@ -103,6 +103,34 @@ TEST_F(CudaStreams, ARecordingWorksOnWhatIsThereWhenItIsReplayed) {
   EXPECT_EQ(value(again), 450);
 }
 
+// Those of a stream run one after the other, so that there is one room for the states of pieces.
+TEST_F(CudaStreams, AttentionPlansShareTheStatesOfPieces) {
+  const AttentionLimits limits{.max_tokens = 4096,
+                               .max_sequences = 8,
+                               .max_length = 1 << 17,
+                               .q_heads = 32,
+                               .kv = {.kv_heads = 8, .head_dim = 128}};
+  const std::size_t before = device().available_bytes();
+  const auto first = backend_->ops.make_attention_plan(device(), limits);
+  ASSERT_TRUE(first.has_value());
+  const std::size_t with_one = device().available_bytes();
+  const auto second = backend_->ops.make_attention_plan(device(), limits);
+  ASSERT_TRUE(second.has_value());
+  const std::size_t states = before - with_one, more = with_one - device().available_bytes();
+  EXPECT_GT(states, std::size_t{100} << 20);
+  EXPECT_LT(more, states / 8);
+}
+
+TEST_F(CudaStreams, AnAttentionPlanWithoutMemoryIsAnError) {
+  const auto plan = backend_->ops.make_attention_plan(device(), {.max_tokens = 1 << 20,
+                                                                 .max_sequences = 1 << 20,
+                                                                 .max_length = 1 << 30,
+                                                                 .q_heads = 32,
+                                                                 .kv = {.kv_heads = 8, .head_dim = 128}});
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_EQ(plan.error().code, ErrorCode::resource_exhausted);
+}
+
 TEST_F(CudaStreams, CopiesOnTheDevice) {
   Staging numbers;
   ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));

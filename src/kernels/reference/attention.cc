@@ -74,12 +74,12 @@ CachedVector vector_of(std::byte* block, const KvSpec& spec, KeyOrValue which, s
   return {block, spec.dtype, element_of(spec, which, head, token), scale};
 }
 
-// Elements (a, b) of a head turn by one angle.
-void rotate(const Rope& rope, std::int64_t position, std::vector<double>& head) {
+// Elements (a, b) of a head of this token turn by one angle.
+void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
   const std::int64_t half = rope.rotary_dim / 2;
   for (std::int64_t i = 0; i < half; ++i) {
-    const double c = at(rope.cos, {position, i});
-    const double s = at(rope.sin, {position, i});
+    const double c = at(rope.cos, {token, i});
+    const double s = at(rope.sin, {token, i});
     double& a = head[static_cast<std::size_t>(rope.interleaved ? 2 * i : i)];
     double& b = head[static_cast<std::size_t>(rope.interleaved ? 2 * i + 1 : i + half)];
     const double turned = a * c - b * s;
@@ -142,7 +142,6 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
   const std::int64_t kv_row = spec.kv_heads * dim;
   const std::int64_t q_row = args.q_heads * dim;
   check_indices("slot", args.slots, args.cache.blocks * spec.block_size);
-  if (args.rope.rotary_dim > 0) check_indices("position", args.positions, args.rope.cos.size(0));
   const auto slice = [&](std::int64_t i, std::int64_t first, std::int64_t count) {
     std::vector<double> row;
     for (std::int64_t k = 0; k < count; ++k) row.push_back(at(args.qkv, {i, first + k}));
@@ -152,7 +151,6 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
     return std::vector<double>(row.begin() + head * dim, row.begin() + (head + 1) * dim);
   };
   for (std::int64_t i = 0; i < args.qkv.size(0); ++i) {
-    const std::int64_t position = args.positions.as<std::int32_t>()[i];
     const std::int64_t slot = args.slots.as<std::int64_t>()[i];
     std::byte* block = block_address(args.cache, slot / spec.block_size);
     const auto queries = normalized_heads(args.q_norm, args.norm_whole_row, slice(i, 0, q_row), dim);
@@ -160,12 +158,12 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
     const auto values = slice(i, q_row + kv_row, kv_row);
     for (std::int64_t h = 0; h < args.q_heads; ++h) {
       std::vector<double> q = head_of(queries, h);
-      rotate(args.rope, position, q);
+      rotate(args.rope, i, q);
       for (std::int64_t d = 0; d < dim; ++d) put(args.q_out, {i, h, d}, q[static_cast<std::size_t>(d)]);
     }
     for (std::int64_t h = 0; h < spec.kv_heads; ++h) {
       std::vector<double> k = head_of(keys, h);
-      rotate(args.rope, position, k);
+      rotate(args.rope, i, k);
       const std::int64_t token = slot % spec.block_size;
       store_vector(block, spec, kKey, h, token, k);
       store_vector(block, spec, kValue, h, token,
@@ -178,23 +176,21 @@ void latent_store(Stream&, const LatentStoreArgs& args) {
   const KvSpec& spec = args.cache.spec;
   const std::int64_t latent = spec.values_in_keys, rotary = args.rope.rotary_dim;
   check_indices("slot", args.slots, args.cache.blocks * spec.block_size);
-  check_indices("position", args.positions, args.rope.cos.size(0));
   for (std::int64_t i = 0; i < args.kv.size(0); ++i) {
-    const std::int64_t position = args.positions.as<std::int32_t>()[i];
     const std::int64_t slot = args.slots.as<std::int64_t>()[i];
     std::vector<double> key, turning(static_cast<std::size_t>(rotary));
     for (std::int64_t d = 0; d < latent; ++d) key.push_back(at(args.kv, {i, d}));
     normalize(args.norm, key);
     for (std::int64_t d = 0; d < rotary; ++d)
       turning[static_cast<std::size_t>(d)] = at(args.kv, {i, latent + d});
-    rotate(args.rope, position, turning);
+    rotate(args.rope, i, turning);
     key.insert(key.end(), turning.begin(), turning.end());
     store_vector(block_address(args.cache, slot / spec.block_size), spec, kKey, 0, slot % spec.block_size,
                  key);
     for (std::int64_t h = 0; h < args.q.size(1); ++h) {
       for (std::int64_t d = 0; d < rotary; ++d)
         turning[static_cast<std::size_t>(d)] = at(args.q, {i, h, args.q.size(2) - rotary + d});
-      rotate(args.rope, position, turning);
+      rotate(args.rope, i, turning);
       for (std::int64_t d = 0; d < rotary; ++d)
         put(args.q_out, {i, h, latent + d}, turning[static_cast<std::size_t>(d)]);
     }

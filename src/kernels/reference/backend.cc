@@ -25,6 +25,7 @@ constexpr Ops kReferenceOps{
     .grouped_matmul = reference::grouped_matmul,
     .combine = reference::combine,
     .add_rows = reference::add_rows,
+    .angles = reference::angles,
     .qkv_store = reference::qkv_store,
     .head_matmul = reference::head_matmul,
     .latent_store = reference::latent_store,

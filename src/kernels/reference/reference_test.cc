@@ -64,12 +64,10 @@ TEST_F(Reference, AttentionIsCausalAndPaged) {
   qkv[0] = qkv[8] = qkv[24] = qkv[32] = 1;  // first element of both queries and keys
   qkv[16] = 3;                              // first element of the values
   qkv[40] = 5;
-  std::vector<std::int32_t> positions{0, 1};
   std::vector<std::int64_t> slots{16, 17};
   ops.qkv_store(stream, {.qkv = of(qkv, {2, 24}),
                          .q_heads = 1,
                          .rope = {.cos = of(cos, {2, 1}), .sin = of(sin, {2, 1}), .rotary_dim = 2},
-                         .positions = View::of(std::span(positions)),
                          .slots = View::of(std::span(slots)),
                          .cache = cache,
                          .q_out = of(q, {2, 1, 8})});

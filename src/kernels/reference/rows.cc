@@ -146,6 +146,18 @@ void add_rows(Stream&, const AddRowsArgs& args) {
   }
 }
 
+// In single precision, as models were trained: to what a float can say, the angles of far positions are other
+// ones.
+void angles(Stream&, const AnglesArgs& args) {
+  for (std::int64_t i = 0; i < args.cos.size(0); ++i)
+    for (std::int64_t pair = 0; pair < args.cos.size(1); ++pair) {
+      const float angle =
+          static_cast<float>(args.positions.as<std::int32_t>()[i]) * args.frequencies.as<float>()[pair];
+      args.cos.row<float>(i)[pair] = std::cos(angle) * args.scale;
+      args.sin.row<float>(i)[pair] = std::sin(angle) * args.scale;
+    }
+}
+
 void put_sampled(Stream&, const PutSampledArgs& args) {
   check_indices("token", args.tokens, args.ids.size(0));
   check_indices("row", args.rows, args.sampled.size(0));

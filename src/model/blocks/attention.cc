@@ -131,7 +131,6 @@ class AttentionBlock final : public Block {
                    .k_norm = k_norm_.norm(),
                    .norm_whole_row = spec_.qk_norm == QkNorm::whole_row,
                    .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
-                   .positions = step.positions,
                    .slots = step.slots,
                    .cache = step.cache,
                    .q_out = q});

@@ -63,8 +63,8 @@ class Scratch {
 struct StepContext {
   Backend& backend;
   std::int64_t tokens = 0;
-  View positions;  // i32 [tokens]
-  std::span<const Rope> ropes;
+  View positions;               // i32 [tokens]
+  std::span<const Rope> ropes;  // beside ModelSpec::ropes, of the step's tokens
   Scratch scratch;
 
   const StepAdapters* adapters = nullptr;  // null: no token has one

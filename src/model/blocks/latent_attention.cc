@@ -107,7 +107,6 @@ class LatentAttentionBlock final : public Block {
     ops.latent_store(stream, {.kv = w.down.columns(spec_.q_rank, spec_.key_dim()),
                               .norm = kv_norm_.norm(),
                               .rope = step.ropes[static_cast<std::size_t>(spec_.rope)],
-                              .positions = step.positions,
                               .slots = step.slots,
                               .cache = step.cache,
                               .q = q,

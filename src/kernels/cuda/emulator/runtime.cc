@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -143,8 +144,12 @@ void set_device_contents(const std::vector<std::byte>& contents) {
 
 namespace runtime {
 
-Result<DeviceInfo> open() { return DeviceInfo{"emulated", 4, std::size_t{8} << 30}; }
-std::size_t free_bytes() { return std::size_t{8} << 30; }
+constexpr std::size_t kMemoryBytes = std::size_t{8} << 30;
+Result<DeviceInfo> open() { return DeviceInfo{"emulated", 4, kMemoryBytes}; }
+std::size_t free_bytes() {
+  const std::lock_guard lock(memory().mutex);
+  return kMemoryBytes - std::min(kMemoryBytes, emulated::device_bytes());
+}
 
 Result<void*> allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
