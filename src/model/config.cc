@@ -19,9 +19,9 @@ boost::json::string_view key_of(std::string_view field) { return {field.data(), 
 constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
 static_assert(kInfinity.size() == kLargest.size());
 
-// Python writes infinity as a bare word; here it is the largest number.
+// Python writes infinity as a bare word; here it is the largest number. A text that is too long stays too long.
 std::string without_infinities(std::string_view text) {
-  std::string out(text);
+  std::string out(text.substr(0, kConfigLimits.bytes + 1));
   bool quoted = false;
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i] == '"') quoted = !quoted;
