@@ -1,4 +1,4 @@
-// Recurrent layers: gates, the short convolution and the gated delta rule.
+// Recurrent layers: gates, the short convolution, the gated delta rule and the scans of Mamba.
 #include <numeric>
 #include <vector>
 
@@ -7,7 +7,9 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kWidth = 4;  // of the convolution
+constexpr std::int64_t kWidth = 4;          // of the convolution
+constexpr std::int64_t kMamba2State = 128;  // of a column of a Mamba2 head
+constexpr std::int64_t kMambaState = 16;    // of a channel of a Mamba
 
 // The tokens of a step, shared out evenly among its sequences.
 struct Step {
@@ -85,6 +87,37 @@ Result<> step_cases(Backend& backend, const OpShapes& s, const Step& step, const
                      .state = state.view(DType::f32, {step.sequences, s.q_heads, s.head_dim, s.head_dim}),
                      .plan = plan,
                      .out = out});
+  });
+
+  const std::int64_t scanned = inner + 2 * s.kv_heads * kMamba2State;
+  TRY(const Buffer xbc, narrow(n * scanned));
+  TRY(const Buffer dt, narrow(n * inner));
+  TRY(const Buffer heads, floats(step.sequences * inner * kMamba2State));
+  measure(visitor, s, "scan", step, 5 * inner_tokens * kMamba2State, [&] {
+    ops.scan(stream,
+             {.xbc = xbc.view(DType::bf16, {n, scanned}),
+              .groups = static_cast<int>(s.kv_heads),
+              .dt = dt.view(DType::bf16, {n, s.q_heads}),
+              .time_step = {.bias = of_heads.view(DType::f32, {s.q_heads})},
+              .a_log = of_heads.view(DType::f32, {s.q_heads}),
+              .d = of_heads.view(DType::f32, {s.q_heads}),
+              .state = heads.view(DType::f32, {step.sequences, s.q_heads, kMamba2State, s.head_dim}),
+              .plan = plan,
+              .out = out});
+  });
+
+  TRY(const Buffer of_channels, floats(inner));
+  TRY(const Buffer rates, floats(inner * kMambaState));
+  measure(visitor, s, "channel_scan", step, 7 * inner_tokens * kMambaState, [&] {
+    ops.channel_scan(stream, {.x = x.view(DType::bf16, {n, inner}),
+                              .bc = xbc.view(DType::bf16, {n, 2 * kMambaState}),
+                              .dt = dt.view(DType::bf16, {n, inner}),
+                              .time_step = {.bias = of_channels.view(DType::f32, {inner})},
+                              .a_log = rates.view(DType::f32, {inner, kMambaState}),
+                              .d = of_channels.view(DType::f32, {inner}),
+                              .state = heads.view(DType::f32, {step.sequences, kMambaState, inner}),
+                              .plan = plan,
+                              .out = out});
   });
   return {};
 }

@@ -28,6 +28,8 @@ SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayo
   s.block_size = options.block_size;
   s.groups.clear();
   for (const LayerGroup& group : layout.groups) s.groups.push_back({group.window});
+  // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step.
+  if (layout.groups.empty()) s.groups.push_back({.window = 1});
   // A recurrent layer's state at the end of a prefix is not kept.
   s.enable_prefix_caching = options.enable_prefix_caching && layout.state_floats == 0;
   s.prefix_hash = {options.prefix_hash, secret_seed()};
@@ -98,7 +100,9 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
   memory.useful = s.max_num_seqs * (cached + 2 * state_bytes);  // half may be states
   std::int64_t bytes = cache_bytes(memory);
   TRY_VOID(plan_states(state_bytes, bytes, s));
-  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : bytes / block_bytes;
+  const std::int64_t fitting =
+      block_bytes > 0 ? bytes / block_bytes : std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len);
+  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : fitting;
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
   const int longest = longest_sequence(s);
   if (longest < 2 || (options.max_model_len && longest < s.max_model_len))

@@ -234,9 +234,14 @@ void check(const GateArgs& args) {
   expect("gate gate", args.gate, args.y.dtype, {n, columns});
   CHECK(args.activation != Activation::swigluoai);
   if (args.norm.kind == NormKind::none) return;
-  const std::int64_t dim = args.norm.weight.size(0);
-  CHECK(dim > 0 && dim <= kMaxStateDim && columns % dim == 0, "heads of {} in {} columns", dim, columns);
-  expect_norm("gate norm", args.norm, {dim});
+  const View& weight = args.norm.weight;
+  const std::int64_t dim = weight.size(weight.rank - 1);
+  CHECK(dim > 0 && dim <= kMaxGateDim && columns % dim == 0, "heads of {} in {} columns", dim, columns);
+  if (weight.rank == 2) {
+    expect("gate norm", weight, DType::f32, {columns / dim, dim});
+  } else {
+    expect("gate norm", weight, DType::f32, {dim});
+  }
   CHECK(!args.norm.bias);
 }
 
@@ -247,6 +252,9 @@ void check(const ConvArgs& args) {
   CHECK(width >= 2 && width <= kMaxConvWidth, "a convolution {} wide", width);
   expect_activation("causal_conv y", args.y, {n, channels});
   expect("causal_conv x", args.x, args.y.dtype, {n, channels});
+  for (const View* gate : {&args.x_gate, &args.y_gate})
+    if (*gate) expect("causal_conv gate", *gate, args.y.dtype, {n, channels});
+  if (args.bias) expect("causal_conv bias", args.bias, DType::f32, {channels});
   expect("causal_conv weight", args.weight, DType::f32, {channels, width});
   expect("causal_conv state", args.state, DType::f32, {args.state.size(0), width - 1, channels});
   expect_plan(args.plan, n);
@@ -266,6 +274,39 @@ void check(const GatedDeltaArgs& args) {
   expect("gated_delta a_log", args.a_log, DType::f32, {heads});
   expect("gated_delta dt_bias", args.dt_bias, DType::f32, {heads});
   expect("gated_delta state", args.state, DType::f32, {args.state.size(0), heads, key_dim, value_dim});
+  expect_plan(args.plan, n);
+}
+
+template <>
+void check(const ScanArgs& args) {
+  CHECK(args.out.rank == 2 && args.state.rank == 4);
+  const std::int64_t n = args.out.size(0), heads = args.state.size(1);
+  const std::int64_t state_dim = args.state.size(2), head_dim = args.state.size(3);
+  CHECK(args.groups > 0 && heads % args.groups == 0, "{} heads, {} groups", heads, args.groups);
+  CHECK(state_dim <= kMaxStateDim && head_dim <= kMaxStateDim, "a state of {} x {}", state_dim, head_dim);
+  expect_activation("scan out", args.out, {n, heads * head_dim});
+  expect("scan xbc", args.xbc, args.out.dtype, {n, heads * head_dim + 2 * args.groups * state_dim});
+  expect("scan dt", args.dt, args.out.dtype, {n, heads});
+  expect("scan time_step", args.time_step.bias, DType::f32, {heads});
+  expect("scan a_log", args.a_log, DType::f32, {heads});
+  expect("scan d", args.d, DType::f32, {heads});
+  expect("scan state", args.state, DType::f32, {args.state.size(0), heads, state_dim, head_dim});
+  expect_plan(args.plan, n);
+}
+
+template <>
+void check(const ChannelScanArgs& args) {
+  CHECK(args.out.rank == 2 && args.state.rank == 3);
+  const std::int64_t n = args.out.size(0), channels = args.out.size(1), state_dim = args.state.size(1);
+  CHECK(state_dim <= kMaxStateDim, "a state of {}", state_dim);
+  expect_activation("channel_scan out", args.out, {n, channels});
+  expect("channel_scan x", args.x, args.out.dtype, {n, channels});
+  expect("channel_scan bc", args.bc, args.out.dtype, {n, 2 * state_dim});
+  expect("channel_scan dt", args.dt, args.out.dtype, {n, channels});
+  expect("channel_scan time_step", args.time_step.bias, DType::f32, {channels});
+  expect("channel_scan a_log", args.a_log, DType::f32, {channels, state_dim});
+  expect("channel_scan d", args.d, DType::f32, {channels});
+  expect("channel_scan state", args.state, DType::f32, {args.state.size(0), state_dim, channels});
   expect_plan(args.plan, n);
 }
 

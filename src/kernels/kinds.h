@@ -7,8 +7,8 @@
 namespace octavo {
 
 enum class NormKind : std::uint8_t { none, rms, layer };
-// swigluoai: gpt-oss's gate, always gated (ActivateArgs).
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu, sigmoid, tanh, swigluoai };
+// relu2: max(x, 0)^2. swigluoai: gpt-oss's gate, always gated (ActivateArgs).
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu, relu2, sigmoid, tanh, swigluoai };
 // What becomes a sequence's one vector: its first or last row, or the mean of all.
 enum class Pool : std::uint8_t { first, last, mean };
 // What becomes of a router's logits (RouterRule).

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -209,14 +210,18 @@ struct AttentionArgs {
   View out;            // act [n, q_heads * value_dim]
 };
 
-// y = norm(x) * activation(gate), each head of x normalised on its own
+// y = norm(x) * activation(gate * gate_scale), each head of x normalised on its own; with `gate_first`
+// y = norm(x * activation(gate * gate_scale))
 struct GateArgs {
-  View x;                                       // act [n, heads * dim]
-  View gate;                                    // act [n, heads * dim]
-  Norm norm = {};                               // weight [dim], no bias; kind none: x as it is
+  View x;     // act [n, heads * dim]
+  View gate;  // act [n, heads * dim]
+  Norm norm = {};  // weight [dim] for all heads, or [heads, dim], dim <= kMaxGateDim; no bias; kind none: x as it is
+  bool gate_first = false;
   Activation activation = Activation::sigmoid;  // not swigluoai
-  View y;                                       // act [n, heads * dim]
+  float gate_scale = 1;
+  View y;  // act [n, heads * dim]
 };
+constexpr int kMaxGateDim = 16384;
 
 // What recurrent layers know of a step. Each sequence has a state of fixed size in place of its past; its
 // tokens [starts[s], starts[s + 1]) pass it one after the other. At position 0 a sequence begins with a state
@@ -229,11 +234,16 @@ struct StatePlan {
 constexpr int kMaxConvWidth = 8;
 constexpr int kMaxStateDim = 256;
 
-// y[t, c] = silu(sum over j, ascending, of weight[c, j] * x[t - width + 1 + j, c])
+// y[t, c] = silu(bias[c] + sum over j, ascending, of weight[c, j] * in[t - width + 1 + j, c]) * y_gate[t, c]
+// in[t, c] = x[t, c] * x_gate[t, c]
 struct ConvArgs {
-  View x;       // act [n, channels]
-  View weight;  // f32 [channels, width], 2 <= width <= kMaxConvWidth
-  View state;   // f32 [slots, width - 1, channels], in place: the last x of each sequence
+  View x;            // act [n, channels]
+  View x_gate = {};  // act [n, channels]; optional
+  View weight;       // f32 [channels, width], 2 <= width <= kMaxConvWidth
+  View bias = {};    // f32 [channels]; optional
+  bool silu = true;
+  View y_gate = {};  // act [n, channels]; optional
+  View state;        // f32 [slots, width - 1, channels], in place: the last `in` of each sequence
   const StatePlan& plan;
   View y;  // act [n, channels]
 };
@@ -253,6 +263,46 @@ struct GatedDeltaArgs {
   View state;    // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]
+};
+
+// A time step: softplus(dt * scale + bias), not below `least`, not above `most`.
+struct TimeStep {
+  float scale = 1;
+  View bias;  // f32, one for each dt
+  float least = 0;
+  float most = std::numeric_limits<float>::infinity();
+};
+
+// The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024). For each token and head h, whose B and C
+// are those of group h * groups / heads, and step = time_step(dt[h]):
+//   S = exp(-exp(a_log) * step) * S + B (step * x)^T
+//   out = S^T C + d * x
+struct ScanArgs {
+  View xbc;  // act [n, heads * head_dim + 2 * groups * state_dim]: x of all heads, B of all groups, then C
+  int groups = 0;
+  View dt;     // act [n, heads]
+  TimeStep time_step;
+  View a_log;  // f32 [heads]
+  View d;      // f32 [heads]
+  View state;  // f32 [slots, heads, state_dim, head_dim], dims up to kMaxStateDim, in place: S
+  const StatePlan& plan;
+  View out;  // act [n, heads * head_dim]
+};
+
+// The selective scan of Mamba (Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State
+// Spaces", 2023). For each token, channel c and number i of its state, and step = time_step(dt[c]):
+//   s[i] = exp(-exp(a_log[c, i]) * step) * s[i] + b[i] * step * x[c]
+//   out[c] = sum over i, ascending, of s[i] * c[i]  + d[c] * x[c]
+struct ChannelScanArgs {
+  View x;   // act [n, channels]
+  View bc;  // act [n, 2 * state_dim]: b, then c
+  View dt;  // act [n, channels]
+  TimeStep time_step;
+  View a_log;  // f32 [channels, state_dim]
+  View d;      // f32 [channels]
+  View state;  // f32 [slots, state_dim, channels], state_dim up to kMaxStateDim, in place: s
+  const StatePlan& plan;
+  View out;  // act [n, channels]
 };
 
 // out[i] = x[rows[i]]
@@ -393,6 +443,8 @@ struct Ops {
   Op<GateArgs> gate;
   Op<ConvArgs> causal_conv;
   Op<GatedDeltaArgs> gated_delta;
+  Op<ScanArgs> scan;
+  Op<ChannelScanArgs> channel_scan;
   Op<GatherRowsArgs> gather_rows;
   Op<PoolArgs> pool;
   Op<PutSampledArgs> put_sampled;

@@ -198,7 +198,7 @@ TEST_P(Operators, Activate) {
     const std::int64_t h = random.integer(1, 700);
     const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
     const Activation kind = random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                                         Activation::relu, Activation::sigmoid, Activation::tanh,
+                                         Activation::relu, Activation::relu2, Activation::sigmoid, Activation::tanh,
                                          Activation::swigluoai});
     const bool gated = random.coin() || kind == Activation::swigluoai;
     TestTensor x = random.tensor(type, {n, gated ? 2 * h : h}, -9, 9);

@@ -16,11 +16,12 @@ TEST_P(Recurrent, Gate) {
   TestRandom random(1);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t n = random.integer(1, 20), heads = random.integer(1, 5);
-    const bool normed = random.coin();
-    const std::int64_t dim = random.integer(1, normed ? kMaxStateDim : 900);
+    const bool normed = random.coin(), own_weights = random.coin(), gate_first = random.coin();
+    const std::int64_t dim = random.integer(1, random.coin() ? 300 : 2500);
+    const float scale = random.coin() ? 1.0f : 0.4f;
     const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
     const TestTensor both = random.tensor(type, {n, 2 * heads * dim}, -4, 4);
-    const TestTensor weight = random.tensor(DType::f32, {dim});
+    const TestTensor weight = own_weights ? random.tensor(DType::f32, {heads, dim}) : random.tensor(DType::f32, {dim});
     const Activation kind = random.pick({Activation::sigmoid, Activation::silu});
     const auto run = [&](Backend& backend) {
       TestTensor y(type, {n, heads * dim});
@@ -30,7 +31,9 @@ TEST_P(Recurrent, Gate) {
                        {.x = x.columns(0, heads * dim),
                         .gate = x.columns(heads * dim, heads * dim),
                         .norm = normed ? Norm{NormKind::rms, 1e-6f, on(weight.view()), {}} : Norm{},
+                        .gate_first = gate_first,
                         .activation = kind,
+                        .gate_scale = scale,
                         .y = on(y.view())});
       on.fetch();
       return y;

@@ -26,8 +26,7 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
   std::map<CacheNeed, std::vector<std::size_t>> layers_by_need;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    const Block* mixer = network.layers[i].mixer.get();
-    std::optional<CacheNeed> need = mixer != nullptr ? mixer->cache() : std::nullopt;
+    std::optional<CacheNeed> need = network.layers[i].cache();
     if (!need) continue;
     if (!options.window_groups) need->window = 0;
     layers_by_need[*need].push_back(i);
@@ -49,10 +48,10 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
     }
   }
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    const Block* mixer = network.layers[i].mixer.get();
-    if (mixer == nullptr || mixer->state_floats() == 0) continue;
+    const std::int64_t floats = network.layers[i].state_floats();
+    if (floats == 0) continue;
     layout.layers[i].state = layout.state_floats;
-    layout.state_floats += mixer->state_floats();
+    layout.state_floats += floats;
   }
   return layout;
 }

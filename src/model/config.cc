@@ -15,8 +15,28 @@ constexpr std::size_t kListMax = 4096;
 
 boost::json::string_view key_of(std::string_view field) { return {field.data(), field.size()}; }
 
-// The value as a number, when it is one.
+// What stands for infinity: JSON has no word for it.
+constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
+static_assert(kInfinity.size() == kLargest.size());
+
+// Python writes infinity as a bare word; here it is the largest number. A text that is too long stays too long.
+std::string without_infinities(std::string_view text) {
+  std::string out(text.substr(0, kConfigLimits.bytes + 1));
+  bool quoted = false;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] == '"') quoted = !quoted;
+    if (quoted && out[i] == '\\') ++i;
+    if (!quoted && out.compare(i, kInfinity.size(), kInfinity) == 0) out.replace(i, kLargest.size(), kLargest);
+  }
+  return out;
+}
+
+// The value as a number, when it is one; as transformers 5 writes infinity, too.
 std::optional<double> as_number(const boost::json::value& value) {
+  if (value.is_object()) {
+    const auto* named = value.get_object().if_contains("__float__");
+    if (named != nullptr && *named == boost::json::value("Infinity")) return 1e308;
+  }
   if (value.is_int64()) return static_cast<double>(value.get_int64());
   if (value.is_uint64()) return static_cast<double>(value.get_uint64());
   if (value.is_double()) return value.get_double();
@@ -47,7 +67,7 @@ Result<int> integer_in(const boost::json::value& value, std::string_view field, 
 }  // namespace
 
 Result<Config> Config::parse(std::string_view text) {
-  TRY(boost::json::value tree, parse_json(text, "config.json", kConfigLimits));
+  TRY(boost::json::value tree, parse_json(without_infinities(text), "config.json", kConfigLimits));
   if (!tree.is_object()) return failure(ErrorCode::corrupt, "config.json: not an object");
   Config config;
   config.fields_ = std::move(tree.get_object());

@@ -151,6 +151,51 @@ TEST(Config, Hybrids) {
   EXPECT_THAT(error(R"(, "hidden_act": "gelu")"), HasSubstr("only silu"));
 }
 
+TEST(Config, LayersOfOtherKinds) {
+  const auto spec = [](std::string_view architecture, std::string_view fields) {
+    return spec_of(fmt::format(R"({{"architectures": ["{}ForCausalLM"]{}}})", architecture, fields));
+  };
+  const auto error = [&](std::string_view architecture, std::string_view fields) {
+    const auto made = spec(architecture, fields);
+    return made ? "" : made.error().message;
+  };
+  const auto lfm = spec("Lfm2", R"(, "num_hidden_layers": 2, "full_attn_idxs": [1])");
+  ASSERT_TRUE(lfm) << lfm.error().message;
+  EXPECT_EQ(std::get<ShortConv>(lfm->layers[0].mixer).width, 3);
+  EXPECT_TRUE(std::holds_alternative<Attention>(lfm->layers[1].mixer));
+  EXPECT_THAT(error("Lfm2", R"(, "num_hidden_layers": 1, "layer_types": ["mamba"])"), HasSubstr("linear_attention"));
+  EXPECT_THAT(error("Lfm2", R"(, "layer_types": ["conv"])"), HasSubstr("1 entries, there are 32 layers"));
+  EXPECT_THAT(error("Lfm2", R"(, "conv_L_cache": 9)"), HasSubstr("conv_L_cache is 9"));
+
+  const auto nemotron = spec("NemotronH", R"(, "hybrid_override_pattern": "M-*E")");
+  ASSERT_TRUE(nemotron) << nemotron.error().message;
+  ASSERT_EQ(nemotron->layers.size(), 4u);
+  EXPECT_TRUE(std::holds_alternative<Mamba2>(nemotron->layers[0].mixer));
+  EXPECT_EQ(std::get<Mlp>(nemotron->layers[1].feed_forward).activation, Activation::relu2);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(nemotron->layers[3].mixer));
+  EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "MX")"), HasSubstr("has 'X'"));
+  EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "E", "moe_latent_size": 64)"),
+              HasSubstr("moe_latent_size"));
+
+  EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 does not divide"));
+  EXPECT_THAT(error("Bamba", R"(, "mamba_d_state": 512)"), HasSubstr("mamba_d_state is 512"));
+  EXPECT_THAT(error("Bamba", R"(, "mamba_d_head": 63)"), HasSubstr("are not 63"));
+  EXPECT_THAT(error("Mamba", R"(, "hidden_act": "gelu")"), HasSubstr("only silu"));
+}
+
+TEST(Config, InfinityAsPythonWritesIt) {
+  const auto most = [](std::string_view limits) {
+    const auto spec = spec_of(fmt::format(
+        R"({{"architectures": ["Mamba2ForCausalLM"], "note": "\"Infinity", "time_step_limit": {}}})", limits));
+    EXPECT_TRUE(spec) << spec.error().message;
+    return spec ? std::get<Mamba2>(spec->layers[0].mixer).most_step : 0;
+  };
+  EXPECT_EQ(most("[0.0, Infinity]"), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(most(R"([0.0, {"__float__": "Infinity"}])"), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(most("[0.0, 0.5]"), 0.5F);
+  EXPECT_EQ(Config::parse(R"({"x": "Infinity"})")->text("x").value(), "Infinity");
+}
+
 TEST(Config, NotJson) {
   for (const char* text : {"", "{", "[]", "null", "{\"a\":1,\"a\":2}"}) {
     EXPECT_FALSE(Config::parse(text).has_value()) << text;

@@ -8,7 +8,7 @@ namespace {
 
 // What the layers need beside the residual.
 struct Needs {
-  bool second = false;             // one is parallel
+  bool second = false;             // one is parallel, or has two mixers
   std::int64_t scratch_bytes = 0;  // the most
 };
 
@@ -16,10 +16,11 @@ Needs needs_of(const ModelSpec& spec, const Network& network, std::int64_t token
   Needs needs;
   for (const LayerSpec& layer : spec.layers)
     needs.second |= layer.residual == Residual::parallel || layer.residual == Residual::parallel_shared;
-  for (const Layer& layer : network.layers)
-    for (const Block* half : {layer.mixer.get(), layer.feed_forward.get()})
-      if (half != nullptr)
-        needs.scratch_bytes = std::max(needs.scratch_bytes, half->scratch_bytes(tokens, activation));
+  for (const Layer& layer : network.layers) {
+    needs.second |= layer.second_mixer != nullptr;
+    for (const Block* block : layer.blocks())
+      needs.scratch_bytes = std::max(needs.scratch_bytes, block->scratch_bytes(tokens, activation));
+  }
   return needs;
 }
 
@@ -110,7 +111,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
       step.slots = of_group.slots;
     }
     if (const std::int64_t state = layout_.layers[i].state; state >= 0)
-      step.state = batch.states.memory.columns(state, model_.network.layers[i].mixer->state_floats());
+      step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
     run_layer(model_.spec.layers[i], model_.network.layers[i], step);
   }
   add(pending_, {}, {});
@@ -192,13 +193,19 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
   const View delta = delta_.rows(tokens_);
   const float scale = spec.residual_scale;
   if (spec.residual == Residual::serial || spec.residual == Residual::post_norm) {
-    const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post) {
+    const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post, float own) {
       add(pending_, pre.norm(), x);
       run(half, step, x, delta);
-      pending_ = {delta, post.norm(), scale, spec.residual == Residual::post_norm};
+      pending_ = {delta, post.norm(), scale * own, spec.residual == Residual::post_norm};
     };
-    if (layer.mixer) take(*layer.mixer, layer.mixer_norm, layer.mixer_post_norm);
-    if (layer.feed_forward) take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm);
+    if (layer.mixer) take(*layer.mixer, layer.mixer_norm, layer.mixer_post_norm, spec.mixer_scale);
+    if (layer.second_mixer) {
+      add(pending_, {}, {});
+      pending_ = {second_delta_.rows(tokens_), {}, scale * spec.second_mixer_scale};
+      run(*layer.second_mixer, step, x, pending_.delta);
+    }
+    if (layer.feed_forward)
+      take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm, spec.feed_forward_scale);
     return;
   }
   const View second_x = spec.residual == Residual::parallel ? second_x_.rows(tokens_) : x;
@@ -207,8 +214,8 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
   if (spec.residual == Residual::parallel) add({}, layer.feed_forward_norm.norm(), second_x);
   run(*layer.mixer, step, x, delta);
   run(*layer.feed_forward, step, second_x, second_delta);
-  add({delta, layer.mixer_post_norm.norm(), scale}, {}, {});
-  pending_ = {second_delta, layer.feed_forward_post_norm.norm(), scale};
+  add({delta, layer.mixer_post_norm.norm(), scale * spec.mixer_scale}, {}, {});
+  pending_ = {second_delta, layer.feed_forward_post_norm.norm(), scale * spec.feed_forward_scale};
 }
 
 // residual += pending;  out = norm(residual)

@@ -86,6 +86,29 @@ TEST(CacheLayout, StatesOfRecurrentLayersLieNextToEachOther) {
   EXPECT_EQ(layout.planes, 1);
 }
 
+TEST(CacheLayout, ALayerMayHaveBothACacheAndAState) {
+  ModelSpec spec = with_windows({0, 0});
+  const Mamba2 mamba{.heads = 2, .head_dim = 8, .groups = 1, .state_dim = 4, .conv_width = 3};
+  spec.layers[0].second_mixer = mamba;
+  const CacheLayout layout = cache_layout(spec, {});
+  EXPECT_EQ(layout.layers[0].group, 0);
+  EXPECT_EQ(layout.layers[0].state, 0);
+  EXPECT_EQ(layout.layers[1].group, 0);
+  EXPECT_EQ(layout.layers[1].state, -1);
+  EXPECT_EQ(layout.state_floats, 2 * (16 + 2 * 4) + 16 * 4);
+}
+
+TEST(CacheLayout, WithoutAttentionThereIsNoCache) {
+  ModelSpec spec = with_windows({0, 0});
+  for (LayerSpec& layer : spec.layers)
+    layer.mixer = Mamba{.inner = 16, .state_dim = 4, .step_rank = 2, .conv_width = 4};
+  const Backend backend = make_reference_backend();
+  const CacheLayout layout = cache_layout(spec, {});
+  EXPECT_TRUE(layout.groups.empty());
+  EXPECT_EQ(layout.block_bytes(backend.ops), 0);
+  EXPECT_EQ(layout.state_floats, 2 * (3 * 16 + 4 * 16));
+}
+
 TEST(Rope, DynamicAndLongropeFollowTheConfiguredLength) {
   RopeSpec rope{.rotary_dim = 16, .theta = 10000};
   const std::vector<float> plain = rope_frequencies(rope, 64);

@@ -30,6 +30,7 @@ constexpr std::array kArchitectures = {
     Architecture{"gemma2", "Gemma2ForCausalLM"},     Architecture{"gemma3", "Gemma3ForCausalLM"},
     Architecture{"glm4", "Glm4ForCausalLM"},         Architecture{"gpt2", "GPT2LMHeadModel"},
     Architecture{"gptneox", "GPTNeoXForCausalLM"},   Architecture{"granite", "GraniteForCausalLM", true},
+    Architecture{"lfm2", "Lfm2ForCausalLM"},
     Architecture{"llama", "LlamaForCausalLM", true}, Architecture{"olmo2", "Olmo2ForCausalLM"},
     Architecture{"phi3", "Phi3ForCausalLM"},         Architecture{"qwen2", "Qwen2ForCausalLM"},
     Architecture{"qwen3", "Qwen3ForCausalLM"},       Architecture{"stablelm", "StableLmForCausalLM"},
@@ -44,11 +45,11 @@ constexpr Field kFields[] = {
     {"embedding_length", {"hidden_size", "n_embd"}},
     {"block_count", {"num_hidden_layers", "n_layer"}},
     {"attention.head_count", {"num_attention_heads", "n_head"}},
-    {"attention.head_count_kv", {"num_key_value_heads"}},
     {"attention.key_length", {"head_dim"}},
     {"feed_forward_length", {"intermediate_size", "n_inner"}},
     {"context_length", {"max_position_embeddings", "n_positions"}},
-    {"attention.layer_norm_rms_epsilon", {"rms_norm_eps"}},
+    {"attention.layer_norm_rms_epsilon", {"rms_norm_eps", "norm_eps"}},
+    {"shortconv.l_cache", {"conv_L_cache"}},
     {"attention.layer_norm_epsilon", {"layer_norm_eps", "layer_norm_epsilon"}},
     {"rope.freq_base", {"rope_theta", "rotary_emb_base"}},
     {"rope.freq_base_swa", {"rope_local_base_freq"}},
@@ -75,6 +76,7 @@ class Translation {
       for (const std::string_view name : field.fields)
         if (!name.empty()) set(name, value, key(field.key));
     }
+    TRY_VOID(add_key_heads());
     // What a file must say, or what follows from the rest: no default of the family.
     for (const char* name : {"hidden_size", "n_embd", "num_hidden_layers", "n_layer", "num_attention_heads",
                              "n_head", "num_key_value_heads", "head_dim", "intermediate_size", "n_inner",
@@ -104,6 +106,31 @@ class Translation {
   double head_dim() const {
     return field("head_dim")
         .value_or(field("hidden_size").value_or(0) / std::max(field("num_attention_heads").value_or(1), 1.0));
+  }
+
+  // Of all layers, or layer by layer: short convolutions have none.
+  Result<> add_key_heads() {
+    const std::string name = key("attention.head_count_kv");
+    if (architecture_.name != "lfm2" || !gguf_.metadata.is_list(name)) {
+      TRY(const auto heads, gguf_.metadata.number(name));
+      set("num_key_value_heads", heads, name);
+      return {};
+    }
+    TRY(const std::vector<double> heads, gguf_.metadata.numbers(name));
+    if (heads.empty() || heads.size() > kLayersMax)
+      return field_failure(name, ErrorCode::corrupt, "{}: {} has {} items, a network has 1 to {} layers",
+                           gguf_.metadata.what(), name, heads.size(), kLayersMax);
+    const double most = std::ranges::max(heads);
+    json::array kinds;
+    for (const double of_layer : heads) {
+      if (of_layer != 0 && of_layer != most)
+        return field_failure(name, ErrorCode::unsupported, "{}: {} differs from layer to layer",
+                             gguf_.metadata.what(), name);
+      kinds.emplace_back(of_layer == 0 ? "conv" : "full_attention");
+    }
+    fields_["layer_types"] = std::move(kinds);
+    set("num_key_value_heads", most, name);
+    return {};
   }
 
   Result<> refuse_experts() {
@@ -192,6 +219,10 @@ class Translation {
       TRY(const auto parallel, gguf_.metadata.boolean(key("use_parallel_residual")));
       if (parallel) fields_["use_parallel_residual"] = *parallel;
     }
+    if (name == "lfm2") {
+      fields_["block_auto_adjust_ff_dim"] = false;  // the file says what was adjusted
+      fields_["conv_bias"] = gguf_.find("blk.0.shortconv.conv.bias") != nullptr;
+    }
     if (name == "gemma2" || name == "gemma3") {
       // The 27B models alone scale their scores by another size than the head's.
       const bool largest = field("num_hidden_layers") == (name == "gemma2" ? 46 : 62);
@@ -228,12 +259,14 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   const auto has = [&](std::string_view name) { return gguf.find(name) != nullptr; };
   const bool fused = has("blk.0.attn_qkv.weight");
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = has(fused ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
-    layer.attention().out_bias = has("blk.0.attn_output.bias");
+    if (auto* attention = std::get_if<Attention>(&layer.mixer)) {
+      attention->qkv_bias = has(fused ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
+      attention->out_bias = has("blk.0.attn_output.bias");
+      attention->qk_norm_spec.weight_offset = 0;
+    }
     layer.mlp().up_bias = has("blk.0.ffn_up.bias");
     layer.mlp().down_bias = has("blk.0.ffn_down.bias");
-    for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm, &layer.attention().qk_norm_spec})
-      norm->weight_offset = 0;
+    for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm}) norm->weight_offset = 0;
   }
   spec.final_norm.weight_offset = 0;
   spec.embed_scale_rounds = false;  // llama.cpp, whose files these are, keeps it in single precision
@@ -244,7 +277,7 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
       .lm_head = "output",
       .embedding = "token_embd",
       .positions = "position_embd",
-      .final_norm = "output_norm",
+      .final_norm = has("token_embd_norm.weight") ? "token_embd_norm" : "output_norm",  // the first: LFM2
       .layers = "blk.",
       .attention_norm = "attn_norm",
       .attention_post_norm = "post_attention_norm",
@@ -256,6 +289,9 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
       .out = "attn_output",
       .up = has("blk.0.ffn_gate.weight") ? list("ffn_gate", "ffn_up") : list("ffn_up"),
       .down = "ffn_down",
+      .conv_in = "shortconv.in_proj",
+      .conv = "shortconv.conv",
+      .conv_out = "shortconv.out_proj",
       .ignorable = {"rope_freqs.weight", "rope_factors_*", "*.attn_rot_embd.weight"},
   };
 }

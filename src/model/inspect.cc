@@ -39,8 +39,7 @@ std::string_view name(RopeScalingKind kind) {
 // One line on a layer; equal layers have equal lines.
 std::string line_of(const Layer& layer, const LayerSpec& spec) {
   std::vector<std::string> parts;
-  for (const Block* half : {layer.mixer.get(), layer.feed_forward.get()})
-    if (half != nullptr) parts.push_back(half->text());
+  for (const Block* block : layer.blocks()) parts.push_back(block->text());
   parts.emplace_back(spec.pre_norm.kind == NormKind::none    ? "post-norm"
                      : spec.post_norm.kind == NormKind::none ? "pre-norm"
                                                              : "sandwich norm");
@@ -156,8 +155,7 @@ Result<std::string> images_text(const ModelSpec& tower, const Checkpoint& checkp
 BlockCost layers_cost(const Network& network, const Pass& pass) {
   BlockCost cost;
   for (const Layer& layer : network.layers)
-    for (const Block* half : {layer.mixer.get(), layer.feed_forward.get()})
-      if (half != nullptr) cost = cost + half->cost(pass);
+    for (const Block* block : layer.blocks()) cost = cost + block->cost(pass);
   return cost;
 }
 

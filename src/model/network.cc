@@ -10,6 +10,7 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
   const auto block = [&](const auto& kind) { return make_block(kind, name, model.dim); };
   Layer layer;
   layer.mixer = std::visit(block, spec.mixer);
+  layer.second_mixer = std::visit(block, spec.second_mixer);
   layer.feed_forward = std::visit(block, spec.feed_forward);
   if (layer.mixer) {
     layer.mixer_norm = name.norm(spec.pre_norm, name.names.attention_norm, model.dim);
@@ -25,6 +26,27 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
 
 }  // namespace
 
+std::vector<Block*> Layer::blocks() const {
+  std::vector<Block*> there;
+  for (Block* block : {mixer.get(), second_mixer.get(), feed_forward.get()})
+    if (block != nullptr) there.push_back(block);
+  return there;
+}
+
+std::optional<CacheNeed> Layer::cache() const {
+  std::optional<CacheNeed> need;
+  for (const Block* block : {mixer.get(), second_mixer.get()})
+    if (block != nullptr && !need) need = block->cache();
+  return need;
+}
+
+std::int64_t Layer::state_floats() const {
+  std::int64_t floats = 0;
+  for (const Block* block : {mixer.get(), second_mixer.get()})
+    if (block != nullptr) floats += block->state_floats();
+  return floats;
+}
+
 ParameterList Network::parameters() {
   ParameterList list;
   list.add(patches);
@@ -35,6 +57,7 @@ ParameterList Network::parameters() {
   for (Layer& layer : layers) {
     list.add(layer.mixer_norm);
     if (layer.mixer) layer.mixer->list(list);
+    if (layer.second_mixer) layer.second_mixer->list(list);
     list.add(layer.mixer_post_norm);
     list.add(layer.feed_forward_norm);
     if (layer.feed_forward) layer.feed_forward->list(list);

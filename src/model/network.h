@@ -13,7 +13,13 @@ namespace octavo {
 
 struct Layer {
   NormParameter mixer_norm, mixer_post_norm, feed_forward_norm, feed_forward_post_norm;
-  std::unique_ptr<Block> mixer, feed_forward;  // null: the layer has no such half
+  std::unique_ptr<Block> mixer, second_mixer, feed_forward;  // null: the layer has no such half
+
+  // Those that are there, in the order of the forward pass.
+  std::vector<Block*> blocks() const;
+  // Of its mixers: at most one of them keeps something in the cache, and at most one has a state.
+  std::optional<CacheNeed> cache() const;
+  std::int64_t state_floats() const;
 };
 
 struct Network {

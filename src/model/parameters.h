@@ -43,11 +43,19 @@ struct MatrixParameter {
   std::int64_t elements() const { return rows * cols; }
 };
 
+// Elements [begin, begin + count) of a vector, multiplied.
+struct Factor {
+  std::int64_t begin;
+  std::int64_t count;
+  float factor;
+};
+
 // A vector, kept in f32: the tensors one after the other.
 struct VectorParameter {
   std::vector<Slot> parts;  // empty: the network has no such vector
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
+  std::vector<Factor> factors;
   std::int64_t size = 0;
   std::int64_t row = 0;  // not 0: it is a matrix with rows this long; `order` is of each
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded

@@ -19,6 +19,9 @@ Result<> divides(const Shard& shard, std::int64_t number, std::string_view what)
 Result<> check(const Shard&, std::monostate) { return {}; }
 Result<> check(const Shard&, const LatentAttention&) { return refused("latent attention"); }
 Result<> check(const Shard&, const DeltaNet&) { return refused("recurrent layers"); }
+Result<> check(const Shard&, const ShortConv&) { return refused("recurrent layers"); }
+Result<> check(const Shard&, const Mamba2&) { return refused("recurrent layers"); }
+Result<> check(const Shard&, const Mamba&) { return refused("recurrent layers"); }
 Result<> check(const Shard&, const Experts&) { return refused("experts"); }
 Result<> check(const Shard& shard, const Mlp& mlp) { return divides(shard, mlp.hidden, "hidden units"); }
 
@@ -44,6 +47,7 @@ Result<> check_shard(const ModelSpec& spec) {
   for (const LayerSpec& layer : spec.layers) {
     const auto half = [&](const auto& kind) { return check(spec.shard, kind); };
     TRY_VOID(std::visit(half, layer.mixer));
+    TRY_VOID(std::visit(half, layer.second_mixer));
     TRY_VOID(std::visit(half, layer.feed_forward));
   }
   return {};

@@ -104,7 +104,12 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   EXPECT_EQ(check_shard(spec).error().message, "is 2, which does not divide 33 hidden units");
   spec.layers[0].feed_forward = Experts{};
   EXPECT_EQ(check_shard(spec).error().message, "must be 1 for models with experts");
-  spec.layers[0].mixer = DeltaNet{};
+  for (const Mixer& recurrent : {Mixer(DeltaNet{}), Mixer(ShortConv{}), Mixer(Mamba2{}), Mixer(Mamba{})}) {
+    spec.layers[0].mixer = recurrent;
+    EXPECT_EQ(check_shard(spec).error().message, "must be 1 for models with recurrent layers");
+  }
+  spec.layers[0].mixer = std::monostate();
+  spec.layers[0].second_mixer = Mamba2{};
   EXPECT_EQ(check_shard(spec).error().message, "must be 1 for models with recurrent layers");
   spec.shard.size = 1;
   EXPECT_TRUE(check_shard(spec));

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -123,6 +124,46 @@ struct DeltaNet {
   std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
 };
 
+// A short convolution between two gates (Liquid AI, LFM2, 2025): of its input are made B, C and x, each as
+// wide as the network; out = C * conv(B * x).
+struct ShortConv {
+  int width = 0;
+  bool bias = false;  // of the projections and of the convolution
+};
+
+// A Mamba2 mixer (ScanArgs): of its input are made a gate, x, B, C and dt; the convolution is over x, B, C.
+struct Mamba2 {
+  int heads = 0;
+  int head_dim = 0;
+  int groups = 0;     // of heads that share B and C
+  int state_dim = 0;  // of each column of a head
+  int conv_width = 0;
+  bool conv_bias = false;
+  bool bias = false;  // of the projections
+  float least_step = 0;
+  float most_step = std::numeric_limits<float>::infinity();
+  NormSpec norm = {};      // of what the heads of a group put out; kind none: only the gate
+  bool gate_first = true;  // the norm comes behind the gate
+  // What gate, x, B, C and dt are multiplied by.
+  std::array<float, 5> multipliers = {1, 1, 1, 1, 1};
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+  // Of the convolution.
+  std::int64_t channels() const { return inner() + 2 * std::int64_t{groups} * state_dim; }
+};
+
+// A Mamba mixer (ChannelScanArgs): of its input are made x and a gate; of x, behind the convolution, dt of
+// low rank, b and c.
+struct Mamba {
+  int inner = 0;
+  int state_dim = 0;
+  int step_rank = 0;
+  int conv_width = 0;
+  bool conv_bias = false;
+  bool bias = false;   // of the first and the last projection
+  NormSpec norm = {};  // of dt, b and c
+};
+
 struct Mlp {
   int hidden = 0;
   Activation activation = Activation::silu;
@@ -131,6 +172,7 @@ struct Mlp {
   bool down_bias = false;
   float alpha = 1;  // this and limit: of swigluoai
   float limit = 0;
+  float gate_scale = 1;  // of what goes into a gate's activation; not of swigluoai
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };
@@ -146,7 +188,8 @@ struct Experts {
   bool shared_gate = false;        // and which counts as much as a gate of its own says
 };
 
-using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet>;  // monostate: no such half
+// monostate: no such half
+using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet, ShortConv, Mamba2, Mamba>;
 using FeedForward = std::variant<std::monostate, Mlp, Experts>;
 
 // How the two halves of a layer, F in {mixer, feed_forward}, act on the residual x:
@@ -158,11 +201,16 @@ enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_nor
 
 struct LayerSpec {
   Mixer mixer = {};
+  Mixer second_mixer = {};  // beside the mixer, behind the same norm; where layers are serial
   FeedForward feed_forward = {};
   Residual residual = Residual::serial;
   NormSpec pre_norm = {};   // kind none: no norm in this place
   NormSpec post_norm = {};  // of the halves' outputs; both places used: "sandwich"
   float residual_scale = 1;
+  // What the halves put out is multiplied by, besides.
+  float mixer_scale = 1;
+  float second_mixer_scale = 1;
+  float feed_forward_scale = 1;
 
   // For families whose layers have these kinds.
   Attention& attention() { return std::get<Attention>(mixer); }
@@ -218,11 +266,17 @@ struct Names {
   // Queries, keys and values, then gates: in two tensors, or in one key head by key head. ba likewise.
   std::vector<std::string> delta_in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
   std::vector<std::string> delta_ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
-  std::string delta_conv = "linear_attn.conv1d.weight";
+  std::string delta_conv = "linear_attn.conv1d";
   std::string delta_a_log = "linear_attn.A_log";
   std::string delta_dt_bias = "linear_attn.dt_bias";
   std::string delta_norm = "linear_attn.norm";
   std::string delta_out = "linear_attn.out_proj";
+
+  std::string conv_in = "conv.in_proj";
+  std::string conv = "conv.conv";
+  std::string conv_out = "conv.out_proj";
+
+  std::string mamba = "mamba.";  // what stands before the names of Mamba's tensors
 
   std::string router = "mlp.gate";
   std::string choice_bias = "mlp.gate.e_score_correction_bias";

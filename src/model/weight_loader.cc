@@ -23,6 +23,8 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
     for (const std::int64_t size : slot.shape) elements *= size;
     for (std::int64_t i = 0; i < elements; ++i) stored.push_back(number_at(tensor, i) + parameter.offset);
   }
+  for (const Factor& part : parameter.factors)
+    for (std::int64_t i = 0; i < part.count; ++i) stored[static_cast<std::size_t>(part.begin + i)] *= part.factor;
   if (parameter.order.empty()) return stored;
   std::vector<float> ordered;
   const std::int64_t row = parameter.row > 0 ? parameter.row : parameter.size;
@@ -72,8 +74,7 @@ class Loader {
     TRY_VOID(load_vectors());
     for (MatrixParameter* matrix : parameters_.matrices) TRY_VOID(load(*matrix));
     for (Layer& layer : model_.network.layers)
-      for (Block* half : {layer.mixer.get(), layer.feed_forward.get()})
-        if (half != nullptr) half->loaded();
+      for (Block* block : layer.blocks()) block->loaded();
     return {};
   }
 

@@ -21,7 +21,10 @@ std::string some_of(std::span<const std::string_view> names) {
 }
 
 Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
-  if (tensor.shape != slot.shape) {
+  // A convolution over each channel on its own, [channels, 1, width]: GGUF files have [channels, width].
+  const bool by_channel = slot.shape.size() == 3 && slot.shape[1] == 1;
+  const bool squeezed = by_channel && tensor.shape == std::vector{slot.shape[0], slot.shape[2]};
+  if (tensor.shape != slot.shape && !squeezed) {
     return failure(ErrorCode::corrupt, "tensor {} has shape [{}], the configuration asks for [{}]", slot.name,
                    fmt::join(tensor.shape, ", "), fmt::join(slot.shape, ", "));
   }
@@ -31,7 +34,7 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
                    "Q6_K and IQ4_NL can be loaded",
                    slot.name, tensor.format);
   }
-  if (slot.shape.size() == 1 && !tensor.plain()) {
+  if ((slot.shape.size() == 1 || by_channel) && !tensor.plain()) {
     return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
                    tensor.format);
   }

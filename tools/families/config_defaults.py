@@ -22,11 +22,13 @@ FILE = FAMILIES / "defaults.cc"
 
 # Architecture: module and class of its configuration.
 CLASSES = {
+    "BambaForCausalLM": ("bamba", "BambaConfig"),
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
     "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config"),
     "DeepseekV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
     "Dots1ForCausalLM": ("dots1", "Dots1Config"),
+    "FalconH1ForCausalLM": ("falcon_h1", "FalconH1Config"),
     "GPT2LMHeadModel": ("gpt2", "GPT2Config"),
     "GPTNeoXForCausalLM": ("gpt_neox", "GPTNeoXConfig"),
     "Gemma2ForCausalLM": ("gemma2", "Gemma2Config"),
@@ -40,10 +42,17 @@ CLASSES = {
     "GptOssForCausalLM": ("gpt_oss", "GptOssConfig"),
     "GraniteForCausalLM": ("granite", "GraniteConfig"),
     "GraniteMoeForCausalLM": ("granitemoe", "GraniteMoeConfig"),
+    "GraniteMoeHybridForCausalLM": ("granitemoehybrid", "GraniteMoeHybridConfig"),
     "Idefics3ForConditionalGeneration": ("llama", "LlamaConfig"),
+    "JambaForCausalLM": ("jamba", "JambaConfig"),
+    "Lfm2ForCausalLM": ("lfm2", "Lfm2Config"),
+    "Lfm2MoeForCausalLM": ("lfm2_moe", "Lfm2MoeConfig"),
     "LlamaForCausalLM": ("llama", "LlamaConfig"),
+    "Mamba2ForCausalLM": ("mamba2", "Mamba2Config"),
+    "MambaForCausalLM": ("mamba", "MambaConfig"),
     "MistralForCausalLM": ("mistral", "MistralConfig"),
     "MixtralForCausalLM": ("mixtral", "MixtralConfig"),
+    "NemotronHForCausalLM": ("nemotron_h", "NemotronHConfig"),
     "Olmo2ForCausalLM": ("olmo2", "Olmo2Config"),
     "OlmoeForCausalLM": ("olmoe", "OlmoeConfig"),
     "Phi3ForCausalLM": ("phi3", "Phi3Config"),
@@ -64,8 +73,9 @@ CLASSES = {
     "XLMRobertaModel": ("xlm_roberta", "XLMRobertaConfig"),
 }
 
-# What a class that nests another gives it.
+# What a class that nests another gives it, and what code has in place of a field.
 GIVEN = {architecture: {"rms_norm_eps": 1e-5} for architecture in ("Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration")}
+GIVEN |= {architecture: {"hidden_act": "silu"} for architecture in ("Lfm2ForCausalLM", "Lfm2MoeForCausalLM")}
 
 # What older files call the numbers that transformers keeps in rope_parameters.
 ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rotary_factor"}
@@ -74,13 +84,14 @@ ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_f
 
 # Fields that a configuration's class has not got: as the published files have them, or as the class derives them.
 DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elements would turn, which no code can do
-           "glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")}}
+           "glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
+           "nemotron_h": {"num_hidden_layers": lambda config: config.num_hidden_layers}}
 
 
 def fields_that_families_read():
     """Every string in quotes in src/model/families that could be a field's name."""
     sources = [path.read_text() for path in FAMILIES.glob("*") if path != FILE]
-    return set(re.findall(r'"([a-z_0-9]+)"', "\n".join(sources)))
+    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources)))
 
 
 def defaults(module, name, read):

@@ -15,7 +15,8 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "Qwen3ForCausalLM": "qwen3", "GemmaForCausalLM": "gemma", "Gemma2ForCausalLM": "gemma2",
                  "Gemma3ForCausalLM": "gemma3", "Phi3ForCausalLM": "phi3", "Olmo2ForCausalLM": "olmo2",
                  "GraniteForCausalLM": "granite", "GlmForCausalLM": "chatglm", "Glm4ForCausalLM": "glm4",
-                 "StableLmForCausalLM": "stablelm", "GPTNeoXForCausalLM": "gptneox", "GPT2LMHeadModel": "gpt2"}
+                 "StableLmForCausalLM": "stablelm", "Lfm2ForCausalLM": "lfm2",
+                 "GPTNeoXForCausalLM": "gptneox", "GPT2LMHeadModel": "gpt2"}
 
 
 def interleave(tensor, heads):
@@ -45,6 +46,8 @@ def transform(name, config):
         return (lambda t: t + 1), (lambda t: t - 1)
     if kind == "gpt_neox" and "query_key_value" in name:
         return (lambda t: by_kind(t, heads)), (lambda t: by_head(t, heads))
+    if name.endswith("conv.conv.weight"):
+        return (lambda t: t[:, 0]), (lambda t: t[:, None])
     if kind == "gpt2" and ".weight" in name and (".c_" in name):
         return np.transpose, np.transpose
     return (lambda t: t), (lambda t: t)
@@ -94,12 +97,17 @@ def add_metadata(writer, arch, config):
     writer.add_block_count(config.num_hidden_layers)
     writer.add_feed_forward_length(first("intermediate_size", "n_inner") or 4 * config.hidden_size)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(first("num_key_value_heads") or config.num_attention_heads)
+    kv_heads = first("num_key_value_heads") or config.num_attention_heads
+    if arch == "lfm2":
+        writer.add_head_count_kv([kv_heads if kind == "full_attention" else 0 for kind in config.layer_types])
+        writer.add_shortconv_l_cache(config.conv_L_cache)
+    else:
+        writer.add_head_count_kv(kv_heads)
     if first("head_dim"):
         writer.add_key_length(first("head_dim"))
         writer.add_value_length(first("head_dim"))
-    if first("rms_norm_eps"):
-        writer.add_layer_norm_rms_eps(first("rms_norm_eps"))
+    if first("rms_norm_eps", "norm_eps"):
+        writer.add_layer_norm_rms_eps(first("rms_norm_eps", "norm_eps"))
     if first("layer_norm_eps", "layer_norm_epsilon"):
         writer.add_layer_norm_eps(first("layer_norm_eps", "layer_norm_epsilon"))
     if arch in ("gptneox", "stablelm"):
@@ -188,7 +196,8 @@ def write(model, path, formats, tokenizer=None):
         there, _ = transform(name, config)
         data = np.ascontiguousarray(there(tensor.float().numpy()))
         new = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        kind = formats(new, data) if data.ndim == 2 else gguf.GGMLQuantizationType.F32
+        matrix = data.ndim == 2 and "shortconv.conv" not in new
+        kind = formats(new, data) if matrix else gguf.GGMLQuantizationType.F32
         writer.add_tensor(new, gguf.quants.quantize(data, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

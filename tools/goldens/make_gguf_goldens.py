@@ -52,6 +52,8 @@ CASES = {
     "glm4": ("Glm4", dict(BASE, partial_rotary_factor=0.5), "Q4_0"),
     "stablelm": ("StableLm", dict(NEOX, num_key_value_heads=2, use_qkv_bias=True), "Q4_0"),
     "gpt_neox": ("GPTNeoX", NEOX, "Q4_0"),
+    "lfm2": ("Lfm2", dict(NEOX, num_key_value_heads=2, num_hidden_layers=3, block_auto_adjust_ff_dim=False,
+                          layer_types=["conv", "full_attention", "conv"]), "Q4_0"),
     "gpt2": ("GPT2", GPT2, "Q4_0"),
 }
 MODEL_CLASSES = {"GPT2": "GPT2LMHeadModel", "Gemma3Text": "Gemma3ForCausalLM"}

@@ -102,14 +102,14 @@ def decided_routers(model, generator):
     """So that bf16 rarely turns a choice of experts, which would say nothing of the arithmetic."""
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if name.endswith("mlp.gate.weight"):
+            if name.endswith(("mlp.gate.weight", "router.weight")):
                 p.mul_(4)
 
 
 def biased_routers(model, generator):
     """Biases that decide on most choices, for the same reason: sigmoids of large numbers are alike."""
     for name, b in model.named_buffers():
-        if name.endswith("e_score_correction_bias"):
+        if name.endswith(("e_score_correction_bias", "expert_bias")):
             b.copy_(torch.randn(b.shape, generator=generator))
 
 
@@ -199,6 +199,15 @@ def first_gpt_neox_tensors(tensors):
 LATENT = dict(BASE, num_key_value_heads=None, num_hidden_layers=3,
               kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32, moe_intermediate_size=24,
               n_routed_experts=8, n_shared_experts=2, num_experts_per_tok=3, first_k_dense_replace=1)
+
+MAMBA2 = dict(mamba_n_heads=6, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=20, mamba_expand=2)
+
+
+def lfm2_indices(config):
+    """As LFM2 was published first: which layers have attention, by number."""
+    config.pop("layer_types")
+    return dict(legacy(config), block_ff_dim=config.pop("intermediate_size"), tie_embedding=config.pop("tie_word_embeddings"))
+
 
 # name: (config class, model class, configuration, options)
 CASES = {
@@ -307,6 +316,40 @@ CASES = {
     "dots1": ("Dots1", dict(SMALL, head_dim=24, moe_intermediate_size=40, n_routed_experts=6, num_experts_per_tok=2,
                             n_group=2, topk_group=1, n_shared_experts=2, first_k_dense_replace=1, norm_topk_prob=True,
                             routed_scaling_factor=1.5), dict(weights=biased_routers)),
+    "lfm2": ("Lfm2", dict(SMALL, num_hidden_layers=4, block_auto_adjust_ff_dim=False,
+                          layer_types=["conv", "full_attention", "conv", "conv"]), {}),
+    "lfm2-indices": ("Lfm2", dict(BASE, num_hidden_layers=3, conv_L_cache=4, conv_bias=True, tie_word_embeddings=False,
+                                  full_attn_idxs=[2], block_multiple_of=16, block_ffn_dim_multiplier=1.3),
+                     dict(config=lfm2_indices)),
+    "lfm2_moe": ("Lfm2Moe", dict(SMALL, num_hidden_layers=3, moe_intermediate_size=40, num_experts=5, num_experts_per_tok=2,
+                                 num_dense_layers=1, layer_types=["conv", "conv", "full_attention"]),
+                 dict(weights=biased_routers)),
+    "mamba2": ("Mamba2", dict(vocab_size=VOCAB, hidden_size=48, num_heads=6, head_dim=16, state_size=20, n_groups=2,
+                              num_hidden_layers=2, time_step_limit=(0.2, 0.9)), {}),
+    "bamba": ("Bamba", dict(SMALL, **MAMBA2, num_hidden_layers=3, attn_layer_indices=[1]), {}),
+    "granite_moe_hybrid": ("GraniteMoeHybrid", dict(SMALL, **MAMBA2, num_hidden_layers=3, shared_intermediate_size=56,
+                                                    num_local_experts=4, num_experts_per_tok=2, embedding_multiplier=12.0,
+                                                    logits_scaling=8.0, residual_multiplier=0.22, attention_multiplier=0.0625,
+                                                    layer_types=["mamba", "attention", "mamba"]), {}),
+    "granite_moe_hybrid-dense": ("GraniteMoeHybrid", dict(SMALL, **dict(MAMBA2, mamba_n_groups=1), num_hidden_layers=2,
+                                                          shared_intermediate_size=56, num_local_experts=0, num_experts_per_tok=0,
+                                                          position_embedding_type="rope", tie_word_embeddings=True,
+                                                          layer_types=["mamba", "attention"]), {}),
+    "nemotron_h": ("NemotronH", dict(SMALL, head_dim=24, mamba_num_heads=6, mamba_head_dim=12, ssm_state_size=20, n_groups=3,
+                                     layers_block_type=["mamba", "mlp", "attention", "mlp"]), {}),
+    "nemotron_h-moe": ("NemotronH", dict(SMALL, head_dim=16, mamba_num_heads=4, mamba_head_dim=40, ssm_state_size=72, n_groups=2,
+                                         moe_intermediate_size=40, moe_shared_expert_intermediate_size=56, n_routed_experts=6,
+                                         num_experts_per_tok=2, routed_scaling_factor=1.5, hybrid_override_pattern="ME*"),
+                       dict(weights=biased_routers)),
+    "falcon_h1": ("FalconH1", dict(SMALL, **MAMBA2, mamba_d_ssm=96, mamba_rms_norm=False, embedding_multiplier=5.0,
+                                   lm_head_multiplier=0.3, key_multiplier=0.5, attention_in_multiplier=0.9,
+                                   attention_out_multiplier=0.7, ssm_in_multiplier=1.3, ssm_out_multiplier=0.4,
+                                   ssm_multipliers=[0.35, 0.25, 0.7, 0.5, 0.8], mlp_multipliers=[0.6, 0.4]), {}),
+    "falcon_h1-norm": ("FalconH1", dict(SMALL, **MAMBA2, mamba_d_ssm=96, mamba_rms_norm=True, mamba_norm_before_gate=True), {}),
+    "mamba": ("Mamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
+    "jamba": ("Jamba", dict(SMALL, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
+                            expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_d_conv=3,
+                            mamba_dt_rank=5), dict(weights=decided_routers)),
     "gpt2": ("GPT2", dict(vocab_size=VOCAB, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
                           eos_token_id=2), dict(model="GPT2LMHeadModel")),
     "gpt2-by-layer": ("GPT2", dict(vocab_size=VOCAB, n_embd=48, n_layer=3, n_head=3, n_positions=64, n_inner=80,
@@ -327,7 +370,7 @@ def randomize(model, generator):
             if p.dim() == 1:
                 # Gemma's and Qwen's later norms store what is added to one.
                 kind = model.config.model_type
-                offset = 1.0 if name.endswith("norm.weight") or ".norms." in name or "ln_" in name else 0.0
+                offset = 1.0 if name.endswith(("norm.weight", "norm_f.weight", ".D")) or ".norms." in name or "ln_" in name else 0.0
                 if "gemma" in kind or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:
                     offset = 0.0
                 if name.endswith("bias"):

@@ -35,6 +35,8 @@ constexpr Ops kCpuOps{
     .gate = cpu::gate,
     .causal_conv = cpu::causal_conv,
     .gated_delta = cpu::gated_delta,
+    .scan = cpu::scan,
+    .channel_scan = cpu::channel_scan,
     .gather_rows = cpu::gather_rows,
     .pool = cpu::pool,
     .put_sampled = reference::put_sampled,  // a few ids

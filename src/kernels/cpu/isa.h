@@ -145,7 +145,7 @@ struct AttentionState {
 
 struct MatrixTiles;  // matrix_tiles.h
 
-// One token of the gated delta rule (GatedDeltaArgs) in columns of a head's state.
+// One token of the gated delta rule (GatedDeltaArgs), or of a scan (ScanArgs), in columns of a head's state.
 struct DeltaStep {
   float* state;         // [keys, columns]
   std::int64_t stride;  // floats from row to row
@@ -156,7 +156,23 @@ struct DeltaStep {
   const float* v;  // columns
   float decay;
   float beta;
-  float* out;  // columns
+  bool corrects;  // of v is taken what the state holds for k; a scan does not
+  float* out;     // columns
+};
+
+// One token of ChannelScanArgs in some channels; without the share of d.
+struct ChannelStep {
+  float* state;         // [numbers, channels]
+  std::int64_t stride;  // floats from row to row, of the state
+  std::int64_t numbers;
+  std::int64_t channels;
+  const float* rates;  // [numbers, rate_stride]: -exp(a_log)
+  std::int64_t rate_stride;
+  const float* b;  // numbers
+  const float* c;
+  const float* x;  // channels
+  const float* step;
+  float* out;  // channels
 };
 
 struct IsaKernels {
@@ -183,6 +199,7 @@ struct IsaKernels {
   void (*activate)(const void* x, const void* up, Format format, const ActivateRule& rule, void* y,
                    std::int64_t n);
   void (*delta)(const DeltaStep& step);
+  void (*channel_step)(const ChannelStep& step);
   void (*scale_logits)(float* x, float scale, float soft_cap, std::int64_t n);
   void (*softmax)(SoftmaxRow& row);
   // into += from, in the order of calls. A state without tokens (sum 0) changes nothing.

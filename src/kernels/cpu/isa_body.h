@@ -1,9 +1,9 @@
 // The table of one instruction set S, filled from the generic bodies.
 #pragma once
 
-#include "kernels/cpu/delta_body.h"
 #include "kernels/cpu/quant_body.h"
 #include "kernels/cpu/quantise_body.h"
+#include "kernels/cpu/recurrent_body.h"
 #include "kernels/cpu/row_body.h"
 #include "kernels/cpu/softmax_body.h"
 #include "kernels/cpu/tile_body.h"
@@ -37,6 +37,7 @@ constexpr IsaKernels kernels_of(const char* name) {
       .head = head<S>,
       .activate = activate<S>,
       .delta = delta<S>,
+      .channel_step = channel_step<S>,
       .scale_logits = scale_logits<S>,
       .softmax = softmax<S>,
       .merge = merge<S>,

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kChannels = 256;  // of a convolution, at a time; a multiple of every vector's lanes
 constexpr std::int64_t kColumns = 64;    // of a state, at a time: 32 KiB of one with 128 keys
+constexpr std::int64_t kScanned = 64;    // channels of a state, at a time
 
 struct Tokens {
   std::int64_t slot, begin, end;
@@ -40,6 +41,16 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
   const std::int64_t width = args.weight.size(1), channels = args.y.size(1);
   const std::int64_t padded = (count + 15) / 16 * 16;
   alignas(64) float weights[kMaxConvWidth][kChannels] = {}, latest[kMaxConvWidth][kChannels] = {};
+  alignas(64) float bias[kChannels] = {}, gate[kChannels] = {};
+  if (args.bias) std::copy_n(args.bias.as<float>() + first, count, bias);
+  // x *= gate[t]
+  const auto multiply = [&](const View& gates, std::int64_t t, float* x) {
+    if (!gates) return;
+    alignas(64) float product[kChannels] = {};
+    kernels.widen(address(gates, t, first), format, gate, count);
+    kernels.add_scaled(x, gate, product, padded);
+    std::copy_n(product, count, x);
+  };
   for (std::int64_t c = 0; c < count; ++c)
     for (std::int64_t j = 0; j < width; ++j) weights[j][c] = args.weight.row<float>(first + c)[j];
   float* const state = args.state.row<float>(tokens.slot) + first;
@@ -49,14 +60,23 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
   std::int64_t at = width - 1;
   for (std::int64_t t = tokens.begin; t < tokens.end; ++t, ++at) {
     kernels.widen(address(args.x, t, first), format, latest[at % width], count);
-    alignas(64) float sum[kChannels] = {};
+    multiply(args.x_gate, t, latest[at % width]);
+    alignas(64) float sum[kChannels];
+    std::copy_n(bias, padded, sum);
     for (std::int64_t j = 0; j < width; ++j)
       kernels.add_scaled(latest[(at + 1 + j) % width], weights[j], sum, padded);
-    kernels.activate(sum, nullptr, Format::f32, {Activation::silu, 1, 0}, sum, count);
+    if (args.silu) kernels.activate(sum, nullptr, Format::f32, {Activation::silu, 1, 0}, sum, count);
+    multiply(args.y_gate, t, sum);
     kernels.narrow(sum, nullptr, format, address_to(args.y, t, first), count);
   }
   for (std::int64_t j = 0; j < width - 1; ++j)
     std::copy_n(latest[(at + 1 + j) % width], count, state + j * channels);
+}
+
+float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+
+float time_step(const TimeStep& rule, float dt, std::int64_t i) {
+  return std::min(std::max(softplus(dt * rule.scale + rule.bias.as<float>()[i]), rule.least), rule.most);
 }
 
 // out = x * factor / |x|
@@ -87,8 +107,6 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
     unit(kernels, address(args.qkv, t, keys_begin + key_head * key_dim), format, key_dim, 1, k);
     kernels.widen(address(args.qkv, t, 2 * keys_begin + value), format, v, count);
     const float* ba = args.ba.row<float>(t);
-    const float x = ba[heads + head] + dt_bias;
-    const float softplus = x > 20 ? x : std::log1p(std::exp(x));
     kernels.delta({.state = state,
                    .stride = value_dim,
                    .keys = key_dim,
@@ -96,10 +114,81 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
                    .q = q,
                    .k = k,
                    .v = v,
-                   .decay = std::exp(rate * softplus),
+                   .decay = std::exp(rate * softplus(ba[heads + head] + dt_bias)),
                    .beta = 1 / (1 + std::exp(-ba[head])),
+                   .corrects = true,
                    .out = out});
     kernels.narrow(out, nullptr, format, address_to(args.out, t, value), count);
+  }
+}
+
+void scan_head(const IsaKernels& kernels, const ScanArgs& args, const Tokens& tokens, std::int64_t head,
+               std::int64_t column, std::int64_t count) {
+  const Format format = format_of(args.xbc.dtype);
+  const std::int64_t heads = args.state.size(1), state_dim = args.state.size(2), head_dim = args.state.size(3);
+  const std::int64_t b_begin = heads * head_dim + head * args.groups / heads * state_dim;
+  const std::int64_t c_begin = b_begin + args.groups * state_dim;
+  const std::int64_t first = head * head_dim + column;
+  float* const state = args.state.row<float>(tokens.slot) + head * state_dim * head_dim + column;
+  if (tokens.begins)
+    for (std::int64_t i = 0; i < state_dim; ++i) std::fill_n(state + i * head_dim, count, 0.0F);
+  const float rate = -std::exp(args.a_log.as<float>()[head]), d = args.d.as<float>()[head];
+  alignas(64) float b[kMaxStateDim], c[kMaxStateDim], x[kColumns], out[kColumns];
+  for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+    kernels.widen(address(args.xbc, t, b_begin), format, b, state_dim);
+    kernels.widen(address(args.xbc, t, c_begin), format, c, state_dim);
+    kernels.widen(address(args.xbc, t, first), format, x, count);
+    float dt;
+    kernels.widen(address(args.dt, t, head), format, &dt, 1);
+    const float step = time_step(args.time_step, dt, head);
+    kernels.delta({.state = state,
+                   .stride = head_dim,
+                   .keys = state_dim,
+                   .columns = count,
+                   .q = c,
+                   .k = b,
+                   .v = x,
+                   .decay = std::exp(rate * step),
+                   .beta = step,
+                   .corrects = false,
+                   .out = out});
+    for (std::int64_t j = 0; j < count; ++j) out[j] += d * x[j];
+    kernels.narrow(out, nullptr, format, address_to(args.out, t, first), count);
+  }
+}
+
+void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const Tokens& tokens,
+                   std::int64_t first, std::int64_t count) {
+  const Format format = format_of(args.x.dtype);
+  const std::int64_t state_dim = args.state.size(1), channels = args.state.size(2);
+  float* const state = args.state.row<float>(tokens.slot) + first;
+  if (tokens.begins)
+    for (std::int64_t i = 0; i < state_dim; ++i) std::fill_n(state + i * channels, count, 0.0F);
+  alignas(64) float rates[kMaxStateDim * kScanned];
+  for (std::int64_t channel = 0; channel < count; ++channel) {
+    const float* a_log = args.a_log.row<float>(first + channel);
+    for (std::int64_t i = 0; i < state_dim; ++i) rates[i * kScanned + channel] = -std::exp(a_log[i]);
+  }
+  alignas(64) float bc[2 * kMaxStateDim], x[kScanned], step[kScanned], out[kScanned];
+  const float* d = args.d.as<float>() + first;
+  for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+    kernels.widen(address(args.bc, t, 0), format, bc, 2 * state_dim);
+    kernels.widen(address(args.x, t, first), format, x, count);
+    kernels.widen(address(args.dt, t, first), format, step, count);
+    for (std::int64_t i = 0; i < count; ++i) step[i] = time_step(args.time_step, step[i], first + i);
+    kernels.channel_step({.state = state,
+                          .stride = channels,
+                          .numbers = state_dim,
+                          .channels = count,
+                          .rates = rates,
+                          .rate_stride = kScanned,
+                          .b = bc,
+                          .c = bc + state_dim,
+                          .x = x,
+                          .step = step,
+                          .out = out});
+    for (std::int64_t i = 0; i < count; ++i) out[i] += d[i] * x[i];
+    kernels.narrow(out, nullptr, format, address_to(args.out, t, first), count);
   }
 }
 
@@ -123,6 +212,27 @@ void gated_delta(Stream& stream, const GatedDeltaArgs& args) {
              [&](std::int64_t row, std::int64_t column, std::int64_t count) {
                const Tokens tokens = tokens_of(args.plan, row / heads);
                if (tokens.begin < tokens.end) run_head(kernels, args, tokens, row % heads, column, count);
+             });
+}
+
+void scan(Stream& stream, const ScanArgs& args) {
+  check_indices("state", args.plan.slots, args.state.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t heads = args.state.size(1);
+  for_pieces(pool_of(stream), args.plan.slots.size(0) * heads, args.state.size(3), kColumns,
+             [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+               const Tokens tokens = tokens_of(args.plan, row / heads);
+               if (tokens.begin < tokens.end) scan_head(kernels, args, tokens, row % heads, column, count);
+             });
+}
+
+void channel_scan(Stream& stream, const ChannelScanArgs& args) {
+  check_indices("state", args.plan.slots, args.state.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  for_pieces(pool_of(stream), args.plan.slots.size(0), args.state.size(2), kScanned,
+             [&](std::int64_t sequence, std::int64_t channel, std::int64_t count) {
+               const Tokens tokens = tokens_of(args.plan, sequence);
+               if (tokens.begin < tokens.end) scan_channels(kernels, args, tokens, channel, count);
              });
 }
 

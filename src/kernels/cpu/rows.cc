@@ -95,27 +95,46 @@ void gate(Stream& stream, const GateArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   constexpr std::int64_t kColumns = 1024;
   const Format format = format_of(args.y.dtype);
-  const bool normed = args.norm.kind != NormKind::none;
+  const View& weight = args.norm.weight;
+  const bool normed = args.norm.kind != NormKind::none, own_weights = weight.rank == 2;
   const auto element_bytes = static_cast<std::int64_t>(size_of(args.y.dtype));
   for_pieces(
-      pool_of(stream), args.y.size(0), args.y.size(1), normed ? args.norm.weight.size(0) : kColumns,
+      pool_of(stream), args.y.size(0), args.y.size(1), normed ? weight.size(weight.rank - 1) : kColumns,
       [&](std::int64_t i, std::int64_t column, std::int64_t count) {
         const auto at = [&](const View& view) { return row_address(view, i) + column * element_bytes; };
-        alignas(64) float x[kColumns], gate[kColumns];
-        kernels.head(
-            {.x = at(args.x),
-             .format = format,
-             .dim = count,
-             .norm = norm_row(args.norm),
-             .stats = normed ? kernels.norm_stats(at(args.x), format, count, args.norm.kind, args.norm.eps)
-                             : NormStats{},
-             .cos = nullptr,
-             .sin = nullptr,
-             .rotary = 0,
-             .interleaved = false,
-             .out = x});
-        kernels.widen(at(args.gate), format, gate, count);
-        kernels.activate(gate, x, Format::f32, {args.activation, 1, 0}, x, count);
+        alignas(64) float x[kMaxGateDim], gate[kColumns];
+        const auto open = [&] {
+          for (std::int64_t first = 0; first < count; first += kColumns) {
+            const std::int64_t columns = std::min(kColumns, count - first);
+            kernels.widen(at(args.gate) + first * element_bytes, format, gate, columns);
+            if (args.gate_scale != 1)
+              for (std::int64_t k = 0; k < columns; ++k) gate[k] *= args.gate_scale;
+            kernels.activate(gate, x + first, Format::f32, {args.activation, 1, 0}, x + first, columns);
+          }
+        };
+        const auto normalise = [&](const void* from, Format from_format) {
+          NormRow norm = norm_row(args.norm);
+          if (own_weights) norm.weight += column;
+          kernels.head({.x = from,
+                        .format = from_format,
+                        .dim = count,
+                        .norm = norm,
+                        .stats = normed ? kernels.norm_stats(from, from_format, count, norm.kind, norm.eps)
+                                        : NormStats{},
+                        .cos = nullptr,
+                        .sin = nullptr,
+                        .rotary = 0,
+                        .interleaved = false,
+                        .out = x});
+        };
+        if (args.gate_first) {
+          kernels.widen(at(args.x), format, x, count);
+          open();
+          normalise(x, Format::f32);
+        } else {
+          normalise(at(args.x), format);
+          open();
+        }
         kernels.narrow(x, nullptr, format, at(args.y), count);
       });
 }

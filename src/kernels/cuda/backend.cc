@@ -295,8 +295,9 @@ void run_combine(Stream& stream, const CombineArgs& args) {
 // ---- States.
 
 void run_gate(Stream& stream, const GateArgs& args) {
+  const View& weight = args.norm.weight;
   const std::int64_t columns = args.y.size(1);
-  const std::int64_t dim = args.norm.kind == NormKind::none ? columns : args.norm.weight.size(0);
+  const std::int64_t dim = args.norm.kind == NormKind::none ? columns : weight.size(weight.rank - 1);
   gate(handle_of(stream), {.n = args.y.size(0),
                            .heads = columns / dim,
                            .dim = dim,
@@ -304,7 +305,10 @@ void run_gate(Stream& stream, const GateArgs& args) {
                            .gate = rows_of(args.gate),
                            .y = rows_of(args.y),
                            .norm = params_of(args.norm),
-                           .activation = args.activation});
+                           .weight_stride = weight.rank == 2 ? dim : 0,
+                           .gate_first = args.gate_first,
+                           .activation = args.activation,
+                           .gate_scale = args.gate_scale});
 }
 
 StateParams states_of(const StatePlan& plan, const View& state) {
@@ -321,7 +325,11 @@ void run_causal_conv(Stream& stream, const ConvArgs& args) {
                                   .width = static_cast<int>(args.weight.size(1)),
                                   .x = rows_of(args.x),
                                   .y = rows_of(args.y),
+                                  .x_gate = rows_of(args.x_gate),
+                                  .y_gate = rows_of(args.y_gate),
                                   .weight = rows_of(args.weight),
+                                  .bias = data_of<float>(args.bias),
+                                  .silu = args.silu,
                                   .state = states_of(args.plan, args.state)});
 }
 
@@ -336,6 +344,37 @@ void run_gated_delta(Stream& stream, const GatedDeltaArgs& args) {
                                   .a_log = args.a_log.as<float>(),
                                   .dt_bias = args.dt_bias.as<float>(),
                                   .state = states_of(args.plan, args.state)});
+}
+
+TimeStepParams params_of(const TimeStep& rule) {
+  return {.scale = rule.scale, .bias = rule.bias.as<float>(), .least = rule.least, .most = rule.most};
+}
+
+void run_scan(Stream& stream, const ScanArgs& args) {
+  scan(handle_of(stream), {.heads = static_cast<int>(args.state.size(1)),
+                           .groups = args.groups,
+                           .state_dim = static_cast<int>(args.state.size(2)),
+                           .head_dim = static_cast<int>(args.state.size(3)),
+                           .xbc = rows_of(args.xbc),
+                           .dt = rows_of(args.dt),
+                           .out = rows_of(args.out),
+                           .time_step = params_of(args.time_step),
+                           .a_log = args.a_log.as<float>(),
+                           .d = args.d.as<float>(),
+                           .state = states_of(args.plan, args.state)});
+}
+
+void run_channel_scan(Stream& stream, const ChannelScanArgs& args) {
+  channel_scan(handle_of(stream), {.channels = args.state.size(2),
+                                   .state_dim = static_cast<int>(args.state.size(1)),
+                                   .x = rows_of(args.x),
+                                   .bc = rows_of(args.bc),
+                                   .dt = rows_of(args.dt),
+                                   .out = rows_of(args.out),
+                                   .time_step = params_of(args.time_step),
+                                   .a_log = rows_of(args.a_log),
+                                   .d = args.d.as<float>(),
+                                   .state = states_of(args.plan, args.state)});
 }
 
 void run_add_rows(Stream& stream, const AddRowsArgs& args) {
@@ -450,6 +489,8 @@ constexpr Ops kCudaOps{
     .gate = run_gate,
     .causal_conv = run_causal_conv,
     .gated_delta = run_gated_delta,
+    .scan = run_scan,
+    .channel_scan = run_channel_scan,
     .gather_rows = run_gather_rows,
     .pool = run_pool,
     .put_sampled = run_put_sampled,

@@ -68,7 +68,10 @@ struct GateParams {
   std::int64_t n, heads, dim;
   Rows x, gate, y;  // of one format
   NormParams norm;  // kind none: heads may be of any size
+  std::int64_t weight_stride;  // of the norm, from head to head
+  bool gate_first;
   Activation activation;
+  float gate_scale;
 };
 void gate(StreamHandle stream, const GateParams& p);
 
@@ -82,8 +85,11 @@ struct StateParams {
 struct ConvParams {
   std::int64_t channels;
   int width;
-  Rows x, y;  // of one format
+  Rows x, y;            // of one format, as are the gates
+  Rows x_gate, y_gate;  // optional
   Rows weight;
+  const float* bias;  // or nullptr
+  bool silu;
   StateParams state;  // of each slot [width - 1, channels]
 };
 void causal_conv(StreamHandle stream, const ConvParams& p);
@@ -96,6 +102,32 @@ struct GatedDeltaParams {
   StateParams state;  // of each slot [value_heads, key_dim, value_dim]
 };
 void gated_delta(StreamHandle stream, const GatedDeltaParams& p);
+
+struct TimeStepParams {
+  float scale;
+  const float* bias;
+  float least, most;
+};
+
+struct ScanParams {
+  int heads, groups, state_dim, head_dim;
+  Rows xbc, dt, out;  // of one format
+  TimeStepParams time_step;
+  const float *a_log, *d;
+  StateParams state;  // of each slot [heads, state_dim, head_dim]
+};
+void scan(StreamHandle stream, const ScanParams& p);
+
+struct ChannelScanParams {
+  std::int64_t channels;
+  int state_dim;
+  Rows x, bc, dt, out;  // of one format
+  TimeStepParams time_step;
+  Rows a_log;
+  const float* d;
+  StateParams state;  // of each slot [state_dim, channels]
+};
+void channel_scan(StreamHandle stream, const ChannelScanParams& p);
 
 struct GatherRowsParams {
   std::int64_t n, dim;

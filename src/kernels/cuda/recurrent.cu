@@ -28,12 +28,21 @@ __global__ void __launch_bounds__(kConvThreads) conv_kernel(ConvParams p) {
   for (int j = 0; j + 1 < p.width; ++j) latest[j] = begins ? 0 : state[j * p.channels];
   for (std::int64_t t = begin; t < end; ++t) {
     latest[p.width - 1] = to_float(element<T>(p.x, t, channel));
-    float sum = 0;
+    if (p.x_gate.data != nullptr) latest[p.width - 1] *= to_float(element<T>(p.x_gate, t, channel));
+    float sum = p.bias != nullptr ? p.bias[channel] : 0;
     for (int j = 0; j < p.width; ++j) sum = fmaf(weight[j], latest[j], sum);
-    element<T>(p.y, t, channel) = from_float<T>(sum / (1 + expf(-sum)));
+    if (p.silu) sum /= 1 + expf(-sum);
+    if (p.y_gate.data != nullptr) sum *= to_float(element<T>(p.y_gate, t, channel));
+    element<T>(p.y, t, channel) = from_float<T>(sum);
     for (int j = 0; j + 1 < p.width; ++j) latest[j] = latest[j + 1];
   }
   for (int j = 0; j + 1 < p.width; ++j) state[j * p.channels] = latest[j];
+}
+
+__device__ float softplus(float x) { return x > 20 ? x : log1pf(expf(x)); }
+
+__device__ float time_step(const TimeStepParams& p, float dt, std::int64_t i) {
+  return fminf(fmaxf(softplus(fmaf(dt, p.scale, p.bias[i])), p.least), p.most);
 }
 
 // A block for each value head of a sequence, a thread for each column of its state.
@@ -72,7 +81,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
     __syncthreads();
     if (has_column) {
       const float x = element<float>(p.ba, t, p.value_heads + head) + dt_bias;
-      const float decay = expf(rate * (x > 20 ? x : log1pf(expf(x))));
+      const float decay = expf(rate * softplus(x));
       const float beta = 1 / (1 + expf(-element<float>(p.ba, t, head)));
       float held = 0, out = 0;
       for (std::int64_t i = 0; i < keys; ++i) held = fmaf(k[i], state[i * p.value_dim], held);
@@ -85,6 +94,67 @@ __global__ void delta_kernel(GatedDeltaParams p) {
       element<T>(p.out, t, head * p.value_dim + column) = from_float<T>(out);
     }
     __syncthreads();  // q and k are read
+  }
+}
+
+// A block for each head of a sequence, a thread for each column of its state.
+template <class T>
+__global__ void scan_kernel(ScanParams p) {
+  OCTAVO_SHARED(float, b, [kMostKeys]);
+  OCTAVO_SHARED(float, c, [kMostKeys]);
+  const std::int64_t sequence = block_x(), head = block_y();
+  const std::int64_t begin = p.state.starts[sequence], end = p.state.starts[sequence + 1];
+  if (begin == end) return;
+  const int threads = static_cast<int>(blockDim.x), column = thread();
+  const std::int64_t numbers = p.state_dim, x_begin = head * p.head_dim;
+  const std::int64_t b_begin = static_cast<std::int64_t>(p.heads) * p.head_dim + head * p.groups / p.heads * numbers;
+  const std::int64_t c_begin = b_begin + p.groups * numbers;
+  const bool has_column = column < p.head_dim;
+  float* state = state_of(p.state, sequence) + head * numbers * p.head_dim + column;
+  if (p.state.positions[begin] == 0 && has_column)
+    for (std::int64_t i = 0; i < numbers; ++i) state[i * p.head_dim] = 0;
+  const float rate = -expf(p.a_log[head]), d = p.d[head];
+  for (std::int64_t t = begin; t < end; ++t) {
+    for (std::int64_t i = thread(); i < numbers; i += threads) {
+      b[i] = to_float(element<T>(p.xbc, t, b_begin + i));
+      c[i] = to_float(element<T>(p.xbc, t, c_begin + i));
+    }
+    __syncthreads();
+    if (has_column) {
+      const float step = time_step(p.time_step, to_float(element<T>(p.dt, t, head)), head);
+      const float decay = expf(rate * step), x = to_float(element<T>(p.xbc, t, x_begin + column));
+      float out = 0;
+      for (std::int64_t i = 0; i < numbers; ++i) {
+        float& s = state[i * p.head_dim];
+        s = fmaf(b[i], step * x, decay * s);
+        out = fmaf(c[i], s, out);
+      }
+      element<T>(p.out, t, x_begin + column) = from_float<T>(fmaf(d, x, out));
+    }
+    __syncthreads();  // b and c are read
+  }
+}
+
+// A thread for each channel.
+template <class T>
+__global__ void __launch_bounds__(kConvThreads) channel_scan_kernel(ChannelScanParams p) {
+  const std::int64_t sequence = block_x(), channel = block_y() * kConvThreads + thread();
+  const std::int64_t begin = p.state.starts[sequence], end = p.state.starts[sequence + 1];
+  if (channel >= p.channels || begin == end) return;
+  float* state = state_of(p.state, sequence) + channel;
+  if (p.state.positions[begin] == 0)
+    for (std::int64_t i = 0; i < p.state_dim; ++i) state[i * p.channels] = 0;
+  for (std::int64_t t = begin; t < end; ++t) {
+    const float step = time_step(p.time_step, to_float(element<T>(p.dt, t, channel)), channel);
+    const float x = to_float(element<T>(p.x, t, channel));
+    float out = 0;
+    for (std::int64_t i = 0; i < p.state_dim; ++i) {
+      const float decay = expf(-expf(element<float>(p.a_log, channel, i)) * step);
+      float& s = state[i * p.channels];
+      s = fmaf(to_float(element<T>(p.bc, t, i)), step * x, decay * s);
+      out = fmaf(to_float(element<T>(p.bc, t, p.state_dim + i)), s, out);
+    }
+    element<T>(p.out, t, channel) = from_float<T>(fmaf(p.d[channel], x, out));
   }
 }
 
@@ -102,6 +172,19 @@ void gated_delta(StreamHandle stream, const GatedDeltaParams& p) {
   const int threads = (p.value_dim + kWarp - 1) / kWarp * kWarp;
   for_activation(p.qkv.format,
                  [&](auto t) { launch(stream, grid, threads, 0, delta_kernel<decltype(t)>, p); });
+}
+
+void scan(StreamHandle stream, const ScanParams& p) {
+  const dim3 grid(static_cast<unsigned>(p.state.sequences), static_cast<unsigned>(p.heads));
+  const int threads = (p.head_dim + kWarp - 1) / kWarp * kWarp;
+  for_activation(p.xbc.format, [&](auto t) { launch(stream, grid, threads, 0, scan_kernel<decltype(t)>, p); });
+}
+
+void channel_scan(StreamHandle stream, const ChannelScanParams& p) {
+  const dim3 grid(static_cast<unsigned>(p.state.sequences),
+                  static_cast<unsigned>((p.channels + kConvThreads - 1) / kConvThreads));
+  for_activation(p.x.format,
+                 [&](auto t) { launch(stream, grid, kConvThreads, 0, channel_scan_kernel<decltype(t)>, p); });
 }
 
 }  // namespace octavo::cuda

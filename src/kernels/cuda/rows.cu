@@ -87,6 +87,8 @@ __device__ float activation(Activation kind, float x) {
       return 0.5f * x * (1 + tanhf(kRoot2OverPi * (x + 0.044715f * x * x * x)));
     case Activation::relu:
       return x < 0 ? 0 : x;  // NaN stays
+    case Activation::relu2:
+      return x < 0 ? 0 : x * x;
     case Activation::sigmoid:
       return 1 / (1 + expf(-x));
     case Activation::tanh:
@@ -119,13 +121,19 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x() / p.heads, first = block_x() % p.heads * p.dim;
-  const auto x = [&](std::int64_t i) { return to_float(element<T>(p.x, row, first + i)); };
+  const auto open = [&](std::int64_t i) {
+    return activation(p.activation, to_float(element<T>(p.gate, row, first + i)) * p.gate_scale);
+  };
+  const auto x = [&](std::int64_t i) {
+    return to_float(element<T>(p.x, row, first + i)) * (p.gate_first ? open(i) : 1);
+  };
+  if (p.weight_stride > 0) p.norm.weight += block_x() % p.heads * p.weight_stride;
   const bool normed = p.norm.kind != NormKind::none;
   Moments m{0, 1};
   if (normed) m = moments_of(p.norm, p.dim, partials, x);
   for (std::int64_t i = thread(); i < p.dim; i += kThreads) {
-    const float open = activation(p.activation, to_float(element<T>(p.gate, row, first + i)));
-    element<T>(p.y, row, first + i) = from_float<T>((normed ? normalized(p.norm, m, x(i), i) : x(i)) * open);
+    const float value = normed ? normalized(p.norm, m, x(i), i) : x(i);
+    element<T>(p.y, row, first + i) = from_float<T>(p.gate_first ? value : value * open(i));
   }
 }
 

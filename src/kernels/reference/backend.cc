@@ -33,6 +33,8 @@ constexpr Ops kReferenceOps{
     .gate = reference::gate,
     .causal_conv = reference::causal_conv,
     .gated_delta = reference::gated_delta,
+    .scan = reference::scan,
+    .channel_scan = reference::channel_scan,
     .gather_rows = reference::gather_rows,
     .pool = reference::pool,
     .put_sampled = reference::put_sampled,

@@ -23,19 +23,27 @@ void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
     }
 }
 
+// Of number `i` of token `t`.
+double step_of(const TimeStep& rule, const View& dt, std::int64_t t, std::int64_t i) {
+  const double step = std::log1p(std::exp(at(dt, {t, i}) * rule.scale + at(rule.bias, {i})));
+  return std::min<double>(std::max<double>(step, rule.least), rule.most);
+}
+
 }  // namespace
 
 void causal_conv(Stream&, const ConvArgs& args) {
   const std::int64_t channels = args.y.size(1), width = args.weight.size(1);
   for_tokens(args.plan, args.state, [&](std::int64_t slot, std::int64_t t) {
     for (std::int64_t c = 0; c < channels; ++c) {
-      double sum = at(args.weight, {c, width - 1}) * at(args.x, {t, c});
+      const double x = at(args.x, {t, c}) * (args.x_gate ? at(args.x_gate, {t, c}) : 1);
+      double sum = at(args.weight, {c, width - 1}) * x + (args.bias ? at(args.bias, {c}) : 0);
       for (std::int64_t j = 0; j < width - 1; ++j)
         sum += at(args.weight, {c, j}) * at(args.state, {slot, j, c});
       for (std::int64_t j = 0; j < width - 2; ++j)
         put(args.state, {slot, j, c}, at(args.state, {slot, j + 1, c}));
-      put(args.state, {slot, width - 2, c}, at(args.x, {t, c}));
-      put(args.y, {t, c}, activation(Activation::silu, sum));
+      put(args.state, {slot, width - 2, c}, x);
+      if (args.silu) sum = activation(Activation::silu, sum);
+      put(args.y, {t, c}, sum * (args.y_gate ? at(args.y_gate, {t, c}) : 1));
     }
   });
 }
@@ -76,6 +84,45 @@ void gated_delta(Stream&, const GatedDeltaArgs& args) {
         }
         put(args.out, {t, h * value_dim + j}, out);
       }
+    }
+  });
+}
+
+void scan(Stream&, const ScanArgs& args) {
+  const std::int64_t heads = args.state.size(1), state_dim = args.state.size(2), head_dim = args.state.size(3);
+  for_tokens(args.plan, args.state, [&](std::int64_t slot, std::int64_t t) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const std::int64_t b_begin = heads * head_dim + h * args.groups / heads * state_dim;
+      const std::int64_t c_begin = b_begin + args.groups * state_dim;
+      const double step = step_of(args.time_step, args.dt, t, h);
+      const double decay = std::exp(-std::exp(at(args.a_log, {h})) * step);
+      for (std::int64_t j = 0; j < head_dim; ++j) {
+        const double x = at(args.xbc, {t, h * head_dim + j});
+        double out = at(args.d, {h}) * x;
+        for (std::int64_t i = 0; i < state_dim; ++i) {
+          const double sum = decay * at(args.state, {slot, h, i, j}) + at(args.xbc, {t, b_begin + i}) * step * x;
+          put(args.state, {slot, h, i, j}, sum);
+          out += sum * at(args.xbc, {t, c_begin + i});
+        }
+        put(args.out, {t, h * head_dim + j}, out);
+      }
+    }
+  });
+}
+
+void channel_scan(Stream&, const ChannelScanArgs& args) {
+  const std::int64_t state_dim = args.state.size(1), channels = args.state.size(2);
+  for_tokens(args.plan, args.state, [&](std::int64_t slot, std::int64_t t) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double step = step_of(args.time_step, args.dt, t, c), x = at(args.x, {t, c});
+      double out = at(args.d, {c}) * x;
+      for (std::int64_t i = 0; i < state_dim; ++i) {
+        const double decay = std::exp(-std::exp(at(args.a_log, {c, i})) * step);
+        const double sum = decay * at(args.state, {slot, i, c}) + at(args.bc, {t, i}) * step * x;
+        put(args.state, {slot, i, c}, sum);
+        out += sum * at(args.bc, {t, state_dim + i});
+      }
+      put(args.out, {t, c}, out);
     }
   });
 }

@@ -54,6 +54,8 @@ void attention(Stream& stream, const AttentionArgs& args);
 void gate(Stream& stream, const GateArgs& args);
 void causal_conv(Stream& stream, const ConvArgs& args);
 void gated_delta(Stream& stream, const GatedDeltaArgs& args);
+void scan(Stream& stream, const ScanArgs& args);
+void channel_scan(Stream& stream, const ChannelScanArgs& args);
 void gather_rows(Stream& stream, const GatherRowsArgs& args);
 void pool(Stream& stream, const PoolArgs& args);
 void put_sampled(Stream& stream, const PutSampledArgs& args);

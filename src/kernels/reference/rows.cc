@@ -18,6 +18,8 @@ double activation(Activation kind, double x) {
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::relu:
       return std::isnan(x) ? x : std::max(x, 0.0);
+    case Activation::relu2:
+      return x > 0 ? x * x : std::isnan(x) ? x : 0.0;
     case Activation::sigmoid:
       return 1 / (1 + std::exp(-x));
     case Activation::tanh:
@@ -105,15 +107,19 @@ void activate(Stream&, const ActivateArgs& args) {
 
 void gate(Stream&, const GateArgs& args) {
   const std::int64_t columns = args.y.size(1);
-  const std::int64_t dim = args.norm.kind == NormKind::none ? columns : args.norm.weight.size(0);
+  const View& weight = args.norm.weight;
+  const std::int64_t dim = args.norm.kind == NormKind::none ? columns : weight.size(weight.rank - 1);
   std::vector<double> head(static_cast<std::size_t>(dim));
   for (std::int64_t i = 0; i < args.y.size(0); ++i)
     for (std::int64_t begin = 0; begin < columns; begin += dim) {
-      for (std::int64_t k = 0; k < dim; ++k) head[static_cast<std::size_t>(k)] = at(args.x, {i, begin + k});
-      normalize(args.norm, head);
+      const auto open = [&](std::int64_t k) {
+        return activation(args.activation, at(args.gate, {i, begin + k}) * args.gate_scale);
+      };
       for (std::int64_t k = 0; k < dim; ++k)
-        put(args.y, {i, begin + k},
-            head[static_cast<std::size_t>(k)] * activation(args.activation, at(args.gate, {i, begin + k})));
+        head[static_cast<std::size_t>(k)] = at(args.x, {i, begin + k}) * (args.gate_first ? open(k) : 1);
+      normalize(args.norm, head, weight.rank == 2 ? begin : 0);
+      for (std::int64_t k = 0; k < dim; ++k)
+        put(args.y, {i, begin + k}, head[static_cast<std::size_t>(k)] * (args.gate_first ? 1 : open(k)));
     }
 }
 

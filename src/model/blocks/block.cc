@@ -38,6 +38,8 @@ std::string_view name(Activation activation) {
       return "gelu_tanh";
     case Activation::relu:
       return "relu";
+    case Activation::relu2:
+      return "relu2";
     case Activation::sigmoid:
       return "sigmoid";
     case Activation::swigluoai:

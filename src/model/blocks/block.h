@@ -108,6 +108,9 @@ std::string_view name(Activation activation);
 std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
 // An MLP of these tensors.

@@ -1,5 +1,5 @@
 // A gated delta net: linear attention whose state forgets and corrects itself.
-#include "model/blocks/block.h"
+#include "model/blocks/recurrent.h"
 
 namespace octavo {
 namespace {
@@ -20,7 +20,8 @@ std::vector<RowRange> by_kind(int key_heads, std::initializer_list<std::int64_t>
 
 class DeltaNetBlock final : public Block {
  public:
-  DeltaNetBlock(const DeltaNet& spec, const Namer& name, std::int64_t dim) : spec_(spec) {
+  DeltaNetBlock(const DeltaNet& spec, const Namer& name, std::int64_t dim)
+      : spec_(spec), conv_(name, name.names.delta_conv, spec.channels(), spec.conv_width, false) {
     const Names& names = name.names;
     const std::int64_t values = spec.values(), channels = spec.channels(), heads = spec.value_heads;
     const std::int64_t group = heads / spec.key_heads;
@@ -35,8 +36,6 @@ class DeltaNetBlock final : public Block {
       ba_ = name.linear(names.delta_ba, {heads, heads}, dim, false);
     }
     ba_.weight.use = MatrixUse::router;
-    conv_ = name.rows_of_vectors(names.delta_conv, channels, spec.conv_width);
-    conv_.parts[0].shape = {channels, 1, spec.conv_width};  // one input channel for each output
     a_log_ = name.vector({names.delta_a_log}, {heads});
     dt_bias_ = name.vector({names.delta_dt_bias}, {heads});
     norm_ = name.norm(spec.norm, names.delta_norm, spec.value_dim);
@@ -46,7 +45,7 @@ class DeltaNetBlock final : public Block {
   void list(ParameterList& list) override {
     list.add(in_);
     list.add(ba_);
-    list.add(conv_);
+    conv_.list(list);
     list.add(a_log_);
     list.add(dt_bias_);
     list.add(norm_);
@@ -54,7 +53,7 @@ class DeltaNetBlock final : public Block {
   }
 
   std::int64_t state_floats() const override {
-    return conv_floats() + std::int64_t{spec_.value_heads} * spec_.key_dim * spec_.value_dim;
+    return conv_.state_floats() + std::int64_t{spec_.value_heads} * spec_.key_dim * spec_.value_dim;
   }
 
   std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
@@ -65,10 +64,9 @@ class DeltaNetBlock final : public Block {
 
   BlockCost cost(const Pass& pass) const override {
     const double rule = 7.0 * spec_.value_heads * spec_.key_dim * spec_.value_dim;
-    const double conv = 2.0 * static_cast<double>(spec_.channels()) * spec_.conv_width;
     return linear_cost(in_, pass) + linear_cost(ba_, pass) + linear_cost(out_, pass) +
            BlockCost{.state = 2.0 * static_cast<double>(state_floats()),
-                     .operations = (rule + conv) * static_cast<double>(pass.tokens)};
+                     .operations = (rule + conv_.operations()) * static_cast<double>(pass.tokens)};
   }
 
   std::string text() const override {
@@ -83,18 +81,14 @@ class DeltaNetBlock final : public Block {
     Stream& stream = *step.backend.stream;
     linear(step, x, in_, in);
     linear(step, x, ba_, ba);
-    ops.causal_conv(stream, {.x = in.columns(0, spec_.channels()),
-                             .weight = conv_.value,
-                             .state = part_of(step.state, 0, {spec_.conv_width - 1, spec_.channels()}),
-                             .plan = step.states,
-                             .y = mixed});
+    conv_.run(step, {.x = in.columns(0, spec_.channels()), .y = mixed});
     ops.gated_delta(stream, {.qkv = mixed,
                              .key_heads = spec_.key_heads,
                              .ba = ba,
                              .a_log = a_log_.value,
                              .dt_bias = dt_bias_.value,
-                             .state = part_of(step.state, conv_floats(),
-                                              {spec_.value_heads, spec_.key_dim, spec_.value_dim}),
+                             .state = state_part(step.state, conv_.state_floats(),
+                                                 {spec_.value_heads, spec_.key_dim, spec_.value_dim}),
                              .plan = step.states,
                              .out = heads});
     ops.gate(stream, {.x = heads,
@@ -116,23 +110,10 @@ class DeltaNetBlock final : public Block {
             .heads = scratch.take(act, {n, spec_.values()})};
   }
 
-  std::int64_t conv_floats() const { return (spec_.conv_width - 1) * spec_.channels(); }
-
-  // The part [slots, shape...] of all states that begins at float `begin` of each.
-  static View part_of(const View& states, std::int64_t begin, std::initializer_list<std::int64_t> shape) {
-    View part = View::of(states.as<float>() + begin, DType::f32, shape);
-    for (auto axis = static_cast<std::size_t>(part.rank++); axis > 0; --axis) {
-      part.shape[axis] = part.shape[axis - 1];
-      part.stride[axis] = part.stride[axis - 1];
-    }
-    part.shape[0] = states.size(0);
-    part.stride[0] = states.stride[0];
-    return part;
-  }
-
   DeltaNet spec_;
+  CausalConv conv_;
   LinearParameter in_, ba_, out_;
-  VectorParameter conv_, a_log_, dt_bias_;
+  VectorParameter a_log_, dt_bias_;
   NormParameter norm_;
 };
 

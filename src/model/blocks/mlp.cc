@@ -38,12 +38,20 @@ class MlpBlock final : public Block {
     Scratch scratch = step.scratch;
     const auto [up, hidden] = take(scratch, step.tokens, x.dtype);
     linear(step, x, up_, up);
-    step.backend.ops.activate(*step.backend.stream, {.x = up,
-                                                     .activation = spec_.activation,
-                                                     .gated = spec_.gated,
-                                                     .alpha = spec_.alpha,
-                                                     .limit = spec_.limit,
-                                                     .y = hidden});
+    if (spec_.gate_scale != 1) {
+      step.backend.ops.gate(*step.backend.stream, {.x = up.columns(spec_.hidden, spec_.hidden),
+                                                   .gate = up.columns(0, spec_.hidden),
+                                                   .activation = spec_.activation,
+                                                   .gate_scale = spec_.gate_scale,
+                                                   .y = hidden});
+    } else {
+      step.backend.ops.activate(*step.backend.stream, {.x = up,
+                                                       .activation = spec_.activation,
+                                                       .gated = spec_.gated,
+                                                       .alpha = spec_.alpha,
+                                                       .limit = spec_.limit,
+                                                       .y = hidden});
+    }
     linear(step, hidden, down_, out);
   }
 

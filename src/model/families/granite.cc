@@ -1,7 +1,7 @@
 // Granite 3 (IBM, 2024): Llama with multipliers on embeddings, scores, residuals and logits; also with
-// experts.
-#include "model/families/common.h"
+// experts. Granite 4 (2025): most layers are Mamba2.
 #include "model/families/families.h"
+#include "model/families/recurrent.h"
 
 namespace octavo {
 
@@ -28,6 +28,39 @@ Result<ModelSpec> describe_granite_moe(const Config& config) {
   spec.names.expert_storage = ExpertStorage::stacked;
   spec.names.expert_up = {"block_sparse_moe.input_linear.weight"};
   spec.names.expert_down = "block_sparse_moe.output_linear.weight";
+  return spec;
+}
+
+Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
+  TRY(const int experts, config.integer("num_local_experts", {0, 1024}));
+  TRY(ModelSpec spec, describe_granite(config));
+  Mlp shared = spec.layers[0].mlp();
+  if (experts > 0) {
+    TRY(spec, describe_granite_moe(config));
+  }
+  TRY(shared.hidden, config.integer("shared_intermediate_size", {1, 1 << 20}));
+  constexpr std::string_view kKinds[] = {"linear_attention", "full_attention"};
+  TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds));
+  if (!kinds.empty() && kinds.size() != spec.layers.size())
+    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
+                   kinds.size(), spec.layers.size());
+  TRY(const int expand, config.integer("mamba_expand", {1, 64}));
+  TRY(const Mamba2 mamba, read_mamba2(config, {}, std::int64_t{expand} * spec.dim, spec.final_norm));
+  TRY(const std::string positions, config.text("position_embedding_type", "nope"));
+  const bool turns = positions == "rope";
+  if (!turns) spec.ropes.clear();
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    LayerSpec& layer = spec.layers[i];
+    if (!turns) layer.attention().rope = -1;
+    if (kinds.empty() || kinds[i] == "linear_attention") layer.mixer = mamba;
+    if (experts > 0) {
+      std::get<Experts>(layer.feed_forward).shared = shared;
+    } else {
+      layer.feed_forward = shared;
+    }
+  }
+  spec.names.up = spec.names.shared_up = {"shared_mlp.input_linear"};
+  spec.names.down = spec.names.shared_down = "shared_mlp.output_linear";
   return spec;
 }
 

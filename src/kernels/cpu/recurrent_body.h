@@ -1,5 +1,5 @@
-// A step of the gated delta rule, for any instruction set S. Each column of the state is a sum of its own,
-// over the keys in order.
+// Steps of recurrent layers, for any instruction set S. Each column of a state is a sum of its own, over its
+// rows in order.
 #pragma once
 
 #include "kernels/cpu/vector_math.h"
@@ -8,7 +8,7 @@ namespace octavo::cpu {
 namespace {
 
 // Columns [begin, begin + kVectors * lanes) of the state, or as many as there are.
-template <class S, int kVectors>
+template <class S, int kVectors, bool kCorrects>
 void delta_columns(const DeltaStep& step, std::int64_t begin) {
   constexpr Format f32 = Format::f32;
   const auto column = [&](int v) { return begin + v * S::kLanes; };
@@ -16,7 +16,7 @@ void delta_columns(const DeltaStep& step, std::int64_t begin) {
   F<S> held[kVectors], out[kVectors];
   for (int v = 0; v < kVectors; ++v) held[v] = out[v] = S::zero();
   const float* row = step.state;
-  for (std::int64_t i = 0; i < step.keys; ++i, row += step.stride)
+  for (std::int64_t i = 0; kCorrects && i < step.keys; ++i, row += step.stride)
     for (int v = 0; v < kVectors; ++v)
       held[v] = S::fma(S::set(step.k[i]), load<S>(row, f32, column(v), step.columns), held[v]);
   for (int v = 0; v < kVectors; ++v) {
@@ -34,13 +34,36 @@ void delta_columns(const DeltaStep& step, std::int64_t begin) {
   for (int v = 0; v < kVectors; ++v) store<S>(step.out, f32, column(v), step.columns, out[v]);
 }
 
-template <class S>
-void delta(const DeltaStep& step) {
+template <class S, bool kCorrects>
+void delta_all(const DeltaStep& step) {
   constexpr int kVectors = 4;
   std::int64_t begin = 0;
   for (; begin + kVectors * S::kLanes <= step.columns; begin += kVectors * S::kLanes)
-    delta_columns<S, kVectors>(step, begin);
-  for (; begin < step.columns; begin += S::kLanes) delta_columns<S, 1>(step, begin);
+    delta_columns<S, kVectors, kCorrects>(step, begin);
+  for (; begin < step.columns; begin += S::kLanes) delta_columns<S, 1, kCorrects>(step, begin);
+}
+
+template <class S>
+void delta(const DeltaStep& step) {
+  step.corrects ? delta_all<S, true>(step) : delta_all<S, false>(step);
+}
+
+template <class S>
+void channel_step(const ChannelStep& step) {
+  constexpr Format f32 = Format::f32;
+  for (std::int64_t at = 0; at < step.channels; at += S::kLanes) {
+    const auto read = [&](const float* row) { return load<S>(row, f32, at, step.channels); };
+    const F<S> time = read(step.step), in = S::mul(time, read(step.x));
+    F<S> out = S::zero();
+    for (std::int64_t i = 0; i < step.numbers; ++i) {
+      float* const row = step.state + i * step.stride;
+      const F<S> decay = exp<S>(S::mul(time, read(step.rates + i * step.rate_stride)));
+      const F<S> sum = S::fma(S::set(step.b[i]), in, S::mul(decay, read(row)));
+      store<S>(row, f32, at, step.channels, sum);
+      out = S::fma(S::set(step.c[i]), sum, out);
+    }
+    store<S>(step.out, f32, at, step.channels, out);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,190 @@
+// Convolutions with gates and biases, and the scans of Mamba and Mamba2: the CPU's at every instruction set
+// of this processor, and CUDA's, against the specification; and the same bits however a sequence is cut.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "kernels/test_backends.h"
+#include "kernels/test_tensors.h"
+
+namespace octavo {
+namespace {
+
+class Scans : public BesideTheReference {};
+
+INSTANTIATE_TEST_SUITE_P(Backends, Scans, testing::ValuesIn(test_backends()), test_backend_name);
+
+// An operator with a state: all that it reads of a token lies side by side in one row.
+struct Operator {
+  DType type;
+  std::int64_t inputs, outputs;
+  TestTensor state;  // [slots, ...]
+  std::function<void(Backend&, OnDevice&, const View& in, const View& state, const StatePlan&,
+                     const View& out)>
+      run;
+};
+
+Operator random_conv(TestRandom& random, std::int64_t slots) {
+  const std::int64_t channels = random.integer(1, 600), width = random.integer(2, 5);
+  const bool x_gate = random.coin(), y_gate = random.coin(), bias = random.coin(), silu = random.coin();
+  const DType type = random.pick({DType::f32, DType::bf16});
+  const TestTensor weight = random.tensor(DType::f32, {channels, width});
+  const TestTensor shift = random.tensor(DType::f32, {channels});
+  return {type, 3 * channels, channels, TestTensor(DType::f32, {slots, width - 1, channels}),
+          [=](Backend& backend, OnDevice& on, const View& in, const View& state, const StatePlan& plan,
+              const View& out) {
+            backend.ops.causal_conv(*backend.stream,
+                                    {.x = in.columns(0, channels),
+                                     .x_gate = x_gate ? in.columns(channels, channels) : View{},
+                                     .weight = on(weight.view()),
+                                     .bias = bias ? on(shift.view()) : View{},
+                                     .silu = silu,
+                                     .y_gate = y_gate ? in.columns(2 * channels, channels) : View{},
+                                     .state = state,
+                                     .plan = plan,
+                                     .y = out});
+          }};
+}
+
+Operator random_scan(TestRandom& random, std::int64_t slots) {
+  const std::int64_t groups = random.integer(1, 3), heads = groups * random.integer(1, 3);
+  const std::int64_t head_dim = random.integer(1, 90), state_dim = random.integer(1, 70);
+  const DType type = random.pick({DType::f32, DType::bf16});
+  const bool limited = random.coin();
+  const TestTensor a_log = random.tensor(DType::f32, {heads}, -3, 2), d = random.tensor(DType::f32, {heads});
+  const TestTensor bias = random.tensor(DType::f32, {heads}, -1, 1);
+  const std::int64_t inner = heads * head_dim, channels = inner + 2 * groups * state_dim;
+  return {type, channels + heads, inner, TestTensor(DType::f32, {slots, heads, state_dim, head_dim}),
+          [=](Backend& backend, OnDevice& on, const View& in, const View& state, const StatePlan& plan,
+              const View& out) {
+            TimeStep step{.scale = 0.8f, .bias = on(bias.view())};
+            if (limited) step.least = 0.3f, step.most = 1.2f;
+            backend.ops.scan(*backend.stream, {.xbc = in.columns(0, channels),
+                                               .groups = static_cast<int>(groups),
+                                               .dt = in.columns(channels, heads),
+                                               .time_step = step,
+                                               .a_log = on(a_log.view()),
+                                               .d = on(d.view()),
+                                               .state = state,
+                                               .plan = plan,
+                                               .out = out});
+          }};
+}
+
+Operator random_channel_scan(TestRandom& random, std::int64_t slots) {
+  const std::int64_t channels = random.integer(1, 200), numbers = random.integer(1, 40);
+  const DType type = random.pick({DType::f32, DType::bf16});
+  const TestTensor a_log = random.tensor(DType::f32, {channels, numbers}, -3, 2);
+  const TestTensor bias = random.tensor(DType::f32, {channels}, -1, 1),
+                   d = random.tensor(DType::f32, {channels});
+  return {type, 2 * channels + 2 * numbers, channels, TestTensor(DType::f32, {slots, numbers, channels}),
+          [=](Backend& backend, OnDevice& on, const View& in, const View& state, const StatePlan& plan,
+              const View& out) {
+            backend.ops.channel_scan(*backend.stream, {.x = in.columns(0, channels),
+                                                       .bc = in.columns(2 * channels, 2 * numbers),
+                                                       .dt = in.columns(channels, channels),
+                                                       .time_step = {.bias = on(bias.view())},
+                                                       .a_log = on(a_log.view()),
+                                                       .d = on(d.view()),
+                                                       .state = state,
+                                                       .plan = plan,
+                                                       .out = out});
+          }};
+}
+
+constexpr auto kKinds = {random_conv, random_scan, random_channel_scan};
+
+// The tokens [begin, end) of the sequence in a slot.
+struct Piece {
+  std::int32_t slot;
+  std::int64_t begin, end;
+};
+
+// Sequences of `length` tokens, as many as there are slots; x: [slots * length, inputs].
+class Session {
+ public:
+  Session(Backend& backend, const Operator& op, std::int64_t length)
+      : backend_(backend), op_(op), length_(length), state_(op.state) {
+    for (std::int64_t i = 0; i < state_.elements(); ++i) state_.set(i, NAN);  // a beginning forgets it
+  }
+
+  // Computes the pieces and puts their rows into `out` [slots * length, outputs].
+  void step(const TestTensor& x, const std::vector<Piece>& pieces, TestTensor& out) {
+    std::vector<std::int32_t> slots, starts{0}, positions;
+    for (const Piece& p : pieces) {
+      slots.push_back(p.slot);
+      for (std::int64_t t = p.begin; t < p.end; ++t) positions.push_back(static_cast<std::int32_t>(t));
+      starts.push_back(static_cast<std::int32_t>(positions.size()));
+    }
+    const std::int64_t n = std::ssize(positions);
+    TestTensor in(op_.type, {n, op_.inputs}), rows(op_.type, {n, op_.outputs});
+    const auto for_rows = [&](auto&& body) {
+      std::int64_t row = 0;
+      for (const Piece& p : pieces)
+        for (std::int64_t t = p.begin; t < p.end; ++t) body(row++, p.slot * length_ + t);
+    };
+    for_rows([&](std::int64_t row, std::int64_t token) {
+      for (std::int64_t c = 0; c < op_.inputs; ++c) in.set(row * op_.inputs + c, x[token * op_.inputs + c]);
+    });
+    OnDevice on(backend_);
+    const StatePlan plan{.slots = on(View::of(std::span(slots))),
+                         .starts = on(View::of(std::span(starts))),
+                         .positions = on(View::of(std::span(positions)))};
+    op_.run(backend_, on, on(in.view()), on(state_.view()), plan, on(rows.view()));
+    on.fetch();
+    for_rows([&](std::int64_t row, std::int64_t token) {
+      for (std::int64_t c = 0; c < op_.outputs; ++c)
+        out.set(token * op_.outputs + c, rows[row * op_.outputs + c]);
+    });
+  }
+
+ private:
+  Backend& backend_;
+  const Operator& op_;
+  std::int64_t length_;
+  TestTensor state_;
+};
+
+TEST_P(Scans, StatesGoOnAsTheSpecificationSays) {
+  TestRandom random(1);
+  for (const auto make : kKinds)
+    for (int round = 0; round < (GetParam().slow ? 3 : 10); ++round) {
+      const Operator op = make(random, 2);
+      const std::int64_t length = random.integer(1, 30);
+      const TestTensor x = random.tensor(op.type, {2 * length, op.inputs}, -2, 2);
+      const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
+      TestTensor got(op.type, {2 * length, op.outputs}), expected = got;
+      Session(*tested, op, length).step(x, all, got);
+      Session(reference, op, length).step(x, all, expected);
+      ASSERT_LE(difference(got, expected, 2e-5, 1.01 * last_place(op.type) + 1e-5), 1) << name(op.type);
+    }
+}
+
+TEST_P(Scans, AnyCutAndAnyCompanyGiveTheSameBits) {
+  TestRandom random(2);
+  Backend alone = GetParam().make(1).value();
+  for (const auto make : kKinds)
+    for (int round = 0; round < (GetParam().slow ? 2 : 6); ++round) {
+      const Operator op = make(random, 3);
+      const std::int64_t length = random.integer(8, 40);
+      const TestTensor x = random.tensor(op.type, {3 * length, op.inputs}, -2, 2);
+      TestTensor expected(op.type, {3 * length, op.outputs}), got = expected;
+      for (std::int32_t s = 0; s < 3; ++s) Session(alone, op, length).step(x, {{s, 0, length}}, expected);
+      Session session(*tested, op, length);
+      std::vector<std::int64_t> done(3, 0);
+      while (done != std::vector(3, length)) {
+        std::vector<Piece> pieces;
+        for (std::int32_t s = 2; s >= 0; --s) {
+          std::int64_t& at = done[static_cast<std::size_t>(s)];
+          const std::int64_t count = std::min<std::int64_t>(random.integer(0, 7), length - at);
+          pieces.push_back({s, at, at + count});
+          at += count;
+        }
+        session.step(x, pieces, got);
+      }
+      ASSERT_EQ(got, expected) << name(op.type);
+    }
+}
+
+}  // namespace
+}  // namespace octavo

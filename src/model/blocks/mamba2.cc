@@ -1,0 +1,113 @@
+// A Mamba2 mixer: linear attention whose state forgets at a rate that each token sets.
+#include "model/blocks/recurrent.h"
+
+namespace octavo {
+namespace {
+
+class Mamba2Block final : public Block {
+ public:
+  Mamba2Block(const Mamba2& spec, const Namer& name, std::int64_t dim)
+      : spec_(spec),
+        conv_(name, name.names.mamba + "conv1d", spec.channels(), spec.conv_width, spec.conv_bias),
+        in_(name.linear({name.names.mamba + "in_proj"}, {in_dim()}, dim, spec.bias)),
+        out_(name.linear({name.names.mamba + "out_proj"}, {dim}, spec.inner(), spec.bias)),
+        a_log_(name.vector({name.names.mamba + "A_log"}, {spec.heads})),
+        d_(name.vector({name.names.mamba + "D"}, {spec.heads})),
+        dt_bias_(name.vector({name.names.mamba + "dt_bias"}, {spec.heads})),
+        norm_(name.norm(spec.norm, name.names.mamba + "norm", spec.inner())) {
+    norm_.weight.row = spec.inner() / spec.groups;
+    const std::int64_t of_groups = std::int64_t{spec.groups} * spec.state_dim;
+    conv_.scale(0, spec.inner(), spec.multipliers[1]);
+    conv_.scale(spec.inner(), of_groups, spec.multipliers[2]);
+    conv_.scale(spec.inner() + of_groups, of_groups, spec.multipliers[3]);
+  }
+
+  void list(ParameterList& list) override {
+    list.add(in_);
+    conv_.list(list);
+    list.add(a_log_);
+    list.add(d_);
+    list.add(dt_bias_);
+    list.add(norm_);
+    list.add(out_);
+  }
+
+  std::int64_t state_floats() const override {
+    return conv_.state_floats() + spec_.inner() * spec_.state_dim;
+  }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes();
+  }
+
+  BlockCost cost(const Pass& pass) const override {
+    const double scan = 5.0 * static_cast<double>(spec_.inner() * spec_.state_dim);
+    return linear_cost(in_, pass) + linear_cost(out_, pass) +
+           BlockCost{.state = 2.0 * static_cast<double>(state_floats()),
+                     .operations = (scan + conv_.operations()) * static_cast<double>(pass.tokens)};
+  }
+
+  std::string text() const override {
+    return fmt::format("Mamba2, {} heads of {} in {} groups, state {}, convolution {}", spec_.heads,
+                       spec_.head_dim, spec_.groups, spec_.state_dim, spec_.conv_width);
+  }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    Scratch scratch = step.scratch;
+    const auto [in, mixed, heads] = take(scratch, step.tokens, x.dtype);
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    linear(step, x, in_, in);
+    conv_.run(step, {.x = in.columns(spec_.inner(), spec_.channels()), .y = mixed});
+    ops.scan(stream, {.xbc = mixed,
+                      .groups = spec_.groups,
+                      .dt = in.columns(spec_.inner() + spec_.channels(), spec_.heads),
+                      .time_step = {.scale = spec_.multipliers[4],
+                                    .bias = dt_bias_.value,
+                                    .least = spec_.least_step,
+                                    .most = spec_.most_step},
+                      .a_log = a_log_.value,
+                      .d = d_.value,
+                      .state = state_part(step.state, conv_.state_floats(),
+                                          {spec_.heads, spec_.state_dim, spec_.head_dim}),
+                      .plan = step.states,
+                      .out = heads});
+    ops.gate(stream, {.x = heads,
+                      .gate = in.columns(0, spec_.inner()),
+                      .norm = norm_.norm(),
+                      .gate_first = spec_.gate_first,
+                      .activation = Activation::silu,
+                      .gate_scale = spec_.multipliers[0],
+                      .y = heads});
+    linear(step, heads, out_, out);
+  }
+
+ private:
+  struct Work {
+    View in, mixed, heads;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {.in = scratch.take(act, {n, in_dim()}),
+            .mixed = scratch.take(act, {n, spec_.channels()}),
+            .heads = scratch.take(act, {n, spec_.inner()})};
+  }
+
+  // A gate, x, B, C, dt.
+  std::int64_t in_dim() const { return spec_.inner() + spec_.channels() + spec_.heads; }
+
+  Mamba2 spec_;
+  CausalConv conv_;
+  LinearParameter in_, out_;
+  VectorParameter a_log_, d_, dt_bias_;
+  NormParameter norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<Mamba2Block>(spec, name, dim);
+}
+
+}  // namespace octavo

@@ -1,0 +1,45 @@
+#include "model/blocks/recurrent.h"
+
+namespace octavo {
+
+View state_part(const View& states, std::int64_t begin, std::initializer_list<std::int64_t> shape) {
+  View part = View::of(states.as<float>() + begin, DType::f32, shape);
+  for (auto axis = static_cast<std::size_t>(part.rank++); axis > 0; --axis) {
+    part.shape[axis] = part.shape[axis - 1];
+    part.stride[axis] = part.stride[axis - 1];
+  }
+  part.shape[0] = states.size(0);
+  part.stride[0] = states.stride[0];
+  return part;
+}
+
+CausalConv::CausalConv(const Namer& name, const std::string& tensor, std::int64_t channels,
+                       std::int64_t width, bool bias)
+    : channels_(channels), width_(width), weight_(name.rows_of_vectors(tensor + ".weight", channels, width)) {
+  weight_.parts[0].shape = {channels, 1, width};  // one input channel for each output
+  if (bias) bias_ = name.vector({tensor + ".bias"}, {channels});
+}
+
+void CausalConv::list(ParameterList& list) {
+  list.add(weight_);
+  list.add(bias_);
+}
+
+void CausalConv::scale(std::int64_t begin, std::int64_t count, float factor) {
+  if (factor != 1) weight_.factors.push_back({begin * width_, count * width_, factor});
+}
+
+void CausalConv::run(const StepContext& step, const Rows& rows) const {
+  step.backend.ops.causal_conv(*step.backend.stream,
+                               {.x = rows.x,
+                                .x_gate = rows.x_gate,
+                                .weight = weight_.value,
+                                .bias = bias_.value,
+                                .silu = rows.silu,
+                                .y_gate = rows.y_gate,
+                                .state = state_part(step.state, 0, {width_ - 1, channels_}),
+                                .plan = step.states,
+                                .y = rows.y});
+}
+
+}  // namespace octavo

@@ -1,0 +1,38 @@
+// What recurrent blocks share: the parts of a sequence's state, and the short convolution in front of most.
+#pragma once
+
+#include <string>
+
+#include "model/blocks/block.h"
+
+namespace octavo {
+
+// The part [slots, shape...] of all states that begins at float `begin` of each.
+View state_part(const View& states, std::int64_t begin, std::initializer_list<std::int64_t> shape);
+
+// A causal convolution of each channel on its own (ConvArgs). Its state is the beginning of the block's.
+class CausalConv {
+ public:
+  // `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels].
+  CausalConv(const Namer& name, const std::string& tensor, std::int64_t channels, std::int64_t width,
+             bool bias);
+
+  void list(ParameterList& list);
+  // What channels [begin, begin + count) read is multiplied by.
+  void scale(std::int64_t begin, std::int64_t count, float factor);
+  std::int64_t state_floats() const { return (width_ - 1) * channels_; }
+  double operations() const { return 2.0 * static_cast<double>(channels_ * width_); }  // a token
+  // `args` but for weights, state and plan.
+  struct Rows {
+    View x, x_gate = {};
+    bool silu = true;
+    View y_gate = {}, y;
+  };
+  void run(const StepContext& step, const Rows& rows) const;
+
+ private:
+  std::int64_t channels_, width_;
+  VectorParameter weight_, bias_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,70 @@
+// A short convolution between two gates, as LFM2 has it.
+#include "model/blocks/recurrent.h"
+
+namespace octavo {
+namespace {
+
+class ShortConvBlock final : public Block {
+ public:
+  ShortConvBlock(const ShortConv& spec, const Namer& name, std::int64_t dim)
+      : spec_(spec),
+        dim_(dim),
+        conv_(name, name.names.conv, dim, spec.width, spec.bias),
+        in_(name.linear({name.names.conv_in}, {3 * dim}, dim, spec.bias)),
+        out_(name.linear({name.names.conv_out}, {dim}, dim, spec.bias)) {}
+
+  void list(ParameterList& list) override {
+    list.add(in_);
+    conv_.list(list);
+    list.add(out_);
+  }
+
+  std::int64_t state_floats() const override { return conv_.state_floats(); }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes();
+  }
+
+  BlockCost cost(const Pass& pass) const override {
+    return linear_cost(in_, pass) + linear_cost(out_, pass) +
+           BlockCost{.state = 2.0 * static_cast<double>(state_floats()),
+                     .operations = conv_.operations() * static_cast<double>(pass.tokens)};
+  }
+
+  std::string text() const override { return fmt::format("short convolution, {} wide", spec_.width); }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    Scratch scratch = step.scratch;
+    const auto [in, mixed] = take(scratch, step.tokens, x.dtype);
+    linear(step, x, in_, in);
+    conv_.run(step, {.x = in.columns(2 * dim_, dim_),
+                     .x_gate = in.columns(0, dim_),
+                     .silu = false,
+                     .y_gate = in.columns(dim_, dim_),
+                     .y = mixed});
+    linear(step, mixed, out_, out);
+  }
+
+ private:
+  struct Work {
+    View in, mixed;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {.in = scratch.take(act, {n, 3 * dim_}), .mixed = scratch.take(act, {n, dim_})};
+  }
+
+  ShortConv spec_;
+  std::int64_t dim_;
+  CausalConv conv_;
+  LinearParameter in_, out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<ShortConvBlock>(spec, name, dim);
+}
+
+}  // namespace octavo

@@ -1,0 +1,95 @@
+// Nemotron-H and Nemotron 3 (NVIDIA, 2025): layers of one half, which is Mamba2, attention, an MLP or
+// experts.
+#include "model/families/families.h"
+#include "model/families/recurrent.h"
+
+namespace octavo {
+namespace {
+
+// What each layer is. Older files say it in letters.
+Result<std::vector<std::string>> read_kinds(const Config& config) {
+  constexpr std::string_view kKinds[] = {"linear_attention", "full_attention", "moe", "mlp"};
+  TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds));
+  if (kinds.empty()) {
+    TRY(kinds, read_layer_kinds(config, "layer_types", kKinds));
+  }
+  if (!kinds.empty()) return kinds;
+  constexpr std::string_view kField = "hybrid_override_pattern", kLetters = "M*E-";
+  TRY(const std::string pattern, config.text(kField, "ME*-"));  // transformers' default
+  for (const char letter : pattern) {
+    const std::size_t kind = kLetters.find(letter);
+    if (kind == std::string_view::npos)
+      return field_failure(kField, ErrorCode::unsupported, "{} has '{}'; supported are {}",
+                           config.where(kField), letter, kLetters);
+    kinds.emplace_back(kKinds[kind]);
+  }
+  return kinds;
+}
+
+Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
+  if (config.has("moe_latent_size"))
+    return field_failure("moe_latent_size", ErrorCode::unsupported,
+                         "{}: experts behind a projection to a latent are not supported yet",
+                         config.where("moe_latent_size"));
+  ModelSpec spec;
+  spec.layers = {LayerSpec{.feed_forward = like}};
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  Experts experts = std::get<Experts>(spec.layers[0].feed_forward);
+  experts.shared = like;
+  TRY(experts.shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
+  return experts;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_nemotron_h(const Config& config) {
+  TRY(ModelSpec spec,
+      describe_dense(config, {.activation = "mlp_hidden_act", .eps = "layer_norm_epsilon", .rotary = false}));
+  TRY(const std::vector<std::string> kinds, read_kinds(config));
+  LayerSpec layer = spec.layers[0];
+  TRY(const bool mlp_bias, config.boolean("mlp_bias"));
+  layer.mlp().gated = false;
+  layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
+  TRY(Mamba2 mamba, read_mamba2(config,
+                                {.heads = "mamba_num_heads",
+                                 .head_dim = "mamba_head_dim",
+                                 .groups = "n_groups",
+                                 .state_dim = "ssm_state_size",
+                                 .conv_width = "conv_kernel",
+                                 .conv_bias = "use_conv_bias",
+                                 .bias = "use_bias"},
+                                {}, spec.final_norm));
+  TRY(const double least, config.number("time_step_min", {0, 1e6}));
+  mamba.least_step = static_cast<float>(least);  // as transformers has it, whatever time_step_limit says
+  mamba.most_step = std::numeric_limits<float>::infinity();
+  spec.layers.clear();
+  for (const std::string& kind : kinds) {
+    LayerSpec& half = spec.layers.emplace_back(layer);
+    if (kind == "linear_attention") half.mixer = mamba;
+    if (kind == "mlp" || kind == "moe") half.mixer = std::monostate();
+    if (kind != "mlp") half.feed_forward = std::monostate();
+    if (kind == "moe") {
+      TRY(half.feed_forward, read_nemotron_experts(config, layer.mlp()));
+    }
+  }
+  Names& names = spec.names;
+  names.prefixes = {"backbone.", "model."};
+  names.embedding = "embeddings";
+  names.final_norm = "norm_f";
+  names.attention_norm = names.mlp_norm = "norm";
+  names.qkv = {"mixer.q_proj", "mixer.k_proj", "mixer.v_proj"};
+  names.out = "mixer.o_proj";
+  names.mamba = "mixer.";
+  names.up = {"mixer.up_proj"};
+  names.down = "mixer.down_proj";
+  names.router = "mixer.gate";
+  names.choice_bias = "mixer.gate.e_score_correction_bias";
+  names.expert_up = {"mixer.experts.{}.up_proj"};
+  names.expert_down = "mixer.experts.{}.down_proj";
+  names.shared_up = {"mixer.shared_experts.up_proj"};
+  names.shared_down = "mixer.shared_experts.down_proj";
+  names.ignorable.emplace_back("mtp.*");
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,91 @@
+#include "model/families/recurrent.h"
+
+#include <fmt/ranges.h>
+#include <algorithm>
+
+namespace octavo {
+namespace {
+
+constexpr Config::Range kHeads{1, 4096};
+constexpr Config::RealRange kSteps{0, 1e308};
+
+// The number is a float's, however large.
+float finite_or_infinite(double number) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return number > kMost ? std::numeric_limits<float>::infinity() : static_cast<float>(number);
+}
+
+}  // namespace
+
+Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
+                           std::optional<std::int64_t> inner, const NormSpec& norm) {
+  Mamba2 m{.norm = norm};
+  TRY(m.heads, config.integer(fields.heads, kHeads));
+  TRY(m.groups, config.integer(fields.groups, kHeads));
+  TRY(m.state_dim, config.integer(fields.state_dim, {1, kMaxStateDim}));
+  TRY(m.conv_width, config.integer(fields.conv_width, {2, kMaxConvWidth}));
+  TRY(m.conv_bias, config.boolean(fields.conv_bias));
+  TRY(m.bias, config.boolean(fields.bias));
+  if (config.has(fields.head_dim) && !config.text(fields.head_dim)) {
+    TRY(m.head_dim, config.integer(fields.head_dim, {1, kMaxStateDim}));
+  } else if (inner) {
+    m.head_dim = static_cast<int>(*inner / m.heads);
+  }
+  if (m.head_dim < 1 || m.head_dim > kMaxStateDim || (inner && m.inner() != *inner))
+    return invalid(fields.heads, "{} {}: {} of {} elements are not {} (heads have at most {})",
+                   config.where(fields.heads), m.heads, m.heads, m.head_dim, inner.value_or(0), kMaxStateDim);
+  if (m.heads % m.groups != 0)
+    return invalid(fields.groups, "{} {} does not divide {} {}", config.where(fields.groups), m.groups,
+                   fields.heads, m.heads);
+  if (norm.kind != NormKind::none && m.inner() / m.groups > kMaxGateDim)
+    return field_failure(fields.groups, ErrorCode::unsupported,
+                         "{} {}: the {} elements of a group are normalised together; at most {} can be",
+                         config.where(fields.groups), m.groups, m.inner() / m.groups, kMaxGateDim);
+  if (config.has("time_step_limit")) {
+    TRY(const std::vector<double> limits, config.numbers("time_step_limit", 2, kSteps));
+    m.least_step = finite_or_infinite(limits[0]);
+    m.most_step = finite_or_infinite(limits[1]);
+  }
+  return m;
+}
+
+Result<std::vector<std::string>> read_layer_kinds(const Config& config, std::string_view field,
+                                                  std::span<const std::string_view> kinds) {
+  TRY(std::vector<std::string> list, config.texts(field));
+  for (std::string& kind : list) {
+    if (kind == "mamba") kind = "linear_attention";
+    if (kind == "attention") kind = "full_attention";
+    if (std::ranges::count(kinds, kind) == 0)
+      return field_failure(field, ErrorCode::unsupported, "{} has \"{}\"; supported are {}",
+                           config.where(field), kind, fmt::join(kinds, ", "));
+  }
+  return list;
+}
+
+Result<ModelSpec> describe_attention_free(
+    const Config& config, const std::function<Result<Mixer>(int dim, const NormSpec&)>& mixer) {
+  constexpr Config::Range kDim{1, 1 << 20};
+  ModelSpec spec;
+  TRY(spec.dim, config.integer("hidden_size", kDim));
+  TRY(spec.vocab, config.integer("vocab_size", {1, kMaxVocab}));
+  TRY(spec.tied, config.boolean("tie_word_embeddings", false));
+  TRY(const int layers, config.integer("num_hidden_layers", {1, 1024}));
+  TRY(const double eps, config.number("layer_norm_epsilon", {0, 1}));
+  TRY(const std::string activation, config.text("hidden_act"));
+  if (activation != "silu")
+    return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
+                         config.where("hidden_act"));
+  spec.max_positions = 1 << 20;  // nothing grows with the length
+  spec.final_norm = {.kind = NormKind::rms, .eps = static_cast<float>(eps)};
+  LayerSpec layer{.pre_norm = spec.final_norm};
+  TRY(layer.mixer, mixer(spec.dim, spec.final_norm));
+  spec.layers.assign(static_cast<std::size_t>(layers), layer);
+  spec.names.prefixes = {"backbone.", "model."};
+  spec.names.embedding = "embeddings";
+  spec.names.final_norm = "norm_f";
+  spec.names.attention_norm = "norm";
+  spec.names.mamba = "mixer.";
+  return spec;
+}
+
+}  // namespace octavo
