@@ -35,4 +35,7 @@ struct RopeTables {
 };
 RopeTables rope_tables(const RopeSpec& rope, int positions, ThreadPool& pool);
 
+// At each position in [0, positions).
+std::vector<float> temperatures(const Temperature& temperature, int positions);
+
 }  // namespace octavo
