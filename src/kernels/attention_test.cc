@@ -18,6 +18,9 @@ struct Shape {
   Rope rope;
   NormKind norm;
   bool whole_row;
+  bool norm_turned = false;
+  int chunk = 0;
+  bool slopes = false;
   bool causal = true;
 
   bool latent() const { return spec.values_in_keys > 0; }
@@ -49,6 +52,7 @@ class Sequences {
     weights = random.tensor(DType::f32, {2, heads * shape.spec.head_dim});
     const int angles = std::max(1, shape.rope.rotary_dim / 2);
     sinks = random.tensor(DType::f32, {shape.q_heads}, -3, 6);
+    slopes = random.tensor(DType::f32, {shape.q_heads}, 0.003F, 0.7F);
     cos = random.tensor(DType::f32, {5000, angles});
     sin = random.tensor(DType::f32, {5000, angles});
   }
@@ -72,7 +76,7 @@ class Sequences {
   std::vector<std::int32_t> tables;
   std::int64_t blocks_per_table = 0;
   std::int64_t blocks = 0;
-  TestTensor weights, cos, sin, sinks;
+  TestTensor weights, cos, sin, sinks, slopes;
 };
 
 // Runs sequences through one backend, as many tokens of each at a time as asked.
@@ -173,6 +177,7 @@ class Runner {
                                                 .q_norm = norm(shape.q_heads),
                                                 .k_norm = norm(shape.spec.kv_heads),
                                                 .norm_whole_row = shape.whole_row,
+                                                .norm_turned = shape.norm_turned,
                                                 .rope = rope,
                                                 .slots = to,
                                                 .cache = cache_,
@@ -185,7 +190,9 @@ class Runner {
                                               .scale = 0.3f,
                                               .causal = shape.causal,
                                               .window = shape.window,
+                                              .chunk = shape.chunk,
                                               .soft_cap = shape.soft_cap,
+                                              .slopes = shape.slopes ? on(all_.slopes.view()) : View{},
                                               .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
                                               .out = on(out.view())});
     on.fetch();
@@ -255,6 +262,9 @@ Shape random_shape(TestRandom& random) {
   shape.whole_row = random.coin();
   shape.rope.interleaved = random.coin();
   shape.rope.rotary_dim = random.pick({0, shape.spec.head_dim, shape.spec.head_dim / 2});
+  shape.norm_turned = shape.norm == NormKind::rms && !shape.whole_row && random.coin();
+  if (random.coin()) shape.chunk = shape.window;
+  shape.slopes = shape.soft_cap == 0 && random.coin();
   if (random.integer(0, 3) > 0) return shape;
   // Latent attention.
   shape.spec.kv_heads = 1;
@@ -318,6 +328,7 @@ TEST_P(AttentionOf, SeesBothSidesWhereItIsNotCausal) {
   for (int round = 0; round < rounds(12, 3); ++round) {
     Shape shape = random_shape_of(tested, random);
     shape.causal = false;
+    shape.chunk = 0;
     std::vector<int> lengths;
     for (int s = random.integer(1, 4); s > 0; --s)
       lengths.push_back(random.integer(1, random.coin() ? 40 : 300));

@@ -89,6 +89,19 @@ void check(const ActivateArgs& args) {
   expect("activate x", args.x, args.y.dtype, {n, args.gated ? 2 * h : h});
   CHECK(args.activation != Activation::swigluoai || (args.gated && args.limit > 0), "swigluoai: limit {}",
         args.limit);
+  if (args.activation != Activation::xielu) return;
+  CHECK(!args.gated, "xielu with a gate");
+  expect("xielu slopes", args.slopes, DType::f32, {2});
+}
+
+template <>
+void check(const ScaleRowsArgs& args) {
+  CHECK(args.y.rank == 2 && args.factors.rank == 1);
+  const std::int64_t n = args.y.size(0), dim = args.y.size(1);
+  expect_activation("scale_rows y", args.y, {n, dim});
+  expect("scale_rows x", args.x, args.y.dtype, {n, dim});
+  expect("scale_rows factors", args.factors, DType::f32, {args.rows ? args.factors.size(0) : n});
+  if (args.rows) expect("scale_rows rows", args.rows, DType::i32, {n});
 }
 
 template <>
@@ -101,6 +114,8 @@ void check(const RouteArgs& args) {
             rule.groups_kept <= rule.groups && chosen <= rule.groups_kept * (experts / rule.groups),
         "{} of {} groups, {} of {} experts", rule.groups_kept, rule.groups, chosen, experts);
   CHECK(rule.group_best == 1 || rule.group_best == 2, "the best {} of a group", rule.group_best);
+  CHECK(rule.scores != RouterScores::sparsemixer || (!args.bias && rule.groups == 1 && !rule.renormalise),
+        "sparsemixer with a bias, groups or renormalised weights");
   if (args.bias) expect("route bias", args.bias, DType::f32, {experts});
   expect("route logits", args.logits, DType::f32, {n, experts});
   expect("route weights", args.weights, DType::f32, {n, chosen});
@@ -132,7 +147,7 @@ void check(const CombineArgs& args) {
   expect_activation("combine out", args.out, {n, dim});
   expect("combine y", args.y, args.out.dtype, {n * chosen, dim});
   expect("combine places", args.places, DType::i32, {n, chosen});
-  expect("combine weights", args.weights, DType::f32, {n, chosen});
+  if (args.weights) expect("combine weights", args.weights, DType::f32, {n, chosen});
   if (args.shared) expect("combine shared", args.shared, args.out.dtype, {n, dim});
   if (args.shared_gate) expect("combine shared_gate", args.shared_gate, DType::f32, {n, 1});
 }
@@ -173,6 +188,10 @@ void check(const QkvStoreArgs& args) {
   };
   expect_head_norm("qkv_store q_norm", args.q_norm, args.q_heads);
   expect_head_norm("qkv_store k_norm", args.k_norm, spec.kv_heads);
+  if (args.norm_turned)
+    CHECK(!args.norm_whole_row && args.q_norm.kind == NormKind::rms && args.k_norm.kind == NormKind::rms &&
+              !args.q_norm.bias && !args.k_norm.bias,
+          "another norm behind the rotation than rms of each head");
 
   const int rotary = args.rope.rotary_dim;
   CHECK(rotary >= 0 && rotary % 2 == 0 && rotary <= dim, "rotary_dim {} of head_dim {}", rotary, dim);
@@ -223,6 +242,11 @@ void check(const AttentionArgs& args) {
   if (args.sinks) expect("attention sinks", args.sinks, DType::f32, {heads});
   CHECK(args.scale > 0 && args.window >= 0 && args.soft_cap >= 0, "scale {}, window {}, soft cap {}",
         args.scale, args.window, args.soft_cap);
+  CHECK(args.chunk == 0 || (args.causal && args.window == args.chunk), "chunks of {}, a window of {}",
+        args.chunk, args.window);
+  if (!args.slopes) return;
+  expect("attention slopes", args.slopes, DType::f32, {heads});
+  CHECK(args.soft_cap == 0, "slopes and a soft cap");
 }
 
 template <>

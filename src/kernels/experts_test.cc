@@ -75,6 +75,20 @@ TEST_P(Experts, RouteWithinGroupsAndWithABias) {
   }
 }
 
+TEST_P(Experts, RouteBySparsemixer) {
+  TestRandom random(6);
+  for (int round = 0; round < 60; ++round) {
+    const std::int64_t n = random.integer(1, 30), experts = random.integer(1, 40);
+    const RouterRule rule{.chosen = random.integer(1, static_cast<int>(std::min<std::int64_t>(experts, 4))),
+                          .scores = RouterScores::sparsemixer,
+                          .jitter = random.real(0.005, 0.6)};
+    const TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
+    const Routes ours(*tested, logits, n, experts, rule), theirs(reference, logits, n, experts, rule);
+    EXPECT_EQ(ours.places, theirs.places);
+    EXPECT_LE(difference(ours.weights, theirs.weights, 1e-6, 1e-5), 1);
+  }
+}
+
 TEST_P(Experts, WhateverTheLogitsAreEveryPairHasAPlace) {
   TestTensor logits(DType::f32, {3, 5});
   for (std::int64_t i = 0; i < 5; ++i) {
@@ -82,7 +96,8 @@ TEST_P(Experts, WhateverTheLogitsAreEveryPairHasAPlace) {
     logits.set(5 + i, -INFINITY);
     logits.set(10 + i, i == 2 ? INFINITY : 1);
   }
-  for (const RouterScores scores : {RouterScores::softmax, RouterScores::sigmoid}) {
+  for (const RouterScores scores :
+       {RouterScores::softmax, RouterScores::sigmoid, RouterScores::sparsemixer}) {
     const Routes routes(*tested, logits, 3, 5, {.chosen = 3, .scores = scores});
     std::vector<std::int32_t> places = routes.places;
     std::ranges::sort(places);
@@ -151,13 +166,13 @@ TEST_P(Experts, Combine) {
     std::vector<std::int32_t> places(static_cast<std::size_t>(n * chosen));
     std::iota(places.begin(), places.end(), 0);
     random.shuffle(places);
-    const bool with_shared = random.coin(), gated = random.coin();
+    const bool with_shared = random.coin(), gated = random.coin(), weighted = random.integer(0, 3) > 0;
     const auto run = [&](Backend& backend) {
       TestTensor out(format, {n, dim});
       OnDevice on(backend);
       backend.ops.combine(*backend.stream, {.y = on(y.view()),
                                             .places = on(View::of(places.data(), DType::i32, {n, chosen})),
-                                            .weights = on(weights.view()),
+                                            .weights = weighted ? on(weights.view()) : View{},
                                             .shared = with_shared ? on(shared.view()) : View{},
                                             .shared_gate = gated ? on(gate.view()) : View{},
                                             .out = on(out.view())});

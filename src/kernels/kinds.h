@@ -7,11 +7,22 @@
 namespace octavo {
 
 enum class NormKind : std::uint8_t { none, rms, layer };
-// relu2: max(x, 0)^2. swigluoai: gpt-oss's gate, always gated (ActivateArgs).
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu, relu2, sigmoid, tanh, swigluoai };
+// relu_squared: the square of relu. swigluoai: gpt-oss's gate, always gated; xielu: Apertus's, never gated
+// (ActivateArgs).
+enum class Activation : std::uint8_t {
+  silu,
+  gelu,
+  gelu_tanh,
+  relu,
+  relu_squared,
+  sigmoid,
+  tanh,
+  swigluoai,
+  xielu
+};
 // What becomes a sequence's one vector: its first or last row, or the mean of all.
 enum class Pool : std::uint8_t { first, last, mean };
 // What becomes of a router's logits (RouterRule).
-enum class RouterScores : std::uint8_t { softmax, sigmoid };
+enum class RouterScores : std::uint8_t { softmax, sigmoid, sparsemixer };
 
 }  // namespace octavo

@@ -73,20 +73,34 @@ struct MatmulArgs {
 
 // gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
 // swigluoai, with g = min(x[:, :h], limit): y = g * sigmoid(alpha * g) * (clamp(x[:, h:], -limit, limit) + 1)
+// xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), with a = softplus(slopes):
+//   y = a[0] * x * x + x / 2 where x > 0, else (expm1(min(x, -1e-6)) - x) * (1/2 + a[1]) + x / 2
 struct ActivateArgs {
   View x;  // act [m, 2h] or [m, h]
   Activation activation = Activation::silu;
   bool gated = true;
   float alpha = 1;  // this and limit: of swigluoai
   float limit = 0;
+  View slopes = {};  // f32 [2]; of xielu
   View y;  // act [m, h]
+};
+
+// y[i] = x[i] * factors[rows[i]]
+struct ScaleRowsArgs {
+  View x;          // act [n, dim]
+  View factors;    // f32 [m]
+  View rows = {};  // i32 [n]; optional: i itself
+  View y;          // act [n, dim]; may be x
 };
 
 // Which experts a token goes to: the `chosen` of greatest score, equal ones by number. Scores are the softmax
 // over all experts, or each logit's sigmoid. For the choice alone they get a bias (RouteArgs), and where
 // there are several groups of neighbouring experts, only those of `groups_kept` groups count: the groups
 // whose `group_best` greatest scores have the greatest sum (DeepSeek-V2 and V3, 2024). Weights are the
-// scores, divided by the sum of those chosen where they are renormalised, times `scale`.
+// scores, divided by the sum of those chosen where they are renormalised, times `scale`. sparsemixer (Liu et
+// al., "GRIN", 2024): the greatest logits are chosen, without bias and groups, and each weighs as the softmax
+// over those experts not chosen before it whose logits s are near its own t: (t - s) / max(|s|, t) <= 2 *
+// jitter.
 struct RouterRule {
   int chosen = 0;
   bool renormalise = false;
@@ -95,6 +109,7 @@ struct RouterRule {
   int groups = 1;  // of equally many experts
   int groups_kept = 1;
   int group_best = 1;  // 1 or 2
+  float jitter = 0;    // of sparsemixer
 };
 
 // Chooses experts, and gives every pair (token, expert) a place: experts ascending, tokens ascending.
@@ -122,7 +137,7 @@ struct GroupedMatmulArgs {
 struct CombineArgs {
   View y;                 // act [places, dim]
   View places;            // i32 [n, chosen]
-  View weights;           // f32 [n, chosen]
+  View weights = {};      // f32 [n, chosen]; optional: each is 1
   View shared = {};       // act [n, dim]; optional
   View shared_gate = {};  // f32 [n, 1]; optional: shared counts in full
   View out;               // act [n, dim]
@@ -164,6 +179,7 @@ struct QkvStoreArgs {
   Norm q_norm = {};
   Norm k_norm = {};
   bool norm_whole_row = false;
+  bool norm_turned = false;  // rms norms of each head come behind the rotation
   Rope rope = {};
   View slots;     // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;  // gives kv_heads and head_dim
@@ -205,8 +221,14 @@ struct AttentionArgs {
   // > 0: a query sees the last `window` tokens, itself included, and where it is not causal as many on the
   // other side; the plan's, if it has one.
   int window = 0;
+  // > 0: a query sees no tokens of chunks before its own; chunks have so many tokens, the first begins at
+  // position 0. Causal, and the window is as long.
+  int chunk = 0;
   float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
-  View sinks = {};     // f32 [q_heads]: a score of each head that takes its share and has no value; optional
+  // f32 [q_heads]; optional: scores grow by it for each token that a key is further on (Press et al.,
+  // "Train Short, Test Long", 2021). Without soft_cap.
+  View slopes = {};
+  View sinks = {};  // f32 [q_heads]: a score of each head that takes its share and has no value; optional
   View out;            // act [n, q_heads * value_dim]
 };
 
@@ -431,6 +453,7 @@ struct Ops {
   Op<AddNormArgs> add_norm;
   Op<MatmulArgs> matmul;
   Op<ActivateArgs> activate;
+  Op<ScaleRowsArgs> scale_rows;
   Op<RouteArgs> route;
   Op<GroupedMatmulArgs> grouped_matmul;
   Op<CombineArgs> combine;

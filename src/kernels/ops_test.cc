@@ -198,17 +198,20 @@ TEST_P(Operators, Activate) {
     const std::int64_t h = random.integer(1, 700);
     const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
     const Activation kind = random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                                         Activation::relu, Activation::relu2, Activation::sigmoid, Activation::tanh,
-                                         Activation::swigluoai});
-    const bool gated = random.coin() || kind == Activation::swigluoai;
+                                         Activation::relu, Activation::relu_squared, Activation::sigmoid,
+                                         Activation::tanh, Activation::swigluoai, Activation::xielu});
+    const bool gated = kind == Activation::swigluoai || (kind != Activation::xielu && random.coin());
+    const TestTensor slopes = random.tensor(DType::f32, {2}, -1, 1);
     TestTensor x = random.tensor(type, {n, gated ? 2 * h : h}, -9, 9);
     x.set(0, random.pick({-200.0f, 200.0f, std::nanf(""), 0.0f}));
     TestTensor y(type, {n, h});
     TestTensor expected = y;
     OnDevice on(*tested);
-    tested->ops.activate(*tested->stream, {on(x.view()), kind, gated, 1.7f, 5.0f, on(y.view())});
+    tested->ops.activate(*tested->stream,
+                         {on(x.view()), kind, gated, 1.7f, 5.0f, on(slopes.view()), on(y.view())});
     on.fetch();
-    reference.ops.activate(*reference.stream, {x.view(), kind, gated, 1.7f, 5.0f, expected.view()});
+    reference.ops.activate(*reference.stream,
+                           {x.view(), kind, gated, 1.7f, 5.0f, slopes.view(), expected.view()});
     ASSERT_LE(difference(y, expected, 5e-6, 1.01 * last_place(type) + 1e-6), 1) << static_cast<int>(kind);
   }
 }
@@ -232,6 +235,30 @@ TEST_P(Operators, GatherRowsAndScaleLogits) {
       return out;
     };
     ASSERT_LE(difference(run(*tested), run(reference), 5e-6, 1e-6), 1);
+  }
+}
+
+TEST_P(Operators, ScaleRows) {
+  TestRandom random(9);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t n = random.integer(1, 30), dim = random.pick({7, 64, 1000, 3000});
+    const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
+    const bool chosen = random.coin();
+    const TestTensor x = random.tensor(type, {n, dim});
+    const TestTensor factors = random.tensor(DType::f32, {chosen ? 50 : n}, -3, 3);
+    std::vector<std::int32_t> rows;
+    for (int i = 0; i < n; ++i) rows.push_back(random.integer(0, 49));
+    const auto run = [&](Backend& backend) {
+      TestTensor y = x;
+      OnDevice on(backend);
+      backend.ops.scale_rows(*backend.stream, {.x = on(y.view()),
+                                               .factors = on(factors.view()),
+                                               .rows = chosen ? on(View::of(std::span(rows))) : View{},
+                                               .y = on(y.view())});
+      on.fetch();
+      return y;
+    };
+    ASSERT_EQ(run(*tested), run(reference)) << dim << " " << name(type);
   }
 }
 

@@ -112,6 +112,11 @@ const boost::json::value* Config::find(std::string_view field) const {
   return is_null ? nullptr : defaults_.if_contains(key_of(field));
 }
 
+bool Config::is_list(std::string_view field) const {
+  const auto* value = find(field);
+  return value != nullptr && value->is_array();
+}
+
 Result<int> Config::integer(std::string_view field, Range range, std::optional<int> fallback) const {
   const std::string path = path_of(field);
   const auto* value = find(field);

@@ -33,6 +33,7 @@ class Config {
   void set_defaults(std::string_view json);
 
   bool has(std::string_view field) const { return find(field) != nullptr; }
+  bool is_list(std::string_view field) const;
 
   // The field as people find it: "config.json: rope_scaling.factor".
   std::string where(std::string_view field) const;

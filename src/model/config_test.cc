@@ -108,8 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"rope_scaling", R"({"type":"linear"})", "rope_scaling.factor is missing"},
         Bad{"rope_scaling", R"({"type":"linear","factor":0})", "rope_scaling.factor is 0"},
         Bad{"rope_scaling", R"({"type":"dynamic","factor":"2"})", "rope_scaling.factor must be a number"},
-        Bad{"rope_scaling", R"({"rope_type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4})",
-            "low_freq_factor 4 must be below"},
+        Bad{"rope_scaling", R"({"rope_type":"llama3","factor":8,"low_freq_factor":5,"high_freq_factor":4})",
+            "low_freq_factor 5 must not be above"},
         Bad{"rope_scaling",
             R"({"type":"yarn","factor":2,"rope_theta":1,"original_max_position_embeddings":4096})",
             "give frequencies beyond"},
@@ -171,7 +171,7 @@ TEST(Config, LayersOfOtherKinds) {
   ASSERT_TRUE(nemotron) << nemotron.error().message;
   ASSERT_EQ(nemotron->layers.size(), 4u);
   EXPECT_TRUE(std::holds_alternative<Mamba2>(nemotron->layers[0].mixer));
-  EXPECT_EQ(std::get<Mlp>(nemotron->layers[1].feed_forward).activation, Activation::relu2);
+  EXPECT_EQ(std::get<Mlp>(nemotron->layers[1].feed_forward).activation, Activation::relu_squared);
   EXPECT_TRUE(std::holds_alternative<std::monostate>(nemotron->layers[3].mixer));
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "MX")"), HasSubstr("has 'X'"));
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "E", "moe_latent_size": 64)"),

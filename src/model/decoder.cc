@@ -99,6 +99,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
                    .tokens = tokens_,
                    .positions = batch.positions,
                    .ropes = ropes_,
+                   .temperatures = model_.temperatures,
                    .scratch = Scratch(scratch_.all),
                    .adapters = batch.adapters,
                    .adapter_scratch = Scratch(adapter_scratch_.all),
@@ -250,7 +251,10 @@ void Decoder::logits(const View& rows, const View& out) {
                                            .norm = model_.network.final_norm.norm(),
                                            .out = x});
   const View own = group_ != nullptr ? own_logits_.rows(count) : out;
-  backend_.ops.matmul(*backend_.stream, {.x = x, .w = model_.network.output(), .bias = {}, .y = own});
+  backend_.ops.matmul(*backend_.stream, {.x = x,
+                                         .w = model_.network.output(),
+                                         .bias = model_.network.logits_bias.value,
+                                         .y = own});
   if (group_ != nullptr) {
     const auto bytes = [](const View& view, std::int64_t row) {
       return view ? std::as_writable_bytes(std::span(view.row<float>(row), static_cast<std::size_t>(view.size(1))))

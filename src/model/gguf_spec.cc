@@ -7,6 +7,7 @@
 #include <boost/json/array.hpp>
 #include <cmath>
 #include <ranges>
+#include <span>
 
 #include "model/families/families.h"
 #include "model/load_matrix.h"
@@ -26,31 +27,60 @@ struct Architecture {
   bool interleaved = false;
 };
 constexpr std::array kArchitectures = {
-    Architecture{"chatglm", "GlmForCausalLM"},       Architecture{"gemma", "GemmaForCausalLM"},
-    Architecture{"gemma2", "Gemma2ForCausalLM"},     Architecture{"gemma3", "Gemma3ForCausalLM"},
-    Architecture{"glm4", "Glm4ForCausalLM"},         Architecture{"gpt2", "GPT2LMHeadModel"},
-    Architecture{"gptneox", "GPTNeoXForCausalLM"},   Architecture{"granite", "GraniteForCausalLM", true},
+    Architecture{"arcee", "ArceeForCausalLM", true},
+    Architecture{"baichuan", "BaiChuanForCausalLM", true},
+    Architecture{"bloom", "BloomForCausalLM"},
+    Architecture{"chatglm", "GlmForCausalLM"},
+    Architecture{"cohere2", "Cohere2ForCausalLM"},
+    Architecture{"command-r", "CohereForCausalLM"},
+    Architecture{"ernie4_5", "Ernie4_5ForCausalLM"},
+    Architecture{"exaone4", "Exaone4ForCausalLM"},
+    Architecture{"falcon", "FalconForCausalLM"},
+    Architecture{"gemma", "GemmaForCausalLM"},
+    Architecture{"gemma2", "Gemma2ForCausalLM"},
+    Architecture{"gemma3", "Gemma3ForCausalLM"},
+    Architecture{"glm4", "Glm4ForCausalLM"},
+    Architecture{"gpt2", "GPT2LMHeadModel"},
+    Architecture{"gptneox", "GPTNeoXForCausalLM"},
+    Architecture{"granite", "GraniteForCausalLM", true},
+    Architecture{"hunyuan-dense", "HunYuanDenseV1ForCausalLM"},
+    Architecture{"internlm2", "InternLM2ForCausalLM", true},
     Architecture{"lfm2", "Lfm2ForCausalLM"},
-    Architecture{"llama", "LlamaForCausalLM", true}, Architecture{"olmo2", "Olmo2ForCausalLM"},
-    Architecture{"phi3", "Phi3ForCausalLM"},         Architecture{"qwen2", "Qwen2ForCausalLM"},
-    Architecture{"qwen3", "Qwen3ForCausalLM"},       Architecture{"stablelm", "StableLmForCausalLM"},
+    Architecture{"llama", "LlamaForCausalLM", true},
+    Architecture{"mpt", "MptForCausalLM"},
+    Architecture{"nemotron", "NemotronForCausalLM"},
+    Architecture{"olmo", "OlmoForCausalLM", true},
+    Architecture{"olmo2", "Olmo2ForCausalLM"},
+    Architecture{"phi2", "PhiForCausalLM"},
+    Architecture{"phi3", "Phi3ForCausalLM"},
+    Architecture{"qwen2", "Qwen2ForCausalLM"},
+    Architecture{"qwen3", "Qwen3ForCausalLM"},
+    Architecture{"seed_oss", "SeedOssForCausalLM"},
+    Architecture{"smollm3", "SmolLM3ForCausalLM", true},
+    Architecture{"stablelm", "StableLmForCausalLM"},
+    Architecture{"starcoder", "GPTBigCodeForCausalLM"},
+    Architecture{"starcoder2", "Starcoder2ForCausalLM"},
 };
 
 // What config.json calls a key's number, in the words of all families.
 struct Field {
   std::string_view key;  // after the architecture's name
-  std::array<std::string_view, 2> fields;
+  std::array<std::string_view, 5> fields;
 };
+constexpr std::string_view kKeyHeads = "attention.head_count_kv";
+constexpr std::size_t kFieldsOfShape = 7;  // the first ones
 constexpr Field kFields[] = {
-    {"embedding_length", {"hidden_size", "n_embd"}},
-    {"block_count", {"num_hidden_layers", "n_layer"}},
-    {"attention.head_count", {"num_attention_heads", "n_head"}},
+    {"embedding_length", {"hidden_size", "n_embd", "d_model"}},
+    {"block_count", {"num_hidden_layers", "n_layer", "n_layers"}},
+    {"attention.head_count", {"num_attention_heads", "n_head", "n_heads"}},
+    {kKeyHeads, {"num_key_value_heads", "num_kv_heads"}},
     {"attention.key_length", {"head_dim"}},
-    {"feed_forward_length", {"intermediate_size", "n_inner"}},
-    {"context_length", {"max_position_embeddings", "n_positions"}},
+    {"feed_forward_length", {"intermediate_size", "n_inner", "ffn_hidden_size"}},
+    {"context_length", {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}},
     {"attention.layer_norm_rms_epsilon", {"rms_norm_eps", "norm_eps"}},
     {"shortconv.l_cache", {"conv_L_cache"}},
-    {"attention.layer_norm_epsilon", {"layer_norm_eps", "layer_norm_epsilon"}},
+    {"attention.layer_norm_epsilon", {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"}},
+    {"attention.clamp_kqv", {"clip_qkv"}},
     {"rope.freq_base", {"rope_theta", "rotary_emb_base"}},
     {"rope.freq_base_swa", {"rope_local_base_freq"}},
     {"rope.scaling.original_context_length", {"original_max_position_embeddings"}},
@@ -60,7 +90,7 @@ constexpr Field kFields[] = {
     {"attention.scale", {"attention_multiplier"}},
     {"embedding_scale", {"embedding_multiplier"}},
     {"residual_scale", {"residual_multiplier"}},
-    {"logit_scale", {"logits_scaling"}},
+    {"logit_scale", {"logits_scaling", "logit_scale"}},
 };
 
 // Builds the fields of one file.
@@ -70,18 +100,20 @@ class Translation {
       : gguf_(gguf), architecture_(architecture) {}
 
   Result<Config> config() {
-    fields_["architectures"] = {json::string_view(architecture_.family.data(), architecture_.family.size())};
+    fields_["architectures"] = {text_of(architecture_.family)};
     for (const Field& field : kFields) {
+      if (field.key == kKeyHeads && key_heads_by_layer()) {
+        TRY_VOID(add_key_heads());
+        continue;
+      }
       TRY(const auto value, gguf_.metadata.number(key(field.key)));
       for (const std::string_view name : field.fields)
         if (!name.empty()) set(name, value, key(field.key));
     }
-    TRY_VOID(add_key_heads());
     // What a file must say, or what follows from the rest: no default of the family.
-    for (const char* name : {"hidden_size", "n_embd", "num_hidden_layers", "n_layer", "num_attention_heads",
-                             "n_head", "num_key_value_heads", "head_dim", "intermediate_size", "n_inner",
-                             "max_position_embeddings", "n_positions"})
-      if (!fields_.contains(name)) fields_[name] = nullptr;
+    for (const Field& field : std::span(kFields).first<kFieldsOfShape>())
+      for (const std::string_view name : field.fields)
+        if (!name.empty() && !fields_.contains(text_of(name))) fields_[text_of(name)] = nullptr;
     if (field("sliding_window") == 0) fields_["sliding_window"] = nullptr;
     fields_["tie_word_embeddings"] = gguf_.find("output.weight") == nullptr;
     TRY_VOID(refuse_experts());
@@ -95,12 +127,14 @@ class Translation {
  private:
   std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_.name, name); }
 
+  static json::string_view text_of(std::string_view text) { return {text.data(), text.size()}; }
+
   void set(std::string_view field, std::optional<double> value, std::string key) {
-    if (value) fields_[{field.data(), field.size()}] = *value;
+    if (value) fields_[text_of(field)] = *value;
     names_.emplace(field, std::move(key));
   }
   std::optional<double> field(std::string_view name) const {
-    const auto* value = fields_.if_contains({name.data(), name.size()});
+    const auto* value = fields_.if_contains(text_of(name));
     return value != nullptr && value->is_double() ? std::optional(value->as_double()) : std::nullopt;
   }
   double head_dim() const {
@@ -108,14 +142,12 @@ class Translation {
         .value_or(field("hidden_size").value_or(0) / std::max(field("num_attention_heads").value_or(1), 1.0));
   }
 
-  // Of all layers, or layer by layer: short convolutions have none.
+  bool key_heads_by_layer() const {
+    return architecture_.name == "lfm2" && gguf_.metadata.is_list(key(kKeyHeads));
+  }
+  // Layer by layer: short convolutions have none.
   Result<> add_key_heads() {
-    const std::string name = key("attention.head_count_kv");
-    if (architecture_.name != "lfm2" || !gguf_.metadata.is_list(name)) {
-      TRY(const auto heads, gguf_.metadata.number(name));
-      set("num_key_value_heads", heads, name);
-      return {};
-    }
+    const std::string name = key(kKeyHeads);
     TRY(const std::vector<double> heads, gguf_.metadata.numbers(name));
     if (heads.empty() || heads.size() > kLayersMax)
       return field_failure(name, ErrorCode::corrupt, "{}: {} has {} items, a network has 1 to {} layers",
@@ -229,6 +261,19 @@ class Translation {
       fields_["query_pre_attn_scalar"] =
           largest ? field("hidden_size").value_or(0) / field("num_attention_heads").value_or(1) : head_dim();
     }
+    if (name == "falcon") {
+      const bool two_norms = gguf_.find("blk.0.attn_norm_2.weight") != nullptr;
+      fields_["new_decoder_architecture"] = two_norms || field("num_kv_heads").value_or(1) > 1;
+      fields_["num_ln_in_parallel_attn"] = two_norms ? 2 : 1;
+    }
+    if (name == "starcoder") fields_["multi_query"] = field("num_kv_heads").value_or(1) == 1;
+    if (name == "exaone4" && !field("sliding_window")) fields_["sliding_window"] = nullptr;
+    if (name == "mpt") {
+      TRY(const auto most, gguf_.metadata.number(key("attention.max_alibi_bias")));
+      json::object attention{{"alibi", most.value_or(8) > 0}, {"alibi_bias_max", most.value_or(8)}};
+      if (const auto clip = field("clip_qkv")) attention["clip_qkv"] = *clip;
+      fields_["attn_config"] = std::move(attention);
+    }
     // Every how many layers one sees everything; or, layer by layer, whether it has a window.
     const std::string pattern = key("attention.sliding_window_pattern");
     if (gguf_.metadata.is_list(pattern)) {
@@ -269,19 +314,25 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
     for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm}) norm->weight_offset = 0;
   }
   spec.final_norm.weight_offset = 0;
+  spec.logits_bias = has("output.bias");
   spec.embed_scale_rounds = false;  // llama.cpp, whose files these are, keeps it in single precision
   for (RopeSpec& rope : spec.ropes) rope.interleaved = rope.interleaved || interleaved;
+  // Falcon's norm of attention came later, and Seed-OSS calls its second one by its place.
+  const auto* mlp_norm = has("blk.0.attn_norm_2.weight") ? "attn_norm"
+                         : has("blk.0.ffn_norm.weight")  ? "ffn_norm"
+                                                         : "post_attention_norm";
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
   spec.names = {
       .prefixes = {""},
       .lm_head = "output",
       .embedding = "token_embd",
       .positions = "position_embd",
-      .final_norm = has("token_embd_norm.weight") ? "token_embd_norm" : "output_norm",  // the first: LFM2
+      .embedding_norm = "token_embd_norm",
+      .final_norm = has("output_norm.weight") ? "output_norm" : "token_embd_norm",  // the second: LFM2
       .layers = "blk.",
-      .attention_norm = "attn_norm",
+      .attention_norm = has("blk.0.attn_norm_2.weight") ? "attn_norm_2" : "attn_norm",
       .attention_post_norm = "post_attention_norm",
-      .mlp_norm = "ffn_norm",
+      .mlp_norm = mlp_norm,
       .mlp_post_norm = "post_ffw_norm",
       .q_norm = "attn_q_norm",
       .k_norm = "attn_k_norm",

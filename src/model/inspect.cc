@@ -166,7 +166,8 @@ ParameterCount count_parameters(const ModelSpec& spec) {
   ParameterCount count;
   const ParameterList list = network.parameters();
   for (const MatrixParameter* matrix : list.matrices) count.total += matrix->elements();
-  for (const VectorParameter* vector : list.vectors) count.total += vector->size;
+  for (const VectorParameter* vector : list.vectors)
+    if (vector->constant.empty()) count.total += vector->size;
   count.active = std::int64_t{spec.vocab} * spec.dim +
                  std::llround(layers_cost(network, {.tokens = 1, .context = 1}).weights);
   return count;

@@ -56,6 +56,7 @@ struct Model {
 
   Network network;
   std::vector<Frequencies> ropes;  // beside spec.ropes
+  View temperatures;               // f32 [max_model_len]: spec.temperature at each position; empty: no layer has one
   Buffer vectors;                  // holds all norms, biases and frequencies
   std::size_t weight_bytes = 0;    // of all matrices and vectors, as prepared, the tower's included
   std::unique_ptr<Model> tower;    // encodes images; null: there is none

@@ -68,6 +68,7 @@ ParameterList Network::parameters() {
   list.add(classifier);
   list.add(projector);
   list.add(lm_head);
+  list.add(logits_bias);
   return list;
 }
 
@@ -113,6 +114,13 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.ignorable.push_back(names.lm_head + ".weight");  // some writers store the shared matrix twice
   } else {
     network.lm_head = split(Namer(names, "").table(names.lm_head, spec.vocab, spec.dim, MatrixUse::table));
+  }
+  if (spec.logits_bias) {
+    network.logits_bias = Namer(names, "").vector({names.lm_head + ".bias"}, {spec.vocab});
+    if (spec.shard.size > 1) {
+      network.logits_bias.order = network.embedding.order;
+      network.logits_bias.size = network.embedding.rows;
+    }
   }
   std::size_t index = 0;
   for (LinearParameter* linear : network.parameters().linears) linear->index = index++;

@@ -26,6 +26,7 @@ struct Network {
   MatrixParameter embedding, positions, token_types;  // positions: learned ones
   NormParameter embedding_norm;
   MatrixParameter lm_head;  // not there when tied, and in models that do not continue texts
+  VectorParameter logits_bias;
   std::vector<Layer> layers;
   NormParameter final_norm;
   LinearParameter head_dense, classifier;  // of Head

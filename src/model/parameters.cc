@@ -2,12 +2,19 @@
 
 namespace octavo {
 
+VectorParameter constant_vector(std::vector<float> elements) {
+  VectorParameter p;
+  p.size = std::ssize(elements);
+  p.constant = std::move(elements);
+  return p;
+}
+
 void ParameterList::add(MatrixParameter& matrix) {
   if (!matrix.parts.empty()) matrices.push_back(&matrix);
 }
 
 void ParameterList::add(VectorParameter& vector) {
-  if (!vector.parts.empty()) vectors.push_back(&vector);
+  if (!vector.parts.empty() || !vector.constant.empty()) vectors.push_back(&vector);
 }
 
 void ParameterList::add(LinearParameter& linear) {
@@ -54,6 +61,10 @@ std::vector<Slot> ParameterList::slots() const {
 
 NormParameter Namer::norm(const NormSpec& spec, const std::string& name, std::int64_t size) const {
   if (spec.kind == NormKind::none) return {};
+  if (!spec.stored)
+    return {.spec = spec,
+            .weight = constant_vector(std::vector(static_cast<std::size_t>(size), 1.0F)),
+            .bias = {}};
   NormParameter p{.spec = spec, .weight = vector({name + ".weight"}, {size}), .bias = {}};
   p.weight.offset = spec.weight_offset;
   if (spec.bias) p.bias = vector({name + ".bias"}, {size});

@@ -52,7 +52,8 @@ struct Factor {
 
 // A vector, kept in f32: the tensors one after the other.
 struct VectorParameter {
-  std::vector<Slot> parts;  // empty: the network has no such vector
+  std::vector<Slot> parts;         // empty: the network has no such vector
+  std::vector<float> constant;     // or it is not in the checkpoint: these are its elements
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
   std::vector<Factor> factors;
@@ -60,6 +61,7 @@ struct VectorParameter {
   std::int64_t row = 0;  // not 0: it is a matrix with rows this long; `order` is of each
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
 };
+VectorParameter constant_vector(std::vector<float> elements);
 
 struct LinearParameter {
   MatrixParameter weight;

@@ -105,7 +105,8 @@ TEST(PublishedConfigs, TransformersDefaultsOfFieldsThatChangeTheAnswer) {
 
 // SmolVLM-256M: 256,484,928 parameters in all.
 TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
-  const auto made = spec_of(R"({"architectures": ["Idefics3ForConditionalGeneration"], "image_token_id": 49190,
+  const auto made =
+      spec_of(R"({"architectures": ["Idefics3ForConditionalGeneration"], "image_token_id": 49190,
       "scale_factor": 4, "text_config": {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
       "num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 49280, "max_position_embeddings": 8192},
       "vision_config": {"hidden_size": 768, "image_size": 512, "num_attention_heads": 12, "patch_size": 16}})");
@@ -147,6 +148,79 @@ TEST(PublishedConfigs, DeepSeekFieldsThatAreNotThereAreNamed) {
   EXPECT_EQ(error(kV3, R"("topk_group": 9)"), "topk_group");
   EXPECT_EQ(error(kV3, R"("n_group": 64, "topk_group": 1)"), "topk_group");
   EXPECT_EQ(error("Glm4MoeLiteForCausalLM", R"("mlp_layer_types": ["dense"])"), "mlp_layer_types");
+}
+
+TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
+  const auto error = [](std::string_view architecture, std::string_view fields) {
+    const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, fields));
+    EXPECT_FALSE(made.has_value()) << architecture << " " << fields;
+    return made ? std::string() : made.error().field;
+  };
+  EXPECT_EQ(error("OPTForCausalLM", R"("do_layer_norm_before": false)"), "do_layer_norm_before");
+  EXPECT_EQ(error("OPTForCausalLM", R"("word_embed_proj_dim": 512)"), "word_embed_proj_dim");
+  EXPECT_EQ(error("BloomForCausalLM", R"("apply_residual_connection_post_layernorm": true)"),
+            "apply_residual_connection_post_layernorm");
+  EXPECT_EQ(error("MptForCausalLM", R"("no_bias": false)"), "no_bias");
+  EXPECT_EQ(error("MptForCausalLM", R"("attn_config": {"alibi": false})"), "alibi");
+  EXPECT_EQ(error("MptForCausalLM", R"("attn_config": {"clip_qkv": 6})"), "clip_qkv");
+  EXPECT_EQ(error("OlmoForCausalLM", R"("clip_qkv": 8)"), "clip_qkv");
+  EXPECT_EQ(error("Ernie4_5_MoeForCausalLM", R"("use_bias": true)"), "use_bias");
+  EXPECT_EQ(error("HunYuanMoEV1ForCausalLM", R"("num_experts": [8, 16])"), "num_experts");
+  EXPECT_EQ(error("Llama4ForCausalLM", R"("num_experts_per_tok": 2)"), "num_experts_per_tok");
+  EXPECT_EQ(error("SmolLM3ForCausalLM", R"("no_rope_layers": [1, 0])"), "no_rope_layers");
+  EXPECT_EQ(error("GPTJForCausalLM", R"("rotary_dim": 63)"), "rotary_dim");
+  EXPECT_EQ(error("GPTJForCausalLM", R"("rotary_dim": null)"), "rotary_dim");
+  EXPECT_EQ(error("PhiMoEForCausalLM",
+                  R"("rope_scaling": {"type": "default", "short_mscale": 1.2, "long_mscale": 1.3})"),
+            "rope_scaling");
+  EXPECT_EQ(error("LlamaForCausalLM", R"("hidden_act": "laplace")"), "hidden_act");
+}
+
+TEST(PublishedConfigs, NewerFieldsAreRead) {
+  const auto without_rope = [](const ModelSpec& spec) {
+    return std::ranges::count_if(spec.layers,
+                                 [](const LayerSpec& layer) { return layer.attention().rope < 0; });
+  };
+  EXPECT_EQ(without_rope(spec("HuggingFaceTB/SmolLM3-3B")), 9);
+  const ModelSpec cohere2 = spec("CohereForAI/c4ai-command-r7b-12-2024");
+  EXPECT_EQ(without_rope(cohere2), 8);
+  EXPECT_EQ(layers_with_window(cohere2), 24);
+  EXPECT_EQ(without_rope(spec("LGAI-EXAONE/EXAONE-4.0-32B")), 16);
+  EXPECT_EQ(without_rope(spec("LGAI-EXAONE/EXAONE-4.0-1.2B")), 0);
+  const ModelSpec olmo3 = spec("allenai/Olmo-3-1025-7B");
+  EXPECT_EQ(layers_with_window(olmo3), 24);
+  EXPECT_EQ(olmo3.ropes[0].scaling.kind, RopeScalingKind::yarn);
+  EXPECT_EQ(olmo3.ropes[1].scaling.kind, RopeScalingKind::none);
+  const ModelSpec hunyuan = spec("tencent/Hunyuan-A13B-Instruct");
+  EXPECT_NEAR(hunyuan.ropes[0].theta, 11158839.9, 1);  // as its card says
+  EXPECT_EQ(hunyuan.max_positions, 32768);
+  const ModelSpec scout = spec("meta-llama/Llama-4-Scout-17B-16E-Instruct (text)");
+  EXPECT_EQ(without_rope(scout), 12);
+  EXPECT_EQ(scout.layers[0].attention().chunk, 8192);
+  EXPECT_TRUE(scout.layers[3].attention().temperature);
+  const ModelSpec falcon = spec("tiiuae/falcon-7b");
+  EXPECT_EQ(falcon.layers[0].attention().kv_heads, 1);
+  EXPECT_EQ(spec("tiiuae/falcon-rw-1b").layers[0].attention().slopes.size(), 32u);
+  // opt-125m has 125,239,296 parameters, among them two rows of positions for padding, which are not read.
+  const auto opt = spec_of(R"({"architectures": ["OPTForCausalLM"]})").value();
+  EXPECT_EQ(opt.learned_positions, 2050);
+  EXPECT_EQ(count_parameters(opt).total, 125'239'296 - 2 * 768);
+  const auto ministral3 = spec_of(R"({"architectures": ["Ministral3ForCausalLM"]})").value();
+  EXPECT_EQ(ministral3.temperature.length, 16384);
+  EXPECT_EQ(ministral3.max_positions, 262144);
+  EXPECT_EQ(spec_of(R"({"architectures": ["ApertusForCausalLM"]})").value().ropes[0].scaling.kind,
+            RopeScalingKind::llama3);
+}
+
+// Classes that vLLM takes for Llama.
+TEST(PublishedConfigs, AliasesDescribeLlama) {
+  for (const char* alias :
+       {"LLaMAForCausalLM", "AquilaForCausalLM", "AquilaModel", "XverseForCausalLM", "YiForCausalLM"}) {
+    const auto same = std::ranges::find(families(), alias, &Family::architecture);
+    ASSERT_NE(same, families().end()) << alias;
+    EXPECT_EQ(same->describe, &describe_llama) << alias;
+    EXPECT_EQ(field_defaults(alias), field_defaults("LlamaForCausalLM"));
+  }
 }
 
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {

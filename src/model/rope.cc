@@ -20,7 +20,7 @@ double dynamic_theta(const RopeSpec& rope, int length) {
 double llama3_frequency(const RopeScaling& s, double frequency) {
   const double turns = s.original_positions * frequency / kTurn;  // within the length of training
   if (turns < s.low_freq_factor) return frequency / s.factor;
-  if (turns > s.high_freq_factor) return frequency;
+  if (turns >= s.high_freq_factor) return frequency;
   const double blend = (turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
   return (1 - blend) * frequency / s.factor + blend * frequency;
 }
@@ -82,6 +82,15 @@ std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len) {
     frequencies.push_back(static_cast<float>(f));
   }
   return frequencies;
+}
+
+std::vector<float> temperatures(const Temperature& temperature, int positions) {
+  std::vector<float> all;
+  for (int position = 0; position < positions; ++position) {
+    const int lengths = (position + temperature.shift) / temperature.length;
+    all.push_back(static_cast<float>(1 + temperature.beta * std::log1p(static_cast<double>(lengths))));
+  }
+  return all;
 }
 
 }  // namespace octavo

@@ -23,12 +23,13 @@
 namespace octavo {
 
 // Norms by kind: weight always, bias on request. weight_offset is added to the stored weight (Gemma stores w
-// and multiplies by 1 + w).
+// and multiplies by 1 + w). Where none is stored each weight is 1.
 struct NormSpec {
   NormKind kind = NormKind::none;
   float eps = 0;
   bool bias = false;
   float weight_offset = 0;
+  bool stored = true;
 };
 
 enum class RopeScalingKind : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope };
@@ -60,7 +61,15 @@ struct RopeSpec {
   RopeScaling scaling = {};
 };
 
-// Norm of queries and keys before the rotation.
+// Queries of the token at `position` count 1 + beta * ln(1 + floor((position + shift) / length)) times, so that
+// attention over long contexts stays sharp (Llama 4, 2025).
+struct Temperature {
+  double beta = 0;
+  int length = 0;
+  int shift = 0;
+};
+
+// Norm of queries and keys.
 enum class QkNorm : std::uint8_t {
   none,
   shared,     // each head on its own, one weight [head_dim] for all
@@ -76,14 +85,18 @@ struct Attention {
   bool out_bias = false;
   QkNorm qk_norm = QkNorm::none;
   NormSpec qk_norm_spec = {};
-  float scale = 1;     // of the scores
+  bool qk_norm_turned = false;  // it comes behind the rotation, else before it
+  float scale = 1;              // of the scores
   float soft_cap = 0;  // of the scores; 0: none
   bool sinks = false;  // each head has a learned score that takes its share and has no value
   bool causal = true;  // a token sees none that come after it
   // A query sees that many last tokens, itself included, and where it is not causal as many on the other
   // side; 0: all.
   int window = 0;
-  int rope = -1;  // index into ModelSpec::ropes; -1: none
+  int chunk = 0;                    // AttentionArgs::chunk
+  int rope = -1;                    // index into ModelSpec::ropes; -1: none
+  std::vector<float> slopes = {};   // AttentionArgs::slopes; empty: none
+  bool temperature = false;         // ModelSpec::temperature counts
   // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries.
   bool output_gate = false;
 
@@ -186,6 +199,7 @@ struct Experts {
   Mlp expert;                      // each of them
   std::optional<Mlp> shared = {};  // one more, which every token passes
   bool shared_gate = false;        // and which counts as much as a gate of its own says
+  bool weigh_input = false;        // the one chosen expert's weight counts before it, not behind it
 };
 
 // monostate: no such half
@@ -221,7 +235,7 @@ struct LayerSpec {
 // In which order the rows of a fused query/key/value matrix come.
 enum class QkvOrder : std::uint8_t {
   by_kind,  // all queries, all keys, all values
-  by_head,  // query, key and value of the first head, then of the second ...; kv_heads == q_heads
+  by_head,  // the queries of the first key head, this and its value, then those of the second ...
 };
 
 // How a checkpoint holds the matrices of experts.
@@ -235,7 +249,7 @@ enum class ExpertStorage : std::uint8_t {
 // come without ".weight" and ".bias". A list of names stands for matrices stacked by rows, in this order.
 struct Names {
   std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
-  std::string lm_head = "lm_head";
+  std::string lm_head = "lm_head";  // without a prefix before it
   std::string embedding = "embed_tokens";
   std::string positions = {};
   std::string token_types = {};
@@ -247,12 +261,13 @@ struct Names {
   std::string attention_post_norm = {};
   std::string mlp_norm = "post_attention_layernorm";
   std::string mlp_post_norm = {};
-  std::string q_norm = "self_attn.q_norm";
+  std::string q_norm = "self_attn.q_norm";  // for each head: '{}' is its number; without it, they are one tensor
   std::string k_norm = "self_attn.k_norm";
   std::vector<std::string> qkv = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
   std::string out = "self_attn.o_proj";
   std::vector<std::string> up = {"mlp.gate_proj", "mlp.up_proj"};  // the gate first
   std::string down = "mlp.down_proj";
+  std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
   std::string sinks = "self_attn.sinks";
 
   std::string latent_q = "self_attn.q_proj";
@@ -280,6 +295,7 @@ struct Names {
 
   std::string router = "mlp.gate";
   std::string choice_bias = "mlp.gate.e_score_correction_bias";
+  bool choice_bias_row = false;  // stored [1, experts]
   ExpertStorage expert_storage = ExpertStorage::each;
   std::vector<std::string> expert_up = {"mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj"};
   std::string expert_down = "mlp.experts.{}.down_proj";
@@ -356,9 +372,11 @@ struct ModelSpec {
   int token_types = 0;              // rows of another, by the part of the text that a token is in; 0: none
   NormSpec embedding_norm = {};     // of the sum
   std::vector<RopeSpec> ropes;
+  Temperature temperature = {};  // of the layers that have one
   std::vector<LayerSpec> layers;
   NormSpec final_norm;
-  bool tied = false;  // the embedding is also the output matrix
+  bool tied = false;          // the embedding is also the output matrix
+  bool logits_bias = false;
   float logits_scale = 1;
   float logits_soft_cap = 0;      // 0: none
   std::optional<Head> head = {};  // nothing: it continues texts

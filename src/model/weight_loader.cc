@@ -15,7 +15,7 @@ std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVec
 
 Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const VectorParameter& parameter,
                                        ThreadPool& pool) {
-  std::vector<float> stored;
+  std::vector<float> stored = parameter.constant;
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
     TRY_VOID(check_finite(tensor, pool));
@@ -113,6 +113,7 @@ class Loader {
     for (const RopeSpec& rope : model_.spec.ropes) {
       floats += padded(rope.rotary_dim / 2);
     }
+    if (model_.spec.temperature.beta != 0) floats += padded(model_.max_model_len);
     TRY(model_.vectors, backend_.device->allocate(static_cast<std::size_t>(floats) * sizeof(float)));
     model_.weight_bytes = model_.vectors.bytes();
     for (VectorParameter* vector : parameters_.vectors) {
@@ -122,6 +123,9 @@ class Loader {
           row > 0 ? arena_.put(values, {vector->size / row, row}) : arena_.put(values, {vector->size});
     }
     load_ropes();
+    if (model_.spec.temperature.beta != 0)
+      model_.temperatures =
+          arena_.put(temperatures(model_.spec.temperature, model_.max_model_len), {model_.max_model_len});
     return {};
   }
 

@@ -22,14 +22,31 @@ FILE = FAMILIES / "defaults.cc"
 
 # Architecture: module and class of its configuration.
 CLASSES = {
+    "ApertusForCausalLM": ("apertus", "ApertusConfig"),
+    "AquilaForCausalLM": ("llama", "LlamaConfig"),
+    "AquilaModel": ("llama", "LlamaConfig"),
+    "ArceeForCausalLM": ("arcee", "ArceeConfig"),
+    "BaiChuanForCausalLM": ("llama", "LlamaConfig"),
     "BambaForCausalLM": ("bamba", "BambaConfig"),
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
+    "BloomForCausalLM": ("bloom", "BloomConfig"),
+    "Cohere2ForCausalLM": ("cohere2", "Cohere2Config"),
+    "CohereForCausalLM": ("cohere", "CohereConfig"),
+    "CwmForCausalLM": ("cwm", "CwmConfig"),
     "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config"),
     "DeepseekV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
     "Dots1ForCausalLM": ("dots1", "Dots1Config"),
+    "Ernie4_5ForCausalLM": ("ernie4_5", "Ernie4_5Config"),
+    "Ernie4_5_ForCausalLM": ("ernie4_5", "Ernie4_5Config"),
+    "Ernie4_5_MoeForCausalLM": ("ernie4_5_moe", "Ernie4_5_MoeConfig"),
+    "Exaone4ForCausalLM": ("exaone4", "Exaone4Config"),
+    "ExaoneForCausalLM": ("llama", "LlamaConfig"),
+    "FalconForCausalLM": ("falcon", "FalconConfig"),
     "FalconH1ForCausalLM": ("falcon_h1", "FalconH1Config"),
     "GPT2LMHeadModel": ("gpt2", "GPT2Config"),
+    "GPTBigCodeForCausalLM": ("gpt_bigcode", "GPTBigCodeConfig"),
+    "GPTJForCausalLM": ("gptj", "GPTJConfig"),
     "GPTNeoXForCausalLM": ("gpt_neox", "GPTNeoXConfig"),
     "Gemma2ForCausalLM": ("gemma2", "Gemma2Config"),
     "Gemma3ForCausalLM": ("gemma3", "Gemma3TextConfig"),
@@ -43,19 +60,44 @@ CLASSES = {
     "GraniteForCausalLM": ("granite", "GraniteConfig"),
     "GraniteMoeForCausalLM": ("granitemoe", "GraniteMoeConfig"),
     "GraniteMoeHybridForCausalLM": ("granitemoehybrid", "GraniteMoeHybridConfig"),
+    "GraniteMoeSharedForCausalLM": ("granitemoeshared", "GraniteMoeSharedConfig"),
+    "HunYuanDenseV1ForCausalLM": ("hunyuan_v1_dense", "HunYuanDenseV1Config"),
+    "HunYuanMoEV1ForCausalLM": ("hunyuan_v1_moe", "HunYuanMoEV1Config"),
     "Idefics3ForConditionalGeneration": ("llama", "LlamaConfig"),
+    "InternLM2ForCausalLM": ("llama", "LlamaConfig"),
+    "InternLM3ForCausalLM": ("internlm3", "InternLM3Config"),
+    "InternLMForCausalLM": ("llama", "LlamaConfig"),
     "JambaForCausalLM": ("jamba", "JambaConfig"),
+    "LLaMAForCausalLM": ("llama", "LlamaConfig"),
     "Lfm2ForCausalLM": ("lfm2", "Lfm2Config"),
     "Lfm2MoeForCausalLM": ("lfm2_moe", "Lfm2MoeConfig"),
+    "Llama4ForCausalLM": ("llama4", "Llama4TextConfig"),
+    "Llama4ForConditionalGeneration": ("llama4", "Llama4TextConfig"),
     "LlamaForCausalLM": ("llama", "LlamaConfig"),
+    "MPTForCausalLM": ("mpt", "MptConfig"),
     "Mamba2ForCausalLM": ("mamba2", "Mamba2Config"),
     "MambaForCausalLM": ("mamba", "MambaConfig"),
+    "MiMoForCausalLM": ("qwen2", "Qwen2Config"),
+    "MiniCPMForCausalLM": ("llama", "LlamaConfig"),
+    "MiniMaxM2ForCausalLM": ("minimax_m2", "MiniMaxM2Config"),
+    "Ministral3ForCausalLM": ("ministral3", "Ministral3Config"),
+    "MinistralForCausalLM": ("ministral", "MinistralConfig"),
+    "Mistral3ForConditionalGeneration": ("mistral", "MistralConfig"),
     "MistralForCausalLM": ("mistral", "MistralConfig"),
     "MixtralForCausalLM": ("mixtral", "MixtralConfig"),
+    "MptForCausalLM": ("mpt", "MptConfig"),
+    "NemotronForCausalLM": ("nemotron", "NemotronConfig"),
     "NemotronHForCausalLM": ("nemotron_h", "NemotronHConfig"),
+    "OPTForCausalLM": ("opt", "OPTConfig"),
     "Olmo2ForCausalLM": ("olmo2", "Olmo2Config"),
+    "Olmo3ForCausalLM": ("olmo3", "Olmo3Config"),
+    "OlmoForCausalLM": ("olmo", "OlmoConfig"),
     "OlmoeForCausalLM": ("olmoe", "OlmoeConfig"),
+    "OrionForCausalLM": ("llama", "LlamaConfig"),
     "Phi3ForCausalLM": ("phi3", "Phi3Config"),
+    "PhiForCausalLM": ("phi", "PhiConfig"),
+    "PhiMoEForCausalLM": ("phimoe", "PhimoeConfig"),
+    "PhimoeForCausalLM": ("phimoe", "PhimoeConfig"),
     "Qwen2ForCausalLM": ("qwen2", "Qwen2Config"),
     "Qwen2MoeForCausalLM": ("qwen2_moe", "Qwen2MoeConfig"),
     "Qwen3ForCausalLM": ("qwen3", "Qwen3Config"),
@@ -67,15 +109,22 @@ CLASSES = {
     "Qwen3_5MoeForConditionalGeneration": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
     "RobertaForSequenceClassification": ("roberta", "RobertaConfig"),
     "RobertaModel": ("roberta", "RobertaConfig"),
+    "SeedOssForCausalLM": ("seed_oss", "SeedOssConfig"),
+    "SmolLM3ForCausalLM": ("smollm3", "SmolLM3Config"),
     "SmolVLMForConditionalGeneration": ("llama", "LlamaConfig"),
     "StableLmForCausalLM": ("stablelm", "StableLmConfig"),
+    "Starcoder2ForCausalLM": ("starcoder2", "Starcoder2Config"),
     "XLMRobertaForSequenceClassification": ("xlm_roberta", "XLMRobertaConfig"),
     "XLMRobertaModel": ("xlm_roberta", "XLMRobertaConfig"),
+    "XverseForCausalLM": ("llama", "LlamaConfig"),
+    "YiForCausalLM": ("llama", "LlamaConfig"),
 }
 
-# What a class that nests another gives it, and what code has in place of a field.
-GIVEN = {architecture: {"rms_norm_eps": 1e-5} for architecture in ("Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration")}
-GIVEN |= {architecture: {"hidden_act": "silu"} for architecture in ("Lfm2ForCausalLM", "Lfm2MoeForCausalLM")}
+# What a class that nests another gives it, what code has in place of a field, or of one that is not in transformers.
+GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
+         "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},
+         "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
+         "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 
 # What older files call the numbers that transformers keeps in rope_parameters.
 ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rotary_factor"}
@@ -84,6 +133,7 @@ ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_f
 
 # Fields that a configuration's class has not got: as the published files have them, or as the class derives them.
 DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elements would turn, which no code can do
+           "bloom": {"seq_length": lambda config: 2048},
            "glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
            "nemotron_h": {"num_hidden_layers": lambda config: config.num_hidden_layers}}
 
@@ -91,7 +141,7 @@ DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elem
 def fields_that_families_read():
     """Every string in quotes in src/model/families that could be a field's name."""
     sources = [path.read_text() for path in FAMILIES.glob("*") if path != FILE]
-    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources)))
+    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources))) - {"model_type"}
 
 
 def defaults(module, name, read):
@@ -104,6 +154,8 @@ def defaults(module, name, read):
         found["rope_theta"] = rope["full_attention"]["rope_theta"]
         found["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
         rope = {}
+    if rope.get("rope_type", "default") != "default":
+        found["rope_parameters"] = rope
     for parameter, field in ROPE_NAMES_OF.get(module, ROPE_NAMES).items():
         if parameter in rope:
             found[field] = rope[parameter]

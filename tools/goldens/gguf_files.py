@@ -15,8 +15,17 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "Qwen3ForCausalLM": "qwen3", "GemmaForCausalLM": "gemma", "Gemma2ForCausalLM": "gemma2",
                  "Gemma3ForCausalLM": "gemma3", "Phi3ForCausalLM": "phi3", "Olmo2ForCausalLM": "olmo2",
                  "GraniteForCausalLM": "granite", "GlmForCausalLM": "chatglm", "Glm4ForCausalLM": "glm4",
-                 "StableLmForCausalLM": "stablelm", "Lfm2ForCausalLM": "lfm2",
-                 "GPTNeoXForCausalLM": "gptneox", "GPT2LMHeadModel": "gpt2"}
+                 "StableLmForCausalLM": "stablelm", "GPTNeoXForCausalLM": "gptneox", "GPT2LMHeadModel": "gpt2",
+                 "ArceeForCausalLM": "arcee", "BloomForCausalLM": "bloom", "Cohere2ForCausalLM": "cohere2",
+                 "CohereForCausalLM": "command-r", "Ernie4_5ForCausalLM": "ernie4_5", "Exaone4ForCausalLM": "exaone4",
+                 "FalconForCausalLM": "falcon", "GPTBigCodeForCausalLM": "starcoder", "HunYuanDenseV1ForCausalLM": "hunyuan-dense",
+                 "Lfm2ForCausalLM": "lfm2", "MptForCausalLM": "mpt", "NemotronForCausalLM": "nemotron", "OlmoForCausalLM": "olmo",
+                 "Olmo3ForCausalLM": "olmo2", "PhiForCausalLM": "phi2", "SeedOssForCausalLM": "seed_oss",
+                 "SmolLM3ForCausalLM": "smollm3", "Starcoder2ForCausalLM": "starcoder2"}
+
+
+def enum_of(arch):
+    return next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == arch)
 
 
 def interleave(tensor, heads):
@@ -36,18 +45,36 @@ def by_head(tensor, heads):
     return tensor.reshape(3, heads, -1, *tensor.shape[1:]).swapaxes(0, 1).reshape(tensor.shape)
 
 
+def by_kind_in_groups(tensor, heads, groups):
+    each = heads // groups
+    parts = tensor.reshape(groups, each + 2, -1, *tensor.shape[1:])
+    return np.concatenate([parts[:, :each].reshape(-1, *tensor.shape[1:]), parts[:, each].reshape(-1, *tensor.shape[1:]),
+                           parts[:, each + 1].reshape(-1, *tensor.shape[1:])])
+
+
+def by_group(tensor, heads, groups):
+    each, dim = heads // groups, tensor.shape[0] // (heads + 2 * groups)
+    q, k, v = np.split(tensor, [heads * dim, (heads + groups) * dim])
+    parts = [np.concatenate([q[g * each * dim:(g + 1) * each * dim], k[g * dim:(g + 1) * dim], v[g * dim:(g + 1) * dim]]) for g in range(groups)]
+    return np.concatenate(parts)
+
+
 def transform(name, config):
     """(there, back) of a tensor of transformers' name."""
     kind, heads = config.model_type, config.num_attention_heads
-    if kind in ("llama", "mistral", "granite") and ("q_proj" in name or "k_proj" in name):
+    if kind in ("llama", "mistral", "granite", "arcee", "olmo", "smollm3") and ("q_proj" in name or "k_proj" in name):
         n = heads if "q_proj" in name else config.num_key_value_heads
         return (lambda t: interleave(t, n)), (lambda t: halves(t, n))
     if kind.startswith("gemma") and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
-    if kind == "gpt_neox" and "query_key_value" in name:
+    if kind == "nemotron" and name.endswith("norm.weight"):
+        return (lambda t: t + 1), (lambda t: t - 1)
+    if kind in ("gpt_neox", "bloom") and "query_key_value" in name:
         return (lambda t: by_kind(t, heads)), (lambda t: by_head(t, heads))
     if name.endswith("conv.conv.weight"):
         return (lambda t: t[:, 0]), (lambda t: t[:, None])
+    if kind == "falcon" and config.new_decoder_architecture and "query_key_value" in name:
+        return (lambda t: by_kind_in_groups(t, heads, config.num_kv_heads)), (lambda t: by_group(t, heads, config.num_kv_heads))
     if kind == "gpt2" and ".weight" in name and (".c_" in name):
         return np.transpose, np.transpose
     return (lambda t: t), (lambda t: t)
@@ -92,12 +119,13 @@ def add_rope(writer, arch, config):
 def add_metadata(writer, arch, config):
     c = config.to_dict()
     first = lambda *names: next((c[n] for n in names if c.get(n) is not None), None)
-    writer.add_context_length(first("max_position_embeddings", "n_positions"))
+    writer.add_context_length(first("max_position_embeddings", "n_positions", "max_seq_len") or 128)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(first("intermediate_size", "n_inner") or 4 * config.hidden_size)
+    writer.add_feed_forward_length(first("intermediate_size", "n_inner", "ffn_hidden_size") or 4 * config.hidden_size)
     writer.add_head_count(config.num_attention_heads)
-    kv_heads = first("num_key_value_heads") or config.num_attention_heads
+    one = arch in ("falcon", "starcoder") and c["multi_query"] and not c.get("new_decoder_architecture")
+    kv_heads = 1 if one else first("num_key_value_heads", "num_kv_heads") or config.num_attention_heads
     if arch == "lfm2":
         writer.add_head_count_kv([kv_heads if kind == "full_attention" else 0 for kind in config.layer_types])
         writer.add_shortconv_l_cache(config.conv_L_cache)
@@ -106,15 +134,16 @@ def add_metadata(writer, arch, config):
     if first("head_dim"):
         writer.add_key_length(first("head_dim"))
         writer.add_value_length(first("head_dim"))
-    if first("rms_norm_eps", "norm_eps"):
+    if first("rms_norm_eps") or arch == "lfm2":
         writer.add_layer_norm_rms_eps(first("rms_norm_eps", "norm_eps"))
-    if first("layer_norm_eps", "layer_norm_epsilon"):
-        writer.add_layer_norm_eps(first("layer_norm_eps", "layer_norm_epsilon"))
+    epsilons = ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
+    if arch != "lfm2" and (first(*epsilons) or arch == "olmo"):
+        writer.add_layer_norm_eps(first(*epsilons) or 1e-5)
     if arch in ("gptneox", "stablelm"):
         writer.add_parallel_residual(config.use_parallel_residual)
     if first("sliding_window"):
         writer.add_sliding_window(first("sliding_window"))
-    if arch.startswith("gemma") and "sliding_attention" in (first("layer_types") or []):
+    if arch.startswith(("gemma", "exaone", "olmo")) and "sliding_attention" in (first("layer_types") or []):
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in c["layer_types"]])
     if first("attn_logit_softcapping"):
         writer.add_attn_logit_softcapping(first("attn_logit_softcapping"))
@@ -125,6 +154,10 @@ def add_metadata(writer, arch, config):
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
+    if arch in ("command-r", "cohere2"):
+        writer.add_logit_scale(config.logit_scale)
+    if arch == "mpt":
+        writer.add_max_alibi_bias(config.attn_config.alibi_bias_max)
     add_rope(writer, arch, config)
 
 
@@ -177,12 +210,18 @@ def add_tokenizer(writer, size, directory, model, pre, bos=None):
         writer.add_add_bos_token(settings.get("add_bos_token", False))
 
 
+def stored_name(names, name, config):
+    if config.model_type == "bloom":
+        name = name.removeprefix("transformer.")
+    return names.get_name(name, try_suffixes=(".weight", ".bias"))
+
+
 def write(model, path, formats, tokenizer=None):
     """formats(name, tensor) -> gguf.GGMLQuantizationType of a matrix. tokenizer: arguments of add_tokenizer."""
     config = model.config
     arch = ARCHITECTURES[type(model).__name__]
     writer = gguf.GGUFWriter(str(path), arch)
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[arch.upper()], config.num_hidden_layers)
+    names = gguf.get_tensor_name_map(enum_of(arch), config.num_hidden_layers)
     add_metadata(writer, arch, config)
     if tokenizer:
         add_tokenizer(writer, config.vocab_size, *tokenizer)
@@ -195,8 +234,8 @@ def write(model, path, formats, tokenizer=None):
             continue
         there, _ = transform(name, config)
         data = np.ascontiguousarray(there(tensor.float().numpy()))
-        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        matrix = data.ndim == 2 and "shortconv.conv" not in new
+        new = stored_name(names, name, config)
+        matrix = data.ndim == 2 and not new.endswith("_norm.weight") and "shortconv.conv" not in new
         kind = formats(new, data) if matrix else gguf.GGMLQuantizationType.F32
         writer.add_tensor(new, gguf.quants.quantize(data, kind), raw_dtype=kind)
     writer.write_header_to_file()
@@ -218,11 +257,11 @@ def requantize(source, target, kind):
 def load_back(model, path):
     """Gives the model the numbers that the file holds."""
     config = model.config
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[ARCHITECTURES[type(model).__name__].upper()], config.num_hidden_layers)
+    names = gguf.get_tensor_name_map(enum_of(ARCHITECTURES[type(model).__name__]), config.num_hidden_layers)
     stored = {t.name: t for t in gguf.GGUFReader(str(path)).tensors}
     state = {}
     for name, tensor in model.state_dict().items():
-        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        new = stored_name(names, name, config)
         if new not in stored:
             continue  # tied
         data = gguf.quants.dequantize(stored[new].data, stored[new].tensor_type)

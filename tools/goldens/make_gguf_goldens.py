@@ -29,6 +29,7 @@ GEMMA3 = dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
 GPT2 = dict(vocab_size=VOCAB, n_embd=32, n_inner=32, n_layer=2, n_head=4, n_positions=128)
 NEOX = {k: v for k, v in BASE.items() if k not in ("num_key_value_heads", "head_dim")}
+FALCON = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4)
 
 # name: (class, configuration, format of the matrices)
 CASES = {
@@ -55,6 +56,23 @@ CASES = {
     "lfm2": ("Lfm2", dict(NEOX, num_key_value_heads=2, num_hidden_layers=3, block_auto_adjust_ff_dim=False,
                           layer_types=["conv", "full_attention", "conv"]), "Q4_0"),
     "gpt2": ("GPT2", GPT2, "Q4_0"),
+    "smollm3": ("SmolLM3", dict(BASE, num_hidden_layers=4), "Q4_0"),
+    "arcee": ("Arcee", BASE, "Q4_0"),
+    "command-r": ("Cohere", dict(NEOX, num_key_value_heads=2, logit_scale=0.5, use_qk_norm=True), "Q4_0"),
+    "cohere2": ("Cohere2", dict(NEOX, num_hidden_layers=4, logit_scale=0.5, sliding_window=6), "Q4_0"),
+    "olmo": ("Olmo", dict(NEOX, num_key_value_heads=2), "Q4_0"),
+    "exaone4": ("Exaone4", dict(BASE, num_hidden_layers=4, sliding_window=6), "Q4_0"),
+    "ernie4_5": ("Ernie4_5", BASE, "Q4_0"),
+    "hunyuan": ("HunYuanDenseV1", BASE, "Q4_0"),
+    "seed_oss": ("SeedOss", BASE, "Q4_0"),
+    "phi2": ("Phi", dict(NEOX, num_key_value_heads=4, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), "Q4_0"),
+    "starcoder": ("GPTBigCode", GPT2, "Q4_0"),
+    "starcoder2": ("Starcoder2", dict(NEOX, num_key_value_heads=2), "Q4_0"),
+    "falcon": ("Falcon", FALCON, "Q4_0"),
+    "falcon-new": ("Falcon", dict(FALCON, new_decoder_architecture=True, num_kv_heads=2), "Q4_0"),
+    "bloom": ("Bloom", dict(vocab_size=VOCAB, hidden_size=32, n_layer=2, n_head=4), "Q4_0"),
+    "mpt": ("Mpt", dict(vocab_size=VOCAB, d_model=32, n_layers=2, n_heads=4, max_seq_len=128), "Q4_0"),
+    "nemotron": ("Nemotron", BASE, "Q4_0"),
 }
 MODEL_CLASSES = {"GPT2": "GPT2LMHeadModel", "Gemma3Text": "Gemma3ForCausalLM"}
 SPLIT_NAMES = ("model-00001-of-00002.gguf", "model-00002-of-00002.gguf")

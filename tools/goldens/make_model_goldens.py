@@ -102,7 +102,7 @@ def decided_routers(model, generator):
     """So that bf16 rarely turns a choice of experts, which would say nothing of the arithmetic."""
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if name.endswith(("mlp.gate.weight", "router.weight")):
+            if name.endswith(("mlp.gate.weight", "router.weight", "gate.wg.weight")):
                 p.mul_(4)
 
 
@@ -194,6 +194,107 @@ def first_gpt_neox_tensors(tensors):
     prefix = "gpt_neox.layers.1.attention."
     return dict(tensors, **{prefix + "bias": torch.ones(1, 1, 8, 8, dtype=torch.bool),
                             prefix + "masked_bias": torch.tensor(-1e9), prefix + "rotary_emb.inv_freq": torch.ones(4)})
+
+
+def renamed(architecture, *pairs, config=legacy, fields=()):
+    """A checkpoint of a class that transformers has not got: another's, whose tensors are called otherwise."""
+    def of_config(saved):
+        saved = config(saved)
+        for old, new in fields:
+            saved[new] = saved.pop(old)
+        return dict(saved, architectures=[architecture])
+
+    def of_tensors(tensors):
+        def name(old):
+            for pattern, new in pairs:
+                old = re.sub(pattern, new, old)
+            return old
+        return {name(old): t for old, t in tensors.items()}
+    return of_config, of_tensors
+
+
+INTERNLM2 = renamed("InternLM2ForCausalLM", (r"^lm_head", "output"), ("embed_tokens", "tok_embeddings"), ("input_layernorm", "attention_norm"),
+                    ("post_attention_layernorm", "ffn_norm"), (r"self_attn\.o_proj", "attention.wo"), (r"mlp\.gate_proj", "feed_forward.w1"),
+                    (r"mlp\.up_proj", "feed_forward.w3"), (r"mlp\.down_proj", "feed_forward.w2"), fields=[("attention_bias", "bias")])
+
+
+def internlm2_tensors(tensors):
+    """Queries, keys and values in one matrix, key head by key head: here two of 24, with two query heads each."""
+    tensors = INTERNLM2[1](tensors)
+    for i in range(2):
+        q, k, v = (tensors.pop(f"model.layers.{i}.self_attn.{kind}_proj.weight") for kind in "qkv")
+        groups = [torch.cat([q[48 * g:48 * g + 48], k[24 * g:24 * g + 24], v[24 * g:24 * g + 24]]) for g in range(2)]
+        tensors[f"model.layers.{i}.attention.wqkv.weight"] = torch.cat(groups)
+    return tensors
+
+
+BAICHUAN = renamed("BaiChuanForCausalLM")
+
+
+def baichuan_tensors(tensors):
+    for i in range(2):
+        parts = [tensors.pop(f"model.layers.{i}.self_attn.{kind}_proj.weight") for kind in "qkv"]
+        tensors[f"model.layers.{i}.self_attn.W_pack.weight"] = torch.cat(parts)
+    return tensors
+
+
+MIMO = renamed("MiMoForCausalLM")
+
+
+def mimo_tensors(tensors):
+    return dict(tensors, **{"model.mtp_layers.0.hidden_layernorm.weight": torch.zeros(4)})
+
+
+def beside_eyes(architecture, kind):
+    """As in a checkpoint that sees: the language model under another name, as the first files have it."""
+    def config(saved):
+        saved.pop("architectures")
+        return dict(architectures=[architecture], model_type=kind, text_config=saved, vision_config={})
+
+    def tensors(named):
+        return dict({"language_model." + name: t for name, t in named.items()},
+                    **{"multi_modal_projector.linear_1.weight": torch.zeros(4, 4)})
+    return dict(config=config, tensors=tensors)
+
+
+def biased_experts(model, generator):
+    with torch.no_grad():
+        for name, p in list(model.named_buffers()) + list(model.named_parameters()):
+            if name.endswith("e_score_correction_bias"):
+                p.copy_(0.3 * torch.randn(p.shape, generator=generator))
+
+
+def internlm3(config):
+    config = legacy(config)
+    return dict(config, architectures=["InternLM3ForCausalLM"], qkv_bias=config.pop("attention_bias"), bias=config.pop("mlp_bias"))
+
+
+def spread_slopes(model, generator):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "act_fn.alpha" in name:
+                p.copy_(torch.randn(p.shape, generator=generator))
+
+
+def older_bloom(config):
+    config["n_embed"] = config.pop("hidden_size")
+    config["num_attention_heads"] = config.pop("n_head")
+    return config
+
+
+EXAONE = renamed("ExaoneForCausalLM", (r"^model\.", "transformer."), ("embed_tokens", "wte"), (r"\.norm\.", ".ln_f."), (r"\.layers\.", ".h."),
+                 ("input_layernorm", "ln_1"), ("post_attention_layernorm", "ln_2"), (r"self_attn\.o_proj", "attn.attention.out_proj"),
+                 ("self_attn", "attn.attention"), ("gate_proj", "c_fc_0"), ("up_proj", "c_fc_1"), ("down_proj", "c_proj"),
+                 fields=[("num_hidden_layers", "num_layers"), ("hidden_act", "activation_function"), ("rms_norm_eps", "layer_norm_epsilon")])
+ORION = renamed("OrionForCausalLM", fields=[("layer_norm_eps", "rms_norm_eps")])
+
+
+def minicpm(config):
+    """A Granite's multipliers as MiniCPM says them: of two layers 48 wide."""
+    own = dict(scale_emb=config.pop("embedding_multiplier"), dim_model_base=48 / config.pop("logits_scaling"),
+               scale_depth=config.pop("residual_multiplier") * 2 ** 0.5)
+    del config["attention_multiplier"]  # what it is without
+    return dict(renamed("MiniCPMForCausalLM")[0](config), **own)
 
 
 LATENT = dict(BASE, num_key_value_heads=None, num_hidden_layers=3,
@@ -357,6 +458,81 @@ CASES = {
                       dict(model="GPT2LMHeadModel", tensors=first_gpt2_tensors)),
     "gpt_neox": ("GPTNeoX", dict(BASE, rope_parameters=dict(rope_type="default", rope_theta=1e4,
                                                             partial_rotary_factor=0.25)), {}),
+    "smollm3": ("SmolLM3", dict(SMALL, num_hidden_layers=3, no_rope_layer_interval=2, head_dim=24), {}),
+    "smollm3-window": ("SmolLM3", dict(SMALL, num_hidden_layers=3, no_rope_layers=[0, 1, 1], use_sliding_window=True, sliding_window=9),
+                       dict(config=legacy)),
+    "ministral": ("Ministral", dict(SMALL, head_dim=24, sliding_window=8, layer_types=["full_attention", "sliding_attention"]), {}),
+    "ministral3": ("Ministral3", dict(SMALL, num_attention_heads=4, num_key_value_heads=2, head_dim=24, rope_parameters=dict(YARN, original_max_position_embeddings=8, mscale=1.0,
+                                                                              mscale_all_dim=1.0, llama_4_scaling_beta=0.3)), {}),
+    "mistral3": ("Ministral3", dict(SMALL, head_dim=16, rope_parameters=dict(YARN, original_max_position_embeddings=16, llama_4_scaling_beta=0.1)),
+                 beside_eyes("Mistral3ForConditionalGeneration", "mistral3")),
+    "cohere": ("Cohere", dict(SMALL, logit_scale=0.5, use_qk_norm=True), {}),
+    "cohere-plain": ("Cohere", dict(BASE, logit_scale=0.25), dict(config=legacy)),
+    "cohere2": ("Cohere2", dict(SMALL, num_hidden_layers=4, logit_scale=0.5, sliding_window=8), {}),
+    "olmo": ("Olmo", dict(SMALL), {}),
+    "olmo3": ("Olmo3", dict(SMALL, num_hidden_layers=4, sliding_window=8, rope_parameters=dict(
+        full_attention=YARN, sliding_attention=dict(rope_type="default", rope_theta=10000.0))), {}),
+    "exaone4": ("Exaone4", dict(SMALL, num_hidden_layers=4, sliding_window=8, head_dim=16), {}),
+    "exaone4-full": ("Exaone4", dict(SMALL, head_dim=24, sliding_window=None, layer_types=["full_attention"] * 2), dict(config=legacy)),
+    "ernie4_5": ("Ernie4_5", dict(SMALL, head_dim=24, use_bias=True), {}),
+    "ernie4_5_moe": ("Ernie4_5_Moe", dict(SMALL, num_hidden_layers=3, moe_intermediate_size=40, moe_num_experts=5, moe_k=2,
+                                          moe_num_shared_experts=2, moe_layer_start_index=1, moe_layer_end_index=-1),
+                     dict(weights=biased_experts)),
+    "hunyuan_v1_dense": ("HunYuanDenseV1", dict(SMALL, num_attention_heads=4, head_dim=24, rope_parameters=dict(
+        rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)), {}),
+    "hunyuan_v1_moe": ("HunYuanMoEV1", dict(SMALL, head_dim=16, num_experts=5, moe_topk=2), dict(weights=decided_routers)),
+    "seed_oss": ("SeedOss", dict(SMALL, head_dim=24, attention_bias=True, attention_out_bias=False), {}),
+    "arcee": ("Arcee", dict(SMALL, head_dim=24), {}),
+    "apertus": ("Apertus", dict(BASE, rope_parameters=LLAMA3), dict(weights=spread_slopes)),
+    "cwm": ("Cwm", dict(SMALL, num_hidden_layers=5, sliding_window=8, head_dim=16, rope_parameters=LLAMA3), {}),
+    "phi": ("Phi", dict(SMALL, num_hidden_layers=3, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), {}),
+    "phi-normed": ("Phi", dict(SMALL, qk_layernorm=True, rope_parameters=dict(
+        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.75)), dict(config=legacy)),
+    "phimoe": ("Phimoe", dict(SMALL, num_local_experts=5, num_experts_per_tok=2, attention_bias=True, lm_head_bias=True,
+                              router_jitter_noise=0.2, sliding_window=None), dict(weights=decided_routers)),
+    "phimoe-longrope": ("Phimoe", dict(SMALL, num_local_experts=4, num_experts_per_tok=2, sliding_window=12, original_max_position_embeddings=64,
+                                       rope_parameters=longrope(8, short_mscale=1.2, long_mscale=1.2, original_max_position_embeddings=64)),
+                        dict(weights=decided_routers, max_model_len=64)),
+    "starcoder2": ("Starcoder2", dict(SMALL, sliding_window=8), {}),
+    "minimax_m2": ("MiniMaxM2", dict(SMALL, num_key_value_heads=3, head_dim=24, num_local_experts=6, num_experts_per_tok=3, rope_parameters=dict(
+        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(weights=biased_experts)),
+    "falcon": ("Falcon", dict(vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, bos_token_id=1, eos_token_id=2), {}),
+    "falcon-new": ("Falcon", dict(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2, bias=True,
+                                  new_decoder_architecture=True, bos_token_id=1, eos_token_id=2), {}),
+    "falcon-one-norm": ("Falcon", dict(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=1, ffn_hidden_size=80,
+                                       new_decoder_architecture=True, num_ln_in_parallel_attn=1, bos_token_id=1, eos_token_id=2), {}),
+    "falcon-rw": ("Falcon", dict(vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, alibi=True, multi_query=False,
+                                 parallel_attn=False, bias=True, bos_token_id=1, eos_token_id=2), {}),
+    "opt": ("OPT", dict(vocab_size=VOCAB, hidden_size=48, word_embed_proj_dim=48, ffn_dim=72, num_hidden_layers=2, num_attention_heads=3,
+                        max_position_embeddings=64, pad_token_id=1, bos_token_id=2, eos_token_id=2), {}),
+    "opt-galactica": ("OPT", dict(vocab_size=VOCAB, hidden_size=48, word_embed_proj_dim=48, ffn_dim=72, num_hidden_layers=2, num_attention_heads=3,
+                                  activation_function="gelu", enable_bias=False, layer_norm_elementwise_affine=False,
+                                  max_position_embeddings=48, pad_token_id=1, bos_token_id=2, eos_token_id=2), {}),
+    "bloom": ("Bloom", dict(vocab_size=VOCAB, hidden_size=48, n_layer=2, n_head=3, bos_token_id=1, eos_token_id=2), {}),
+    "bloom-older": ("Bloom", dict(vocab_size=VOCAB, hidden_size=64, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2), dict(config=older_bloom)),
+    "mpt": ("Mpt", dict(vocab_size=VOCAB, d_model=64, n_layers=2, n_heads=4, max_seq_len=64, attn_config=dict(alibi_bias_max=4, softmax_scale=0.3)), {}),
+    "gptj": ("GPTJ", dict(vocab_size=VOCAB, n_embd=64, n_layer=2, n_head=4, rotary_dim=8, n_positions=64, bos_token_id=1, eos_token_id=2), {}),
+    "gpt_bigcode": ("GPTBigCode", dict(vocab_size=VOCAB, n_embd=48, n_layer=2, n_head=3, n_positions=64, bos_token_id=1, eos_token_id=2), {}),
+    "gpt_bigcode-heads": ("GPTBigCode", dict(vocab_size=VOCAB, n_embd=48, n_layer=2, n_head=3, n_positions=64, multi_query=False, n_inner=80,
+                                             bos_token_id=1, eos_token_id=2), {}),
+    "nemotron": ("Nemotron", dict(SMALL, head_dim=24), {}),
+    "internlm2": ("Llama", dict(BASE, head_dim=24), dict(config=INTERNLM2[0], tensors=internlm2_tensors)),
+    "internlm3": ("InternLM3", dict(SMALL, head_dim=24, attention_bias=True, mlp_bias=True), dict(model="LlamaForCausalLM", config=internlm3)),
+    "exaone": ("Llama", dict(SMALL, head_dim=24), dict(config=EXAONE[0], tensors=EXAONE[1])),
+    "minicpm": ("Granite", dict(SMALL, embedding_multiplier=12.0, logits_scaling=4.0, residual_multiplier=0.9, attention_multiplier=0.25), dict(config=minicpm)),
+    "orion": ("StableLm", dict(SMALL, use_qkv_bias=False, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)),
+              dict(config=ORION[0])),
+    "granite_moe_shared": ("GraniteMoeShared", dict(SMALL, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=40, embedding_multiplier=12.0,
+                                                    logits_scaling=8.0, residual_multiplier=0.22, attention_multiplier=0.0625), {}),
+    "baichuan": ("Llama", dict(SMALL, num_key_value_heads=3), dict(config=BAICHUAN[0], tensors=baichuan_tensors)),
+    "mimo": ("Qwen2", SMALL, dict(config=MIMO[0], tensors=mimo_tensors)),
+    "llama4": ("Llama4Text", dict(SMALL, num_hidden_layers=4, head_dim=16, intermediate_size_mlp=80, num_local_experts=3, num_experts_per_tok=1,
+                                  attention_chunk_size=12, no_rope_layers=[1, 0, 1, 1], interleave_moe_layer_step=2, floor_scale=8, attn_scale=0.3),
+               dict(model="Llama4ForCausalLM", weights=decided_routers)),
+    "llama4-eyes": ("Llama4Text", dict(SMALL, head_dim=24, num_hidden_layers=2, intermediate_size_mlp=80, num_local_experts=3, num_experts_per_tok=1,
+                                       attention_chunk_size=16, use_qk_norm=False, no_rope_layers=[0, 1], attn_temperature_tuning=False),
+                    dict(model="Llama4ForCausalLM", weights=decided_routers,
+                         **beside_eyes("Llama4ForConditionalGeneration", "llama4"))),
     "gpt_neox-serial": ("GPTNeoX", dict(SMALL, use_parallel_residual=False, attention_bias=False, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox, tensors=first_gpt_neox_tensors)),
 }

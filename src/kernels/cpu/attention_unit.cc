@@ -29,8 +29,9 @@ AttentionUnitRun::AttentionUnitRun(const AttentionCall& call, const AttentionUni
   for (const AttentionPart& part : call.plan.parts(unit))
     for (std::int32_t row = part.row_begin; row < part.row_end; ++row) {
       const std::int64_t position = call.plan.position(part.sequence, row);
-      const std::int64_t begin =
+      std::int64_t begin =
           call.args.window > 0 ? std::max<std::int64_t>(0, position - call.args.window + 1) : 0;
+      if (call.args.chunk > 0) begin = position / call.args.chunk * call.args.chunk;
       *to++ = {part.sequence, row, part.merge, begin,
                call.plan.seen_end(part.sequence, row, call.args.window)};
     }
@@ -216,6 +217,8 @@ void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::in
                  .end = row_[row].end - piece * kPieceTokens,
                  .scale = call_.args.scale,
                  .soft_cap = call_.args.soft_cap,
+                 .slope = call_.slope(head, row_[row].row),
+                 .query = row_[row].end - 1 - piece * kPieceTokens,
                  .key_scales = scaled ? scratch_.key_scales : nullptr,
                  .value_scales = scaled ? scratch_.value_scales : nullptr,
                  .p = scratch_.p + i * kScoreStride * call_.x_bytes(),

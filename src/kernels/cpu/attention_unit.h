@@ -39,6 +39,11 @@ struct AttentionCall {
   std::int64_t dim() const { return args.cache.spec.head_dim; }
   std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
   std::int64_t x_bytes() const { return dot ? 2 : 4; }  // of q and probabilities as the tiles want them
+  // As softmax wants it, before scores are scaled.
+  float slope(std::int64_t head, std::int64_t row) const {
+    if (!args.slopes) return 0;
+    return args.slopes.as<float>()[head * plan.group() + row % plan.group()] / args.scale;
+  }
   // Elements from the begin of q or out, whose heads are so long, to those of a row.
   std::int64_t element(const View& view, std::int64_t head_dim, std::int64_t head, std::int32_t sequence,
                        std::int64_t row) const {

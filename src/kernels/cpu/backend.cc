@@ -23,6 +23,7 @@ constexpr Ops kCpuOps{
     .add_norm = cpu::add_norm,
     .matmul = cpu::matmul,
     .activate = cpu::activate,
+    .scale_rows = cpu::scale_rows,
     .route = cpu::route,
     .grouped_matmul = cpu::grouped_matmul,
     .combine = cpu::combine,

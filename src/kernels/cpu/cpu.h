@@ -44,6 +44,7 @@ void embed(Stream& stream, const EmbedArgs& args);
 void add_norm(Stream& stream, const AddNormArgs& args);
 void matmul(Stream& stream, const MatmulArgs& args);
 void activate(Stream& stream, const ActivateArgs& args);
+void scale_rows(Stream& stream, const ScaleRowsArgs& args);
 void route(Stream& stream, const RouteArgs& args);
 void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args);
 void combine(Stream& stream, const CombineArgs& args);

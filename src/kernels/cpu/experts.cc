@@ -79,6 +79,20 @@ void sigmoid_weights(const float* logits, const RouterRule& rule, const std::int
   for (int k = 0; rule.renormalise && k < rule.chosen; ++k) weights[k] /= sum;
 }
 
+void sparsemixer_weights(const float* logits, std::int64_t experts, const RouterRule& rule,
+                         const std::int32_t* chosen, float* weights) {
+  for (int k = 0; k < rule.chosen; ++k) {
+    const float most = logits[chosen[k]];
+    float sum = 0;
+    for (std::int32_t e = 0; e < experts; ++e) {
+      if (std::find(chosen, chosen + k, e) != chosen + k) continue;
+      const bool far = (most - logits[e]) / std::max(std::abs(logits[e]), most) > 2 * rule.jitter;
+      if (!far) sum += std::exp(logits[e] - most);
+    }
+    weights[k] = 1 / sum;
+  }
+}
+
 // Of one token whose choice is not by its logits alone.
 void choose_by_rank(const float* logits, const RouteArgs& args, std::int32_t* chosen, float* weights) {
   const RouterRule& rule = args.rule;
@@ -97,7 +111,7 @@ void route(Stream& stream, const RouteArgs& args) {
   // Places hold the experts' numbers until all are known.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
   const RouterRule& rule = args.rule;
-  const bool by_logit = rule.scores == RouterScores::softmax && !args.bias && rule.groups == 1;
+  const bool by_logit = rule.scores != RouterScores::sigmoid && !args.bias && rule.groups == 1;
   pool_of(stream).for_ranges(n, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const float* logits = args.logits.row<float>(i);
@@ -105,7 +119,11 @@ void route(Stream& stream, const RouteArgs& args) {
       auto* weights = args.weights.row<float>(i);
       if (by_logit) {
         choose(logits, experts, rule.chosen, expert);
-        softmax_weights(logits, logits[expert[0]], experts, rule, expert, weights);
+        if (rule.scores == RouterScores::sparsemixer) {
+          sparsemixer_weights(logits, experts, rule, expert, weights);
+        } else {
+          softmax_weights(logits, logits[expert[0]], experts, rule, expert, weights);
+        }
       } else {
         choose_by_rank(logits, args, expert, weights);
       }
@@ -170,7 +188,8 @@ void combine(Stream& stream, const CombineArgs& args) {
                                    .out_format = format});
                };
                for (std::int64_t k = 0; k < args.places.size(1); ++k)
-                 add(args.y, args.places.row<std::int32_t>(i)[k], args.weights.row<float>(i)[k]);
+                 add(args.y, args.places.row<std::int32_t>(i)[k],
+                     args.weights ? args.weights.row<float>(i)[k] : 1.0f);
                if (args.shared) {
                  const bool gated = static_cast<bool>(args.shared_gate);
                  add(args.shared, i, gated ? 1 / (1 + std::exp(-*args.shared_gate.row<float>(i))) : 1.0f);

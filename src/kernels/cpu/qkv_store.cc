@@ -139,9 +139,21 @@ struct TokenStore {
         if (norm.bias) row.norm.bias = norm.bias.as<float>() + (own_weight ? head * dim : 0);
         if (!args.norm_whole_row) row.stats = kernels.norm_stats(row.x, format, dim, norm.kind, norm.eps);
       }
+      if (args.norm_turned) row.norm.kind = NormKind::none;
       kernels.head(row);
+      if (args.norm_turned) norm_in_place(norm.kind, row, head_values);
       use(head, head_values);
     }
+  }
+
+  // By the norm of `row`, the rotation being done.
+  void norm_in_place(NormKind kind, HeadRow row, float* values) const {
+    row.norm.kind = kind;
+    row.rotary = 0;
+    row.x = values;
+    row.format = Format::f32;
+    row.stats = kernels.norm_stats(values, Format::f32, dim, kind, row.norm.eps);
+    kernels.head(row);
   }
 
   // Heads [begin, end) of token i, those of queries first, those of keys, those of values.

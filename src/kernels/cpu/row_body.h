@@ -149,6 +149,18 @@ template <class S>
 }
 
 template <class S>
+[[gnu::noinline]] void xielu_part(const void* x, Format format, const ActivateRule& rule, void* y,
+                                  std::int64_t n) {
+  const F<S> half = S::set(0.5f), above = S::set(rule.alpha), below = S::set(rule.limit);
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    const F<S> value = load<S>(x, format, i, n);
+    const F<S> bent = S::sub(S::sub(exp<S>(S::min(S::set(-1e-6f), value)), S::set(1)), value);
+    const F<S> curve = S::select(S::less(S::zero(), value), S::mul(above, S::mul(value, value)), S::mul(below, bent));
+    store<S>(y, format, i, n, S::fma(half, value, curve));
+  }
+}
+
+template <class S>
 void activate(const void* x, const void* up, Format format, const ActivateRule& rule, void* y,
               std::int64_t n) {
   alignas(64) std::byte burst[kBurstBytes];
@@ -160,6 +172,8 @@ void activate(const void* x, const void* up, Format format, const ActivateRule& 
     const std::int64_t elements = count / bytes_of(format);
     if (rule.kind == Activation::swigluoai) {
       swigluoai_part<S>(from, with, format, rule, burst, elements);
+    } else if (rule.kind == Activation::xielu) {
+      xielu_part<S>(from, format, rule, burst, elements);
     } else {
       activate_part<S>(from, with, format, rule.kind, burst, elements);
     }

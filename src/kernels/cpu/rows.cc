@@ -82,12 +82,36 @@ void activate(Stream& stream, const ActivateArgs& args) {
   constexpr std::int64_t kColumns = 2048;
   const std::int64_t h = args.y.size(1);
   const auto element_bytes = static_cast<std::int64_t>(size_of(args.x.dtype));
-  const ActivateRule rule{args.activation, args.alpha, args.limit};
+  ActivateRule rule{args.activation, args.alpha, args.limit};
+  if (args.activation == Activation::xielu) {
+    const auto softplus = [&](std::int64_t i) { return std::log1p(std::exp(args.slopes.as<float>()[i])); };
+    rule.alpha = softplus(0);
+    rule.limit = 0.5F + softplus(1);
+  }
   for_pieces(pool_of(stream), args.y.size(0), h, kColumns,
              [&](std::int64_t i, std::int64_t column, std::int64_t count) {
                const std::byte* x = row_address(args.x, i) + column * element_bytes;
                kernels.activate(x, args.gated ? x + h * element_bytes : nullptr, format_of(args.y.dtype),
                                 rule, row_address(args.y, i) + column * element_bytes, count);
+             });
+}
+
+void scale_rows(Stream& stream, const ScaleRowsArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  if (args.rows) check_indices("row", args.rows, args.factors.size(0));
+  constexpr std::int64_t kColumns = 1024;
+  const Format format = format_of(args.y.dtype);
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.y.dtype));
+  for_pieces(pool_of(stream), args.y.size(0), args.y.size(1), kColumns,
+             [&](std::int64_t i, std::int64_t column, std::int64_t count) {
+               const auto at = [&](const View& view) {
+                 return row_address(view, i) + column * element_bytes;
+               };
+               alignas(64) float x[kColumns];
+               kernels.widen(at(args.x), format, x, count);
+               kernels.scale_logits(
+                   x, args.factors.as<float>()[args.rows ? args.rows.as<std::int32_t>()[i] : i], 0, count);
+               kernels.narrow(x, nullptr, format, at(args.y), count);
              });
 }
 

@@ -56,6 +56,9 @@ void softmax(SoftmaxRow& row) {
   if (row.key_scales != nullptr)
     for (std::int64_t t = row.first; t < row.last; t += S::kLanes)
       S::store_f32(row.scores + t, S::mul(S::load_f32(row.scores + t), S::load_f32(row.key_scales + t)));
+  if (row.slope != 0)
+    for (std::int64_t t = row.first; t < row.last; ++t)
+      row.scores[t] += row.slope * static_cast<float>(t - row.query);
   const float largest = prepare_scores<S>(row);
   const float scale = row.soft_cap > 0 ? kLog2e : row.scale * kLog2e;
   row.maximum = largest * scale;

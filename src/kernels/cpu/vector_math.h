@@ -134,15 +134,16 @@ F<S> activation(Activation kind, F<S> x) {
     }
     case Activation::relu:
       return S::max(S::zero(), x);
-    case Activation::relu2: {
-      const F<S> positive = S::max(S::zero(), x);
-      return S::mul(positive, positive);
+    case Activation::relu_squared: {
+      const F<S> above = S::max(S::zero(), x);
+      return S::mul(above, above);
     }
     case Activation::sigmoid:
       return S::div(S::set(1), S::add(S::set(1), exp<S>(S::sub(S::zero(), x))));
     case Activation::tanh:
       return tanh<S>(x);
     case Activation::swigluoai:
+    case Activation::xielu:
       break;
   }
   return x;

@@ -162,13 +162,15 @@ struct Tile {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float most = kMinusInfinity;
+      const float slope = slope_of(p, head, row[i]);
 #pragma unroll
       for (int n = 0; n < kTokenTiles; ++n)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const int token = piece * kPieceTokens + n * 8 + lane() % 4 * 2 + e;
           float& score = scores[n][2 * i + e];
-          score = token >= begin[i] && token < end[i] ? score_of(p, score) : kMinusInfinity;
+          score = token >= begin[i] && token < end[i] ? score_of(p, score, slope, token - end[i] + 1)
+                                                           : kMinusInfinity;
           most = fmaxf(most, score);
         }
       most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 1));

@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
         const std::byte* key = cached(p, rows, 0, head, token);
         float product = 0;
         for (int d = 0; d < dim; ++d) product = fmaf(query[d], number(key, p.cache.format, d), product);
-        score = score_of(p, product);
+        score = score_of(p, product, slope_of(p, head, row), token - rows.end(row) + 1);
       }
       const float piece_max = block_max(score, partials);
       const float shift = piece_max == kMinusInfinity ? 0 : piece_max;

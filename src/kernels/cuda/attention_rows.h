@@ -17,7 +17,7 @@ __device__ inline float exponential(float x) { return exp2f(x * 1.44269504f); }
 struct SequenceRows {
   std::int64_t first_query;  // of the step
   std::int64_t first_position, length;
-  int group, window;
+  int group, window, chunk;
   bool causal;
   const std::int32_t* table;
 
@@ -27,11 +27,13 @@ struct SequenceRows {
         length(p.lengths[s]),
         group(p.group),
         window(p.window),
+        chunk(p.chunk),
         causal(p.causal),
         table(p.tables + p.table_starts[s]) {}
 
   // A row sees tokens [begin, end).
   __device__ std::int64_t begin(std::int64_t row) const {
+    if (chunk > 0) return position(row) / chunk * chunk;
     return window > 0 && position(row) >= window ? position(row) + 1 - window : 0;
   }
   __device__ std::int64_t end(std::int64_t row) const {
@@ -68,9 +70,15 @@ __device__ inline Pieces pieces_of(const SequenceRows& rows, std::int64_t first,
   return {rows.begin(first) / kPieceTokens, (rows.end(last) + kPieceTokens - 1) / kPieceTokens};
 }
 
-__device__ inline float score_of(const AttentionParams& p, float product) {
+// `slope` is the row's, `ahead` how many tokens the key is ahead of the query.
+__device__ inline float score_of(const AttentionParams& p, float product, float slope, std::int64_t ahead) {
   const float score = product * p.scale;
+  if (p.slopes != nullptr) return fmaf(slope, static_cast<float>(ahead), score);
   return p.soft_cap > 0 ? p.soft_cap * tanhf(score / p.soft_cap) : score;
+}
+
+__device__ inline float slope_of(const AttentionParams& p, std::int64_t head, std::int64_t row) {
+  return p.slopes == nullptr ? 0 : p.slopes[head * p.group + row % p.group];
 }
 
 // A row's sum with the share of its head's sink.

@@ -144,8 +144,10 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
   params.cache = cache_of(args.cache);
   params.scale = args.scale;
   params.window = args.window;
+  params.chunk = args.chunk;
   params.causal = args.causal;
   params.soft_cap = args.soft_cap;
+  params.slopes = data_of<float>(args.slopes);
   params.sinks = data_of<float>(args.sinks);
   attention(handle_of(stream), params);
 }
@@ -172,6 +174,7 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
                                 .q_weight_stride = weight_stride(args.q_norm),
                                 .k_weight_stride = weight_stride(args.k_norm),
                                 .norm_whole_row = args.norm_whole_row,
+                                .norm_turned = args.norm_turned,
                                 .cos = args.rope.cos ? rows_of(args.rope.cos) : Rows{},
                                 .sin = args.rope.sin ? rows_of(args.rope.sin) : Rows{},
                                 .rotary_dim = args.rope.rotary_dim,
@@ -235,7 +238,17 @@ void run_activate(Stream& stream, const ActivateArgs& args) {
                                .activation = args.activation,
                                .gated = args.gated,
                                .alpha = args.alpha,
-                               .limit = args.limit});
+                               .limit = args.limit,
+                               .slopes = data_of<float>(args.slopes)});
+}
+
+void run_scale_rows(Stream& stream, const ScaleRowsArgs& args) {
+  scale_rows(handle_of(stream), {.n = args.y.size(0),
+                                 .dim = args.y.size(1),
+                                 .x = rows_of(args.x),
+                                 .y = rows_of(args.y),
+                                 .factors = args.factors.as<float>(),
+                                 .rows = data_of<std::int32_t>(args.rows)});
 }
 
 // ---- Experts.
@@ -251,6 +264,7 @@ void run_route(Stream& stream, const RouteArgs& args) {
                             .groups = args.rule.groups,
                             .groups_kept = args.rule.groups_kept,
                             .group_best = args.rule.group_best,
+                            .jitter = args.rule.jitter,
                             .bias = data_of<float>(args.bias),
                             .logits = rows_of(args.logits),
                             .weights = rows_of(args.weights),
@@ -477,6 +491,7 @@ constexpr Ops kCudaOps{
     .add_norm = run_add_norm,
     .matmul = run_matmul,
     .activate = run_activate,
+    .scale_rows = run_scale_rows,
     .route = run_route,
     .grouped_matmul = run_grouped_matmul,
     .combine = run_combine,

@@ -21,7 +21,7 @@ __device__ inline float greatest(const float* logits, std::int64_t experts) {
 // in groups that are not kept. By one warp; a lane ranks groups.
 __device__ void rank_experts(const RouteParams& p, const float* logits, float* keys) {
   const bool softmax = p.scores == RouterScores::softmax;
-  const bool by_logit = softmax && p.bias == nullptr && p.groups == 1;
+  const bool by_logit = p.scores != RouterScores::sigmoid && p.bias == nullptr && p.groups == 1;
   float most = 0, sum = 0;
   if (softmax && !by_logit) {
     most = greatest(logits, p.experts);
@@ -64,19 +64,21 @@ __global__ void choose_kernel(RouteParams p) {
   const std::int64_t token = block_x();
   const float* logits = static_cast<const float*>(p.logits.data) + element_at(token, p.logits.stride, 0);
   rank_experts(p, logits, keys);
-  const bool softmax = p.scores == RouterScores::softmax;
+  const bool softmax = p.scores == RouterScores::softmax, sparse = p.scores == RouterScores::sparsemixer;
   float* weights = static_cast<float*>(p.weights.data) + element_at(token, p.weights.stride, 0);
   std::int32_t* places = p.places + element_at(token, p.chosen, 0);
   float most = p.bias == nullptr ? 0 : greatest(logits, p.experts), sum = 0, last = INFINITY;
   std::int64_t last_expert = -1;
+  const auto is_chosen = [&](std::int64_t e) {
+    return keys[e] > last || (keys[e] == last && e <= last_expert);
+  };
   for (int k = 0; k < p.chosen; ++k) {
     // The next in order: by score, the greater first, equal ones by number.
     float best = -INFINITY;
     std::int64_t expert = p.experts;
     for (std::int64_t e = lane(); e < p.experts; e += kWarp) {
       const float key = keys[e];
-      const bool chosen = key > last || (key == last && e <= last_expert);
-      if (!chosen && (key > best || expert == p.experts)) {
+      if (!is_chosen(e) && (key > best || expert == p.experts)) {
         best = key;
         expert = e;
       }
@@ -90,10 +92,19 @@ __global__ void choose_kernel(RouteParams p) {
         expert = other_expert;
       }
     }
+    float near = 0;  // of sparsemixer: the sum that divides
+    for (std::int64_t e = lane(); sparse && e < p.experts; e += kWarp) {
+      const float logit = logits[e];
+      const bool far = (best - logit) / fmaxf(fabsf(logit), best) > 2 * p.jitter;
+      if (!is_chosen(e) && !far) near += expf(logit - best);
+    }
+    if (sparse) near = warp_sum(near);
     last = best;
     last_expert = expert;
     if (k == 0 && p.bias == nullptr) most = logits[expert];
-    const float weight = softmax ? expf(logits[expert] - most) : sigmoid(logits[expert]);
+    const float weight = softmax   ? expf(logits[expert] - most)
+                         : sparse ? 1 / near
+                                  : sigmoid(logits[expert]);
     if (p.renormalise) sum += weight;
     if (lane() == 0) {
       weights[k] = weight;
@@ -141,8 +152,9 @@ __global__ void __launch_bounds__(kCombineThreads) combine_kernel(CombineParams 
     return to_float(static_cast<const T*>(rows.data)[element_at(r, rows.stride, column)]);
   };
   float sum = 0;
+  const auto* weights = static_cast<const float*>(p.weights.data);
   for (std::int64_t k = 0; k < p.chosen; ++k)
-    sum = fmaf(static_cast<const float*>(p.weights.data)[element_at(row, p.weights.stride, k)],
+    sum = fmaf(weights != nullptr ? weights[element_at(row, p.weights.stride, k)] : 1,
                number(p.y, p.places[element_at(row, p.chosen, k)]), sum);
   if (p.shared.data != nullptr) {
     const float share = p.shared_gate != nullptr ? 1 / (1 + expf(-p.shared_gate[row])) : 1;

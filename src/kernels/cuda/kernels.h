@@ -60,9 +60,18 @@ struct ActivateParams {
   Rows x, y;  // of one format
   Activation activation;
   bool gated;
-  float alpha, limit;  // of swigluoai
+  float alpha, limit;   // of swigluoai
+  const float* slopes;  // of xielu
 };
 void activate(StreamHandle stream, const ActivateParams& p);
+
+struct ScaleRowsParams {
+  std::int64_t n, dim;
+  Rows x, y;  // of one format
+  const float* factors;
+  const std::int32_t* rows;  // optional
+};
+void scale_rows(StreamHandle stream, const ScaleRowsParams& p);
 
 struct GateParams {
   std::int64_t n, heads, dim;
@@ -181,6 +190,7 @@ struct RouteParams {
   RouterScores scores;
   float scale;
   int groups, groups_kept, group_best;
+  float jitter;
   const float* bias;  // optional
   Rows logits, weights;
   std::int32_t *places, *tokens, *starts;
@@ -197,7 +207,7 @@ void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p);
 
 struct CombineParams {
   std::int64_t n, dim, chosen;
-  Rows y, weights;
+  Rows y, weights;  // weights: optional
   const std::int32_t* places;
   Rows shared;               // optional
   const float* shared_gate;  // optional
@@ -234,7 +244,7 @@ struct QkvStoreParams {
   int q_heads;
   NormParams q_norm, k_norm;
   std::int64_t q_weight_stride, k_weight_stride;  // of the norms' weights, from head to head; 0: one for all
-  bool norm_whole_row;
+  bool norm_whole_row, norm_turned;
   Rows cos, sin;  // [n, rotary_dim / 2]
   int rotary_dim;
   bool interleaved;
@@ -270,10 +280,11 @@ struct AttentionParams {
   std::int64_t merge_count, merge_rows_max;
   float* states;
   float scale;
-  int window;
+  int window, chunk;
   bool causal = true;
   float soft_cap;
-  const float* sinks;  // [q_heads]; optional
+  const float* slopes;  // [q_heads]; optional
+  const float* sinks;   // [q_heads]; optional
 };
 constexpr int kPieceTokens = 128;
 constexpr int kNarrowRows = 16;

@@ -25,6 +25,18 @@ __device__ Head head_of(const QkvStoreParams& p, int head) {
   return {kValue, head - p.q_heads - kv_heads, kv_heads, (p.q_heads + kv_heads) * dim};
 }
 
+// What an rms norm multiplies number i of a head by: turning a head does not change its length. `row` points
+// at the part's first head.
+template <class T>
+__device__ float turned_scale(const NormParams& norm, const T* row, const Head& head, int dim) {
+  float squares = 0;
+  for (int i = lane(); i < dim; i += kWarp) {
+    const float value = to_float(row[element_at(head.index, dim, i)]);
+    squares = fmaf(value, value, squares);
+  }
+  return 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(dim) + norm.eps);
+}
+
 // x[j] is number lane + 32j of the head, 0 beyond it. `row` points at the part's first head.
 template <class T>
 __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t weight_stride, const T* row,
@@ -85,15 +97,21 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
     const int i = lane() + j * kWarp;
     x[j] = i < dim ? to_float(row[element_at(head.index, dim, i)]) : 0;
   }
-  if (head.part == kQuery) normalize(p.q_norm, p.norm_whole_row, p.q_weight_stride, row, head, dim, x);
-  if (head.part == kKey) normalize(p.k_norm, p.norm_whole_row, p.k_weight_stride, row, head, dim, x);
+  const NormParams& norm = head.part == kQuery ? p.q_norm : p.k_norm;
+  const std::int64_t weight_stride = head.part == kQuery ? p.q_weight_stride : p.k_weight_stride;
+  float scale = 1;
+  if (head.part != kValue && p.norm_turned) scale = turned_scale(norm, row, head, dim);
+  if (head.part != kValue && !p.norm_turned)
+    normalize(norm, p.norm_whole_row, weight_stride, row, head, dim, x);
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) whole[lane() + j * kWarp] = x[j];
   __syncwarp();
 
   const std::int64_t slot = p.slots[token];
   for (int i = lane(); i < dim; i += kWarp) {
-    const float value = head.part == kValue ? whole[i] : rotated(p, token, whole, i);
+    float value = head.part == kValue ? whole[i] : rotated(p, token, whole, i);
+    if (head.part != kValue && p.norm_turned)
+      value *= scale * norm.weight[element_at(head.index, weight_stride, i)];
     if (head.part == kQuery) {
       static_cast<T*>(p.q_out.data)[element_at(token, p.q_out.stride, element_at(head.index, dim, i))] =
           from_float<T>(value);

@@ -87,16 +87,22 @@ __device__ float activation(Activation kind, float x) {
       return 0.5f * x * (1 + tanhf(kRoot2OverPi * (x + 0.044715f * x * x * x)));
     case Activation::relu:
       return x < 0 ? 0 : x;  // NaN stays
-    case Activation::relu2:
+    case Activation::relu_squared:
       return x < 0 ? 0 : x * x;
     case Activation::sigmoid:
       return 1 / (1 + expf(-x));
     case Activation::tanh:
       return tanhf(x);
     case Activation::swigluoai:
+    case Activation::xielu:
       break;
   }
   return x;
+}
+
+__device__ float xielu(float x, const float* slopes) {
+  if (x > 0) return log1pf(expf(slopes[0])) * x * x + 0.5f * x;
+  return (expm1f(x > -1e-6f ? -1e-6f : x) - x) * (0.5f + log1pf(expf(slopes[1]))) + 0.5f * x;
 }
 
 template <class T>
@@ -110,10 +116,20 @@ __global__ void activate_kernel(ActivateParams p) {
     const float gate = x > p.limit ? p.limit : x;
     const float clamped = up > p.limit ? p.limit : up < -p.limit ? -p.limit : up;
     y = gate / (1 + expf(-p.alpha * gate)) * (clamped + 1);
+  } else if (p.activation == Activation::xielu) {
+    y = xielu(x, p.slopes);
   } else {
     y = activation(p.activation, x) * up;
   }
   element<T>(p.y, row, k) = from_float<T>(y);
+}
+
+template <class T>
+__global__ void scale_rows_kernel(ScaleRowsParams p) {
+  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
+  if (k >= p.dim) return;
+  const float factor = p.factors[p.rows != nullptr ? p.rows[row] : row];
+  element<T>(p.y, row, k) = from_float<T>(to_float(element<T>(p.x, row, k)) * factor);
 }
 
 // A block for each head, or row where nothing is normalised.
@@ -207,6 +223,12 @@ void add_norm(StreamHandle stream, const AddNormParams& p) {
 void activate(StreamHandle stream, const ActivateParams& p) {
   for_activation(p.x.format, [&](auto t) {
     launch(stream, element_grid(p.n, p.hidden), kThreads, 0, activate_kernel<decltype(t)>, p);
+  });
+}
+
+void scale_rows(StreamHandle stream, const ScaleRowsParams& p) {
+  for_activation(p.x.format, [&](auto t) {
+    launch(stream, element_grid(p.n, p.dim), kThreads, 0, scale_rows_kernel<decltype(t)>, p);
   });
 }
 

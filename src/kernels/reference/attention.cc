@@ -153,17 +153,23 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
   for (std::int64_t i = 0; i < args.qkv.size(0); ++i) {
     const std::int64_t slot = args.slots.as<std::int64_t>()[i];
     std::byte* block = block_address(args.cache, slot / spec.block_size);
-    const auto queries = normalized_heads(args.q_norm, args.norm_whole_row, slice(i, 0, q_row), dim);
-    const auto keys = normalized_heads(args.k_norm, args.norm_whole_row, slice(i, q_row, kv_row), dim);
+    const auto norm_of = [&](const Norm& norm) { return args.norm_turned ? Norm{} : norm; };
+    const auto queries = normalized_heads(norm_of(args.q_norm), args.norm_whole_row, slice(i, 0, q_row), dim);
+    const auto keys =
+        normalized_heads(norm_of(args.k_norm), args.norm_whole_row, slice(i, q_row, kv_row), dim);
+    const auto turn = [&](const Norm& norm, std::int64_t head, std::vector<double>& values) {
+      rotate(args.rope, i, values);
+      if (args.norm_turned) normalize(norm, values, norm.weight.rank == 2 ? head * dim : 0);
+    };
     const auto values = slice(i, q_row + kv_row, kv_row);
     for (std::int64_t h = 0; h < args.q_heads; ++h) {
       std::vector<double> q = head_of(queries, h);
-      rotate(args.rope, i, q);
+      turn(args.q_norm, h, q);
       for (std::int64_t d = 0; d < dim; ++d) put(args.q_out, {i, h, d}, q[static_cast<std::size_t>(d)]);
     }
     for (std::int64_t h = 0; h < spec.kv_heads; ++h) {
       std::vector<double> k = head_of(keys, h);
-      rotate(args.rope, i, k);
+      turn(args.k_norm, h, k);
       const std::int64_t token = slot % spec.block_size;
       store_vector(block, spec, kKey, h, token, k);
       store_vector(block, spec, kValue, h, token,
@@ -219,6 +225,7 @@ void attention(Stream&, const AttentionArgs& args) {
       double score = 0;
       for (std::int64_t d = 0; d < dim; ++d) score += at(args.q, {query, head, d}) * key[d];
       score *= args.scale;
+      if (args.slopes) score += at(args.slopes, {head}) * static_cast<double>(t - end + 1);
       if (args.soft_cap > 0) score = args.soft_cap * std::tanh(score / args.soft_cap);
       largest = std::max(largest, score);
       scores.push_back(score);
@@ -242,7 +249,8 @@ void attention(Stream&, const AttentionArgs& args) {
     for (std::int64_t query = first; query < past_last; ++query) {
       const std::int64_t length = plan.lengths[s];
       const std::int64_t position = length - (past_last - query);
-      const std::int64_t begin = args.window > 0 ? std::max<std::int64_t>(0, position - args.window + 1) : 0;
+      std::int64_t begin = args.window > 0 ? std::max<std::int64_t>(0, position - args.window + 1) : 0;
+      if (args.chunk > 0) begin = position / args.chunk * args.chunk;
       const std::int64_t ahead = args.window > 0 ? position + args.window : length;
       const std::int64_t end = args.causal ? position + 1 : std::min(length, ahead);
       for (std::int64_t head = 0; head < q_heads; ++head)

@@ -21,6 +21,7 @@ constexpr Ops kReferenceOps{
     .add_norm = reference::add_norm,
     .matmul = reference::matmul,
     .activate = reference::activate,
+    .scale_rows = reference::scale_rows,
     .route = reference::route,
     .grouped_matmul = reference::grouped_matmul,
     .combine = reference::combine,

@@ -19,6 +19,7 @@ std::vector<double> scores_of(const RouterRule& rule, const float* logits, std::
   std::vector<double> scores;
   double sum = 0;
   const double most = *std::max_element(logits, logits + experts);
+  if (rule.scores == RouterScores::sparsemixer) return std::vector<double>(logits, logits + experts);
   for (std::int64_t e = 0; e < experts; ++e) {
     const bool sigmoid = rule.scores == RouterScores::sigmoid;
     scores.push_back(sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(logits[e] - most));
@@ -50,6 +51,19 @@ std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
   return keys;
 }
 
+// What the k-th of those in `order` weighs by sparsemixer.
+double sparsemixer_weight(const RouterRule& rule, const std::vector<double>& logits,
+                          const std::vector<std::int64_t>& order, std::int64_t k) {
+  const double most = logits[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])];
+  double sum = 0;
+  for (std::size_t other = static_cast<std::size_t>(k); other < order.size(); ++other) {
+    const double logit = logits[static_cast<std::size_t>(order[other])];
+    const bool far = (most - logit) / std::max(std::abs(logit), most) > 2 * double{rule.jitter};
+    if (!far) sum += std::exp(logit - most);
+  }
+  return 1 / sum;
+}
+
 }  // namespace
 
 void route(Stream&, const RouteArgs& args) {
@@ -63,6 +77,8 @@ void route(Stream&, const RouteArgs& args) {
     std::ranges::stable_sort(order, std::greater(),
                              [&](std::int64_t e) { return keys[static_cast<std::size_t>(e)]; });
     const auto score = [&](std::int64_t k) {
+      if (args.rule.scores == RouterScores::sparsemixer)
+        return sparsemixer_weight(args.rule, scores, order, k);
       return scores[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])];
     };
     double sum = 0;
@@ -101,7 +117,8 @@ void combine(Stream&, const CombineArgs& args) {
     for (std::int64_t d = 0; d < args.out.size(1); ++d) {
       double sum = 0;
       for (std::int64_t k = 0; k < args.places.size(1); ++k)
-        sum += at(args.weights, {i, k}) * at(args.y, {args.places.row<std::int32_t>(i)[k], d});
+        sum += (args.weights ? at(args.weights, {i, k}) : 1.0) *
+               at(args.y, {args.places.row<std::int32_t>(i)[k], d});
       if (args.shared) {
         const double share = args.shared_gate ? 1 / (1 + std::exp(-at(args.shared_gate, {i, 0}))) : 1;
         sum += share * at(args.shared, {i, d});

@@ -18,16 +18,23 @@ double activation(Activation kind, double x) {
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::relu:
       return std::isnan(x) ? x : std::max(x, 0.0);
-    case Activation::relu2:
-      return x > 0 ? x * x : std::isnan(x) ? x : 0.0;
+    case Activation::relu_squared:
+      return x < 0 ? 0 : x * x;
     case Activation::sigmoid:
       return 1 / (1 + std::exp(-x));
     case Activation::tanh:
       return std::tanh(x);
     case Activation::swigluoai:
+    case Activation::xielu:
       break;
   }
   return x;
+}
+
+double xielu(double x, const View& slopes) {
+  const auto softplus = [&](std::int64_t i) { return std::log1p(std::exp(at(slopes, {i}))); };
+  if (x > 0) return softplus(0) * x * x + 0.5 * x;
+  return (std::expm1(std::min(x, -1e-6)) - x) * (0.5 + softplus(1)) + 0.5 * x;
 }
 
 void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_offset) {
@@ -95,6 +102,10 @@ void activate(Stream&, const ActivateArgs& args) {
     for (std::int64_t k = 0; k < h; ++k) {
       const double x = at(args.x, {i, k});
       const double up = args.gated ? at(args.x, {i, h + k}) : 1;
+      if (args.activation == Activation::xielu) {
+        put(args.y, {i, k}, xielu(x, args.slopes));
+        continue;
+      }
       if (args.activation != Activation::swigluoai) {
         put(args.y, {i, k}, activation(args.activation, x) * up);
         continue;
@@ -103,6 +114,14 @@ void activate(Stream&, const ActivateArgs& args) {
       const double clamped = std::isnan(up) ? up : std::clamp(up, -limit, limit);
       put(args.y, {i, k}, gate / (1 + std::exp(-args.alpha * gate)) * (clamped + 1));
     }
+}
+
+void scale_rows(Stream&, const ScaleRowsArgs& args) {
+  if (args.rows) check_indices("row", args.rows, args.factors.size(0));
+  for (std::int64_t i = 0; i < args.y.size(0); ++i) {
+    const double factor = at(args.factors, {args.rows ? args.rows.as<std::int32_t>()[i] : i});
+    for (std::int64_t k = 0; k < args.y.size(1); ++k) put(args.y, {i, k}, at(args.x, {i, k}) * factor);
+  }
 }
 
 void gate(Stream&, const GateArgs& args) {

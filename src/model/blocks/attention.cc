@@ -13,14 +13,18 @@ std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), a.kv_dim()};
 }
 
-// Rows that come head by head (q k v, q k v, ...), in the order of all queries, all keys, all values.
+// Rows that come key head by key head (queries k v, queries k v, ...), in the order of all queries, all keys,
+// all values.
 std::vector<RowRange> by_kind(const Attention& a) {
+  const std::int64_t queries = a.q_heads / a.kv_heads, dim = a.head_dim;
   std::vector<RowRange> order;
-  for (std::int64_t kind = 0; kind < 3; ++kind) {
-    for (std::int64_t head = 0; head < a.q_heads; ++head) {
-      order.push_back({(3 * head + kind) * a.head_dim, a.head_dim});
-    }
-  }
+  const auto append = [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t head = 0; head < a.kv_heads; ++head)
+      order.push_back({(head * (queries + 2) + first) * dim, count * dim});
+  };
+  append(0, queries);
+  append(queries, 1);
+  append(queries + 1, 1);
   return order;
 }
 
@@ -41,10 +45,15 @@ NormParameter head_norm(const Attention& a, const Namer& name, const std::string
   if (a.qk_norm != QkNorm::per_head)
     return name.norm(a.qk_norm_spec, tensor,
                      a.qk_norm == QkNorm::whole_row ? heads * a.head_dim : a.head_dim);
+  NormParameter p{.spec = a.qk_norm_spec, .weight = {}, .bias = {}};
+  if (tensor.find("{}") == std::string::npos) {
+    p.weight = name.rows_of_vectors(tensor + ".weight", heads, a.head_dim);
+    return p;
+  }
   std::vector<std::string> parts;
-  for (int head = 0; head < heads; ++head) parts.push_back(fmt::format("{}.{}.weight", tensor, head));
-  const std::vector<std::int64_t> sizes(parts.size(), a.head_dim);
-  NormParameter p{.spec = a.qk_norm_spec, .weight = name.vector(parts, sizes), .bias = {}};
+  for (int head = 0; head < heads; ++head)
+    parts.push_back(fmt::format(fmt::runtime(tensor + ".weight"), head));
+  p.weight = name.vector(parts, std::vector<std::int64_t>(parts.size(), a.head_dim));
   p.weight.row = a.head_dim;
   return p;
 }
@@ -73,6 +82,7 @@ class AttentionBlock final : public Block {
     if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
     if (spec.output_gate) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
     if (spec.sinks) sinks_ = name.vector({names.sinks}, {spec.q_heads});
+    if (!spec.slopes.empty()) slopes_ = constant_vector(spec.slopes);
     out_ = name.linear({names.out}, {dim}, spec.q_dim(), spec.out_bias);
     if (name.shard.size > 1) split(name.shard);
   }
@@ -82,6 +92,7 @@ class AttentionBlock final : public Block {
     list.add(q_norm_);
     list.add(k_norm_);
     list.add(sinks_);
+    list.add(slopes_);
     list.add(out_);
   }
 
@@ -111,7 +122,9 @@ class AttentionBlock final : public Block {
         fmt::format("{} query and {} key heads of {}", spec_.q_heads, spec_.kv_heads, spec_.head_dim);
     if (spec_.qk_norm != QkNorm::none) text += ", normed";
     if (!spec_.causal) text += ", both ways";
-    if (spec_.window > 0) text += fmt::format(", window {}", spec_.window);
+    if (spec_.chunk > 0) text += fmt::format(", chunks of {}", spec_.chunk);
+    if (spec_.window > 0 && spec_.chunk == 0) text += fmt::format(", window {}", spec_.window);
+    if (!spec_.slopes.empty()) text += ", ALiBi";
     if (spec_.sinks) text += ", sinks";
     if (spec_.output_gate) text += ", gated";
     if (spec_.soft_cap > 0) text += fmt::format(", scores capped at {}", spec_.soft_cap);
@@ -130,17 +143,24 @@ class AttentionBlock final : public Block {
                    .q_norm = q_norm_.norm(),
                    .k_norm = k_norm_.norm(),
                    .norm_whole_row = spec_.qk_norm == QkNorm::whole_row,
+                   .norm_turned = spec_.qk_norm_turned,
                    .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
                    .slots = step.slots,
                    .cache = step.cache,
                    .q_out = q});
+    if (spec_.temperature) {
+      const View rows = View::of(q.data, q.dtype, {step.tokens, spec_.q_dim()});
+      ops.scale_rows(stream, {.x = rows, .factors = step.temperatures, .rows = step.positions, .y = rows});
+    }
     ops.attention(stream, {.q = q,
                            .cache = step.cache,
                            .plan = *step.plan,
                            .scale = spec_.scale,
                            .causal = spec_.causal,
                            .window = spec_.window,
+                           .chunk = spec_.chunk,
                            .soft_cap = spec_.soft_cap,
+                           .slopes = slopes_.value,
                            .sinks = sinks_.value,
                            .out = attended});
     if (spec_.output_gate)
@@ -169,11 +189,14 @@ class AttentionBlock final : public Block {
                      {whole.q_dim() + first_kv, spec_.kv_dim()},
                      {whole.q_dim() + whole.kv_dim() + first_kv, spec_.kv_dim()}});
     keep_columns(out_, first_q, spec_.q_dim(), shard.rank == 0);
+    if (whole.slopes.empty()) return;
+    const auto first = whole.slopes.begin() + shard.first(whole.q_heads);
+    slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 
   Attention spec_;
   NormParameter q_norm_, k_norm_;
-  VectorParameter sinks_;
+  VectorParameter sinks_, slopes_;
   LinearParameter qkv_, out_;
 };
 

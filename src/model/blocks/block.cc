@@ -38,14 +38,16 @@ std::string_view name(Activation activation) {
       return "gelu_tanh";
     case Activation::relu:
       return "relu";
-    case Activation::relu2:
-      return "relu2";
+    case Activation::relu_squared:
+      return "relu squared";
     case Activation::sigmoid:
       return "sigmoid";
     case Activation::swigluoai:
       return "swigluoai";
     case Activation::tanh:
       return "tanh";
+    case Activation::xielu:
+      return "xielu";
   }
   return "";
 }

@@ -65,6 +65,7 @@ struct StepContext {
   std::int64_t tokens = 0;
   View positions;               // i32 [tokens]
   std::span<const Rope> ropes;  // beside ModelSpec::ropes, of the step's tokens
+  View temperatures = {};       // Model::temperatures
   Scratch scratch;
 
   const StepAdapters* adapters = nullptr;  // null: no token has one

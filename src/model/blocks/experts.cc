@@ -14,6 +14,7 @@ class ExpertsBlock final : public Block {
     router_ = name.linear({names.router}, {spec.count}, dim, spec.router_bias);
     router_.weight.use = MatrixUse::router;
     if (spec.choice_bias) choice_bias_ = name.vector({names.choice_bias}, {spec.count});
+    if (spec.choice_bias && names.choice_bias_row) choice_bias_.parts[0].shape = {1, spec.count};
     up_ = name.experts(names.expert_up, spec.count, mlp.up_dim(), dim);
     down_ = name.experts({names.expert_down}, spec.count, dim, mlp.hidden);
     if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.expert_up_bias, spec.count, mlp.up_dim());
@@ -86,9 +87,16 @@ class ExpertsBlock final : public Block {
                        .places = w.places,
                        .tokens = w.tokens,
                        .starts = w.starts});
-    ops.grouped_matmul(
-        stream,
-        {.x = x, .rows = w.tokens, .starts = w.starts, .w = up_weights_, .bias = up_bias_.value, .y = w.up});
+    if (spec_.weigh_input) {
+      const View factors = View::of(w.weights.data, DType::f32, {step.tokens});
+      ops.scale_rows(stream, {.x = x, .factors = factors, .y = w.weighed});
+    }
+    ops.grouped_matmul(stream, {.x = spec_.weigh_input ? w.weighed : x,
+                                .rows = w.tokens,
+                                .starts = w.starts,
+                                .w = up_weights_,
+                                .bias = up_bias_.value,
+                                .y = w.up});
     ops.activate(stream, {.x = w.up,
                           .activation = mlp.activation,
                           .gated = mlp.gated,
@@ -102,7 +110,7 @@ class ExpertsBlock final : public Block {
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
     ops.combine(stream, {.y = w.down,
                          .places = w.places,
-                         .weights = w.weights,
+                         .weights = spec_.weigh_input ? View{} : w.weights,
                          .shared = shared_ ? w.shared : View{},
                          .shared_gate = spec_.shared_gate ? w.gate : View{},
                          .out = out});
@@ -110,7 +118,7 @@ class ExpertsBlock final : public Block {
 
  private:
   struct Work {
-    View logits, weights, places, tokens, starts, up, hidden, down, shared, gate;
+    View logits, weights, places, tokens, starts, weighed, up, hidden, down, shared, gate;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     const std::int64_t chosen = spec_.router.chosen, places = n * chosen;
@@ -119,6 +127,7 @@ class ExpertsBlock final : public Block {
             .places = scratch.take(DType::i32, {n, chosen}),
             .tokens = scratch.take(DType::i32, {places}),
             .starts = scratch.take(DType::i32, {std::int64_t{spec_.count} + 1}),
+            .weighed = scratch.take(act, {spec_.weigh_input ? n : 0, dim_}),
             .up = scratch.take(act, {places, spec_.expert.up_dim()}),
             .hidden = scratch.take(act, {places, spec_.expert.hidden}),
             .down = scratch.take(act, {places, dim_}),

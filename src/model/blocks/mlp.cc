@@ -11,11 +11,13 @@ class MlpBlock final : public Block {
       : spec_(spec),
         up_(name.linear(up, std::vector(up.size(), spec.up_dim() / std::ssize(up)), dim, spec.up_bias)),
         down_(name.linear({down}, {dim}, spec.hidden, spec.down_bias)) {
+    if (spec.activation == Activation::xielu) slopes_ = name.vector(name.names.slopes, {1, 1});
     if (name.shard.size > 1) split(name.shard);
   }
 
   void list(ParameterList& list) override {
     list.add(up_);
+    list.add(slopes_);
     list.add(down_);
   }
 
@@ -50,6 +52,7 @@ class MlpBlock final : public Block {
                                                        .gated = spec_.gated,
                                                        .alpha = spec_.alpha,
                                                        .limit = spec_.limit,
+                                                       .slopes = slopes_.value,
                                                        .y = hidden});
     }
     linear(step, hidden, down_, out);
@@ -75,6 +78,7 @@ class MlpBlock final : public Block {
 
   Mlp spec_;
   LinearParameter up_, down_;
+  VectorParameter slopes_;
 };
 
 }  // namespace

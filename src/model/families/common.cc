@@ -1,6 +1,7 @@
 #include "model/families/common.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -21,15 +22,18 @@ constexpr Config::RealRange kTheta{1, 1e12};
 constexpr Config::RealRange kFactor{1e-3, 1e6};
 
 Result<Activation> read_activation(const Config& config, const Dialect& dialect) {
+  if (dialect.activation.empty()) return Activation::silu;
   TRY(const std::string name, config.text(dialect.activation));
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "gelu") return Activation::gelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
-  if (name == "relu2") return Activation::relu2;
-  return field_failure(dialect.activation, ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh, relu and relu2",
-                       config.where(dialect.activation), name);
+  if (name == "relu2") return Activation::relu_squared;
+  if (name == "xielu") return Activation::xielu;
+  return field_failure(
+      dialect.activation, ErrorCode::unsupported,
+      "{} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh, relu, relu2 and xielu",
+      config.where(dialect.activation), name);
 }
 
 Result<Attention> read_heads(const Config& config, const Dialect& dialect, int dim) {
@@ -83,8 +87,8 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
     TRY(s.factor, rope.number("factor", kFactor));
     TRY(s.low_freq_factor, rope.number("low_freq_factor", kFactor));
     TRY(s.high_freq_factor, rope.number("high_freq_factor", kFactor));
-    if (s.low_freq_factor >= s.high_freq_factor) {
-      return invalid("low_freq_factor", "{} {} must be below high_freq_factor {}",
+    if (s.low_freq_factor > s.high_freq_factor) {
+      return invalid("low_freq_factor", "{} {} must not be above high_freq_factor {}",
                      rope.where("low_freq_factor"), s.low_freq_factor, s.high_freq_factor);
     }
   } else if (kind == "yarn") {
@@ -135,7 +139,7 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
     rope.reset();
   }
   RopeSpec spec;
-  TRY(spec.theta, config.number(dialect.theta, kTheta));
+  TRY(spec.theta, config.number(dialect.theta, kTheta, spec.theta));
   if (rope) {
     TRY(spec.theta, rope->number("rope_theta", kTheta, spec.theta));
   }
@@ -165,7 +169,10 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
   TRY(spec.max_positions, config.integer(dialect.positions, kPositions));
   TRY(spec.tied, config.boolean("tie_word_embeddings", false));
   TRY(const int layers, config.integer(dialect.layers, kLayers));
-  TRY(const double eps, config.number(dialect.eps, kEps));
+  double eps = dialect.norm.eps;
+  if (!dialect.eps.empty()) {
+    TRY(eps, config.number(dialect.eps, kEps));
+  }
 
   LayerSpec layer;
   layer.pre_norm = dialect.norm;
@@ -249,6 +256,35 @@ Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<
     spec.layers[i].attention().window = slides ? window : 0;
   }
   return {};
+}
+
+Result<> set_rope_layers(ModelSpec& spec, const Config& config) {
+  TRY(const std::vector<int> listed, config.integers("no_rope_layers", {0, 1}));
+  TRY(const int interval, config.integer("no_rope_layer_interval", {1, 1024}, 4));
+  if (!listed.empty() && listed.size() < spec.layers.size())
+    return invalid("no_rope_layers", "{} has {} entries, there are {} layers", config.where("no_rope_layers"),
+                   listed.size(), spec.layers.size());
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const bool turns = listed.empty() ? (i + 1) % static_cast<std::size_t>(interval) != 0 : listed[i] != 0;
+    if (!turns) spec.layers[i].attention().rope = -1;
+  }
+  return {};
+}
+
+std::vector<float> alibi_slopes(int heads, double most) {
+  const auto whole = static_cast<int>(std::bit_floor(static_cast<unsigned>(heads)));
+  std::vector<float> slopes;
+  for (int i = 1; i <= whole; ++i) slopes.push_back(static_cast<float>(std::exp2(-most * i / whole)));
+  for (int i = 1; std::ssize(slopes) < heads; i += 2)
+    slopes.push_back(static_cast<float>(std::exp2(-most * i / (2 * whole))));
+  return slopes;
+}
+
+Result<> refuse(const Config& config, std::string_view field, bool unsupported) {
+  TRY(const bool value, config.boolean(field, !unsupported));
+  if (value != unsupported) return {};
+  return field_failure(field, ErrorCode::unsupported, "{} is {}; this is not supported", config.where(field),
+                       value);
 }
 
 Result<float> multiplier(const Config& config, std::string_view field) {

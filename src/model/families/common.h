@@ -20,11 +20,11 @@ struct Dialect {
   int hidden_to_dim = 0;                   // where `hidden` is null: so many times `dim`
   std::string_view head_dim = "head_dim";  // null: dim over heads
   std::string_view positions = "max_position_embeddings";
-  std::string_view activation = "hidden_act";
-  std::string_view eps = "rms_norm_eps";
+  std::string_view activation = "hidden_act";  // "": silu, until the family says otherwise
+  std::string_view eps = "rms_norm_eps";       // "": as `norm` says
   NormSpec norm = {.kind = NormKind::rms};
   bool rotary = true;
-  std::string_view theta = "rope_theta";
+  std::string_view theta = "rope_theta";  // null: 10,000
   std::string_view rotary_fraction = "";  // of a head; "": all of it turns
   bool yarn_is_longrope = false;          // rope type "yarn" stands for "longrope"
 };
@@ -57,6 +57,17 @@ Result<> set_window(ModelSpec& spec, const Config& config);
 // The same for those layers that config.layer_types calls "sliding_attention", or, when there is no such
 // list, those for which sliding(layer) holds.
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding);
+
+// Leaves the rotary embedding out of the layers that config.no_rope_layers has a 0 for or, without such a
+// list, of every no_rope_layer_interval-th.
+Result<> set_rope_layers(ModelSpec& spec, const Config& config);
+
+// ALiBi's slopes (AttentionArgs::slopes) of so many heads: powers of 2 from 2^(-most / heads) on down to
+// 2^-most, as Press et al. extend them to numbers of heads that are no power of 2.
+std::vector<float> alibi_slopes(int heads, double most);
+
+// An error naming the field where it has this value.
+Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 
 // The number of a multiplier: finite, not zero.
 Result<float> multiplier(const Config& config, std::string_view field);

@@ -64,4 +64,18 @@ Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
   return spec;
 }
 
+Result<ModelSpec> describe_granite_moe_shared(const Config& config) {
+  TRY(ModelSpec spec, describe_granite_moe(config));
+  TRY(const int hidden, config.integer("shared_intermediate_size", {0, 1 << 20}));
+  if (hidden == 0) return spec;
+  for (LayerSpec& layer : spec.layers) {
+    auto& experts = std::get<Experts>(layer.feed_forward);
+    experts.shared = experts.expert;
+    experts.shared->hidden = hidden;
+  }
+  spec.names.shared_up = {"shared_mlp.input_linear"};
+  spec.names.shared_down = "shared_mlp.output_linear";
+  return spec;
+}
+
 }  // namespace octavo

@@ -1,17 +1,130 @@
-// Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024).
+// Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024), and its kin that differ by a field, an
+// activation or the names of tensors.
+#include <cmath>
+
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
+namespace {
 
-Result<ModelSpec> describe_llama(const Config& config) {
+Result<ModelSpec> describe_with_biases(const Config& config, std::string_view qkv, std::string_view out) {
   TRY(ModelSpec spec, describe_dense(config));
-  TRY(const bool attention_bias, config.boolean("attention_bias", false));
+  TRY(const bool qkv_bias, config.boolean(qkv, false));
+  TRY(const bool out_bias, config.boolean(out, false));
   TRY(const bool mlp_bias, config.boolean("mlp_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = attention_bias;
+    layer.attention().qkv_bias = qkv_bias;
+    layer.attention().out_bias = out_bias;
     layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   }
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_llama(const Config& config) {
+  return describe_with_biases(config, "attention_bias", "attention_bias");
+}
+
+// AFM (Arcee, 2025): no gate.
+Result<ModelSpec> describe_arcee(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  for (LayerSpec& layer : spec.layers) layer.mlp().gated = false;
+  spec.names.up = {"mlp.up_proj"};
+  return spec;
+}
+
+// Baichuan 7B (2023).
+Result<ModelSpec> describe_baichuan(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config));
+  spec.names.qkv = {"self_attn.W_pack"};
+  return spec;
+}
+
+// CWM (Meta, 2025): windows.
+Result<ModelSpec> describe_cwm(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
+  return spec;
+}
+
+Result<ModelSpec> describe_internlm(const Config& config) {
+  return describe_with_biases(config, "bias", "bias");
+}
+
+// EXAONE 3 and 3.5 (LG AI Research, 2024): GPT-2's names.
+Result<ModelSpec> describe_exaone(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.layers = "num_layers",
+                                              .activation = "activation_function",
+                                              .eps = "layer_norm_epsilon"}));
+  spec.names = {.prefixes = {"transformer."},
+                .embedding = "wte",
+                .final_norm = "ln_f",
+                .layers = "h.",
+                .attention_norm = "ln_1",
+                .mlp_norm = "ln_2",
+                .qkv = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"},
+                .out = "attn.attention.out_proj",
+                .up = {"mlp.c_fc_0", "mlp.c_fc_1"},
+                .down = "mlp.c_proj",
+                .ignorable = {"*.rotary.inv_freq"}};
+  return spec;
+}
+
+// InternLM2 (Cai et al., 2024).
+Result<ModelSpec> describe_internlm2(const Config& config) {
+  TRY(ModelSpec spec, describe_with_biases(config, "bias", "bias"));
+  spec.names = {.lm_head = "output",
+                .embedding = "tok_embeddings",
+                .attention_norm = "attention_norm",
+                .mlp_norm = "ffn_norm",
+                .qkv = {"attention.wqkv"},
+                .out = "attention.wo",
+                .up = {"feed_forward.w1", "feed_forward.w3"},
+                .down = "feed_forward.w2",
+                .qkv_order = QkvOrder::by_head};
+  return spec;
+}
+
+Result<ModelSpec> describe_internlm3(const Config& config) {
+  TRY(ModelSpec spec, describe_with_biases(config, "qkv_bias", "bias"));
+  TRY(const bool bias, config.boolean("bias", false));
+  for (LayerSpec& layer : spec.layers) layer.mlp().up_bias = layer.mlp().down_bias = bias;
+  return spec;
+}
+
+// MiniCPM (Hu et al., 2024): multipliers of embeddings, residuals and logits.
+Result<ModelSpec> describe_minicpm(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY(spec.embed_scale, multiplier(config, "scale_emb"));
+  TRY(const float depth, multiplier(config, "scale_depth"));
+  TRY(const float base, multiplier(config, "dim_model_base"));
+  spec.logits_scale = base / static_cast<float>(spec.dim);
+  for (LayerSpec& layer : spec.layers)
+    layer.residual_scale = depth / std::sqrt(static_cast<float>(spec.layers.size()));
+  return spec;
+}
+
+// Orion (OrionStar, 2024): layer norms.
+Result<ModelSpec> describe_orion(const Config& config) {
+  return describe_dense(config, {.norm = {.kind = NormKind::layer, .bias = true}});
+}
+
+// Seed-OSS (ByteDance, 2025).
+Result<ModelSpec> describe_seed_oss(const Config& config) {
+  return describe_with_biases(config, "attention_bias", "attention_out_bias");
+}
+
+// SmolLM3 (Hugging Face, 2025): every fourth layer turns nothing.
+Result<ModelSpec> describe_smollm3(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY_VOID(set_rope_layers(spec, config));
+  TRY(const bool windows, config.boolean("use_sliding_window", false));
+  if (!windows) return spec;
+  const std::vector<LayerSpec> layers = spec.layers;
+  TRY_VOID(set_windows(
+      spec, config, [&](int layer) { return layers[static_cast<std::size_t>(layer)].attention().rope < 0; }));
   return spec;
 }
 

@@ -1,5 +1,6 @@
 // Mistral (Jiang et al., 2023): Llama with a sliding window in every layer. Mixtral (Jiang et al., 2024):
-// with experts.
+// with experts. Ministral (2024): windows in some layers. Ministral 3 (2025): queries that grow with the
+// position. Mistral 3 (2025): Mistral or Ministral 3 with eyes, of which the text is read here.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -8,6 +9,35 @@ namespace octavo {
 Result<ModelSpec> describe_mistral(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY_VOID(set_window(spec, config));
+  return spec;
+}
+
+Result<ModelSpec> describe_ministral(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config));
+  TRY_VOID(set_windows(spec, config, [](int) { return true; }));
+  return spec;
+}
+
+Result<ModelSpec> describe_ministral3(const Config& config) {
+  TRY(ModelSpec spec, describe_mistral(config));
+  TRY(const std::optional<Config> rope, config.object("rope_parameters"));
+  if (!rope || !rope->has("llama_4_scaling_beta")) return spec;
+  TRY(spec.temperature.beta, rope->number("llama_4_scaling_beta", {0, 100}));
+  TRY(spec.temperature.length, rope->integer("original_max_position_embeddings", {1, 1 << 27}));
+  for (LayerSpec& layer : spec.layers) layer.attention().temperature = spec.temperature.beta != 0;
+  return spec;
+}
+
+Result<ModelSpec> describe_mistral3(const Config& config) {
+  TRY(const std::string kind, config.text("model_type", "mistral"));
+  TRY(ModelSpec spec, kind == "ministral3" ? describe_ministral3(config) : describe_mistral(config));
+  // Older files have all of the language model under its name, newer ones not its output matrix.
+  spec.names.prefixes = {"model.language_model.", "language_model.model."};
+  for (const char* other :
+       {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  spec.other_names = spec.names;
+  spec.other_names->lm_head = "language_model.lm_head";
   return spec;
 }
 

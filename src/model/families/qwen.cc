@@ -108,6 +108,13 @@ Result<ModelSpec> describe_qwen2(const Config& config) {
   return spec;
 }
 
+// MiMo 7B (Xiaomi, 2025): Qwen2 with layers of multi-token prediction, which are left out.
+Result<ModelSpec> describe_mimo(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen2(config));
+  spec.names.ignorable.emplace_back("model.mtp_layers.*");
+  return spec;
+}
+
 Result<ModelSpec> describe_qwen3(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
   TRY(const bool bias, config.boolean("attention_bias", false));

@@ -20,8 +20,8 @@ Result<ModelSpec> describe_stablelm(const Config& config) {
     layer.attention().qk_norm = QkNorm::per_head;
     layer.attention().qk_norm_spec = {.kind = NormKind::layer, .eps = layer.pre_norm.eps};
   }
-  spec.names.q_norm = "self_attn.q_layernorm.norms";
-  spec.names.k_norm = "self_attn.k_layernorm.norms";
+  spec.names.q_norm = "self_attn.q_layernorm.norms.{}";
+  spec.names.k_norm = "self_attn.k_layernorm.norms.{}";
   return spec;
 }
 

@@ -1,0 +1,49 @@
+// ERNIE 4.5 (Baidu, 2025): Llama in which neighbours turn; also with experts, which a bias helps to choose,
+// beside shared ones.
+#include <algorithm>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_ernie(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config));
+  TRY(const bool bias, config.boolean("use_bias", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.mlp().up_bias = layer.mlp().down_bias = bias;
+  }
+  spec.ropes[0].interleaved = true;
+  return spec;
+}
+
+Result<ModelSpec> describe_ernie_moe(const Config& config) {
+  TRY_VOID(refuse(config, "use_bias", true));
+  TRY(ModelSpec spec, describe_ernie(config));
+  constexpr Config::Range kLayer{-1, 1024};
+  const int layers = static_cast<int>(spec.layers.size());
+  TRY(const int first, config.integer("moe_layer_start_index", kLayer));
+  TRY(const int last, config.integer("moe_layer_end_index", kLayer, -1));
+  TRY(const int interval, config.integer("moe_layer_interval", {1, 1024}));
+  TRY(const int shared, config.integer("moe_num_shared_experts", {0, kMaxExperts}));
+  Experts experts{.count = 0, .router = {.renormalise = true}, .expert = spec.layers[0].mlp()};
+  experts.choice_bias = true;
+  TRY(experts.count, config.integer("moe_num_experts", {1, kMaxExperts}));
+  TRY(experts.router.chosen, config.integer("moe_k", {1, experts.count}));
+  TRY(experts.expert.hidden, config.integer("moe_intermediate_size", {1, 1 << 20}));
+  if (shared > 0) {
+    experts.shared = experts.expert;
+    experts.shared->hidden *= shared;
+  }
+  for (int i = std::max(first, 0); i <= (last < 0 ? layers - 1 : std::min(last, layers - 1)); ++i)
+    if ((i + 1) % interval == 0) spec.layers[static_cast<std::size_t>(i)].feed_forward = experts;
+  spec.names.choice_bias = "mlp.moe_statics.e_score_correction_bias";
+  spec.names.choice_bias_row = true;
+  spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
+  spec.names.shared_down = "mlp.shared_experts.down_proj";
+  spec.names.ignorable.emplace_back("model.mtp_*");
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,48 @@
+// Falcon (Almazrouei et al., 2023): parallel halves, few key heads; falcon-rw has ALiBi instead of rotation.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_falcon(const Config& config) {
+  TRY(const bool alibi, config.boolean("alibi", false));
+  TRY(const bool newer, config.boolean("new_decoder_architecture", false));
+  TRY(const bool one_key_head, config.boolean("multi_query", true));
+  TRY(const bool parallel, config.boolean("parallel_attn", true));
+  TRY(const bool bias, config.boolean("bias", false));
+  TRY(const int norms, config.integer("num_ln_in_parallel_attn", {1, 2}, newer ? 2 : 1));
+  TRY(ModelSpec spec, describe_dense(config, {.kv_heads = newer ? "num_kv_heads" : "num_attention_heads",
+                                              .hidden = "ffn_hidden_size",
+                                              .hidden_to_dim = 4,
+                                              .head_dim = "",
+                                              .activation = "activation",
+                                              .eps = "layer_norm_epsilon",
+                                              .norm = {.kind = NormKind::layer, .bias = true},
+                                              .rotary = !alibi}));
+  for (LayerSpec& layer : spec.layers) {
+    Attention& a = layer.attention();
+    if (!newer && one_key_head) a.kv_heads = 1;
+    a.qkv_bias = a.out_bias = bias;
+    if (alibi) a.slopes = alibi_slopes(a.q_heads, 8);
+    for (float& slope : a.slopes) slope *= a.scale;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = bias;
+    if (newer || parallel)
+      layer.residual = newer && norms == 2 ? Residual::parallel : Residual::parallel_shared;
+  }
+  const bool own_norms = newer && norms == 2;
+  spec.names = {.prefixes = {"transformer."},
+                .embedding = "word_embeddings",
+                .final_norm = "ln_f",
+                .layers = "h.",
+                .attention_norm = own_norms ? "ln_attn" : "input_layernorm",
+                .mlp_norm = own_norms ? "ln_mlp" : "post_attention_layernorm",
+                .qkv = {"self_attention.query_key_value"},
+                .out = "self_attention.dense",
+                .up = {"mlp.dense_h_to_4h"},
+                .down = "mlp.dense_4h_to_h",
+                .qkv_order = QkvOrder::by_head};
+  return spec;
+}
+
+}  // namespace octavo

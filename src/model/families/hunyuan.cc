@@ -1,0 +1,57 @@
+// Hunyuan (Tencent, 2025): norms of queries and keys behind the rotation, and a base of the rotation that
+// `alpha` stretches once and for all; also with experts, beside one that every token passes.
+#include <algorithm>
+#include <cmath>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+// A number that some files list for each layer: all of one value.
+Result<int> read_uniform(const Config& config, std::string_view field, Config::Range range) {
+  if (!config.is_list(field)) return config.integer(field, range);
+  TRY(const std::vector<int> list, config.integers(field, range));
+  if (!list.empty() && std::ranges::count(list, list[0]) == std::ssize(list)) return list[0];
+  return field_failure(field, ErrorCode::unsupported, "{} differs between layers", config.where(field));
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_hunyuan(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().qk_norm_turned = true;
+  }
+  spec.names.q_norm = "self_attn.query_layernorm";
+  spec.names.k_norm = "self_attn.key_layernorm";
+  TRY(std::optional<Config> scaling, config.object("rope_scaling"));
+  if (!scaling) {
+    TRY(scaling, config.object("rope_parameters"));
+  }
+  RopeSpec& rope = spec.ropes[0];
+  if (rope.scaling.kind != RopeScalingKind::dynamic || !scaling->has("alpha")) return spec;
+  TRY(const double alpha, scaling->number("alpha", {1, 1e9}));
+  rope.scaling = {};
+  rope.theta *= std::pow(alpha, rope.rotary_dim / (rope.rotary_dim - 2.0));
+  TRY(spec.max_positions, config.integer("max_position_embeddings", {1, 1 << 27}));
+  return spec;
+}
+
+Result<ModelSpec> describe_hunyuan_moe(const Config& config) {
+  TRY(ModelSpec spec, describe_hunyuan(config));
+  const Mlp mlp = spec.layers[0].mlp();
+  Experts experts{.count = 0, .router = {.renormalise = true}, .expert = mlp, .shared = mlp};
+  TRY(experts.count, read_uniform(config, "num_experts", {1, kMaxExperts}));
+  TRY(experts.router.chosen, read_uniform(config, "moe_topk", {1, experts.count}));
+  for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
+  spec.names.router = "mlp.gate.wg";
+  spec.names.shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
+  spec.names.shared_down = "mlp.shared_mlp.down_proj";
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,77 @@
+// Llama 4 (Meta, 2025), the text of it: chunks of attention in three layers of four; the fourth sees
+// everything, turns nothing, and its queries grow with the position. One expert beside a shared one.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+// Each interleave_moe_layer_step-th layer has experts, or those that moe_layers lists.
+Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
+  const int layers = static_cast<int>(spec.layers.size());
+  TRY(std::vector<int> sparse, config.integers("moe_layers", {0, layers - 1}));
+  TRY(const int step, config.integer("interleave_moe_layer_step", {1, 1024}, 1));
+  if (sparse.empty())
+    for (int i = step - 1; i < layers; i += step) sparse.push_back(i);
+  TRY(const int dense, config.integer("intermediate_size_mlp", {1, 1 << 20}));
+  for (LayerSpec& layer : spec.layers) layer.mlp().hidden = dense;
+  for (const int i : sparse) spec.layers[static_cast<std::size_t>(i)].feed_forward = experts;
+  return {};
+}
+
+// The first files say 4 for true.
+Result<bool> read_tuning(const Config& config) {
+  constexpr std::string_view kField = "attn_temperature_tuning";
+  if (const auto number = config.integer(kField, {0, 1024})) return *number != 0;
+  return config.boolean(kField);
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_llama4(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY_VOID(set_rope_layers(spec, config));
+  TRY(const bool normed, config.boolean("use_qk_norm", true));
+  TRY(const bool tuned, read_tuning(config));
+  TRY(const int chunk, config.integer("attention_chunk_size", {1, 1 << 27}, 0));
+  if (tuned) {
+    TRY(spec.temperature.beta, config.number("attn_scale", {0, 100}));
+    TRY(spec.temperature.length, config.integer("floor_scale", {1, 1 << 27}));
+    spec.temperature.shift = 1;
+  }
+  for (LayerSpec& layer : spec.layers) {
+    Attention& a = layer.attention();
+    if (a.rope < 0) {
+      a.temperature = spec.temperature.beta != 0;
+      continue;
+    }
+    a.window = a.chunk = chunk;
+    if (!normed) continue;
+    a.qk_norm = QkNorm::shared;
+    a.qk_norm_spec = {.kind = NormKind::rms, .eps = layer.pre_norm.eps, .stored = false};
+  }
+  spec.ropes[0].interleaved = true;
+  Experts experts{.count = 0, .router = {}, .expert = spec.layers[0].mlp(), .shared = spec.layers[0].mlp()};
+  TRY(experts.count, config.integer("num_local_experts", {1, kMaxExperts}));
+  TRY(experts.router.chosen, config.integer("num_experts_per_tok", {1, 1}, 1));
+  experts.router.scores = RouterScores::sigmoid;
+  experts.weigh_input = true;
+  TRY_VOID(set_experts(spec, config, experts));
+
+  Names& names = spec.names;
+  names.prefixes = {"model.", "language_model.model."};
+  names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
+  names.down = "feed_forward.down_proj";
+  names.router = "feed_forward.router";
+  names.expert_storage = ExpertStorage::stacked_transposed;
+  names.expert_up = {"feed_forward.experts.gate_up_proj"};
+  names.expert_down = "feed_forward.experts.down_proj";
+  names.shared_up = {"feed_forward.shared_expert.gate_proj", "feed_forward.shared_expert.up_proj"};
+  names.shared_down = "feed_forward.shared_expert.down_proj";
+  for (const char* other : {"vision_model.*", "multi_modal_projector.*"}) names.ignorable.emplace_back(other);
+  spec.other_names = names;  // beside eyes
+  spec.other_names->lm_head = "language_model.lm_head";
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,91 @@
+// OLMo (Groeneveld et al., 2024): layer norms without weights. OLMo 2 (OLMo team, 2024): norms behind both
+// halves instead of before them, and over whole queries and keys. OLMo 3 (2025): windows in three layers of
+// four, which are not stretched. OLMoE (Muennighoff et al., 2024): such norms of queries and keys, and
+// experts. EXAONE 4 (LG AI Research, 2025): norms behind the halves and of each head; beside windows the
+// layers that see everything turn nothing.
+#include <utility>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+Result<> refuse_clipping(const Config& config) {
+  if (!config.has("clip_qkv")) return {};
+  return field_failure("clip_qkv", ErrorCode::unsupported, "{} is set; queries and keys are not clipped",
+                       config.where("clip_qkv"));
+}
+
+// A dense network with norms behind the halves, and such ones of queries and keys.
+Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_norm) {
+  TRY(ModelSpec spec, describe_dense(config));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.post_norm = std::exchange(layer.pre_norm, {});
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().qk_norm = qk_norm;
+    layer.attention().qk_norm_spec = layer.post_norm;
+  }
+  spec.names.attention_post_norm = "post_attention_layernorm";
+  spec.names.mlp_post_norm = "post_feedforward_layernorm";
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_olmo(const Config& config) {
+  TRY_VOID(refuse_clipping(config));
+  TRY(ModelSpec spec,
+      describe_dense(config, {.eps = "", .norm = {.kind = NormKind::layer, .eps = 1e-5F, .stored = false}}));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = layer.attention().out_bias = bias;
+  return spec;
+}
+
+Result<ModelSpec> describe_olmo2(const Config& config) {
+  return describe_with_norms_behind(config, QkNorm::whole_row);
+}
+
+Result<ModelSpec> describe_olmo3(const Config& config) {
+  TRY(ModelSpec spec, describe_olmo2(config));
+  TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 4 != 0; }));
+  TRY(const int positions, config.integer("max_position_embeddings", {1, 1 << 27}));
+  const int head_dim = spec.layers[0].attention().head_dim;
+  TRY(spec.ropes[0], read_rope(config, {}, head_dim, positions, "full_attention"));
+  TRY(RopeSpec local, read_rope(config, {}, head_dim, positions, "sliding_attention"));
+  spec.ropes.push_back(std::move(local));
+  for (LayerSpec& layer : spec.layers) layer.attention().rope = layer.attention().window > 0 ? 1 : 0;
+  return spec;
+}
+
+Result<ModelSpec> describe_olmoe(const Config& config) {
+  TRY_VOID(refuse_clipping(config));
+  TRY(ModelSpec spec, describe_dense(config));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
+  TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().qk_norm = QkNorm::whole_row;
+    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.feed_forward = experts;
+  }
+  return spec;
+}
+
+Result<ModelSpec> describe_exaone4(const Config& config) {
+  TRY(ModelSpec spec, describe_with_norms_behind(config, QkNorm::shared));
+  if (!config.has("sliding_window")) return spec;
+  int pattern = 4;
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  if (types.empty()) {
+    TRY(pattern, config.integer("sliding_window_pattern", {1, 1024}, pattern));
+  }
+  TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
+  for (LayerSpec& layer : spec.layers)
+    if (layer.attention().window == 0) layer.attention().rope = -1;
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,44 @@
+// OPT (Zhang et al., 2022) and Galactica: learned positions, of which the first two are for padding.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_opt(const Config& config) {
+  TRY_VOID(refuse(config, "do_layer_norm_before", false));
+  TRY_VOID(refuse(config, "_remove_final_layer_norm", true));
+  TRY(const bool weights, config.boolean("layer_norm_elementwise_affine", true));
+  TRY(const bool bias, config.boolean("enable_bias", true));
+  TRY(ModelSpec spec,
+      describe_dense(config,
+                     {.kv_heads = "",
+                      .hidden = "ffn_dim",
+                      .head_dim = "",
+                      .activation = "activation_function",
+                      .eps = "",
+                      .norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = weights, .stored = weights},
+                      .rotary = false}));
+  TRY(const int projected, config.integer("word_embed_proj_dim", {1, 1 << 20}, spec.dim));
+  if (projected != spec.dim)
+    return field_failure("word_embed_proj_dim", ErrorCode::unsupported,
+                         "{} is {}, other than hidden_size {}; embeddings are not projected",
+                         config.where("word_embed_proj_dim"), projected, spec.dim);
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = bias;
+  }
+  spec.first_position = 2;
+  spec.learned_positions = spec.max_positions + spec.first_position;
+  spec.names = {.prefixes = {"model.decoder.", "decoder."},
+                .positions = "embed_positions",
+                .final_norm = "final_layer_norm",
+                .attention_norm = "self_attn_layer_norm",
+                .mlp_norm = "final_layer_norm",
+                .out = "self_attn.out_proj",
+                .up = {"fc1"},
+                .down = "fc2"};
+  return spec;
+}
+
+}  // namespace octavo

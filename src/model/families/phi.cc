@@ -1,0 +1,61 @@
+// Phi-1 and 2 (Gunasekar et al., 2023): parallel halves behind one norm, partial rotation, biases everywhere.
+// Phi-3.5-MoE (Abdin et al., 2024): experts chosen by sparsemixer, layer norms.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_phi(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.eps = "layer_norm_eps",
+                                              .norm = {.kind = NormKind::layer, .bias = true},
+                                              .rotary_fraction = "partial_rotary_factor"}));
+  TRY(const bool normed, config.boolean("qk_layernorm", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.residual = Residual::parallel_shared;
+    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
+    if (!normed) continue;
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.pre_norm;
+  }
+  spec.logits_bias = true;
+  spec.names.final_norm = "final_layernorm";
+  spec.names.q_norm = "self_attn.q_layernorm";
+  spec.names.k_norm = "self_attn.k_layernorm";
+  spec.names.out = "self_attn.dense";
+  spec.names.up = {"mlp.fc1"};
+  spec.names.down = "mlp.fc2";
+  return spec;
+}
+
+Result<ModelSpec> describe_phimoe(const Config& config) {
+  TRY(ModelSpec spec, describe_mixtral(config));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  TRY(spec.logits_bias, config.boolean("lm_head_bias", false));
+  TRY(const double jitter, config.number("router_jitter_noise", {0, 1}));
+  for (LayerSpec& layer : spec.layers) {
+    layer.pre_norm.kind = NormKind::layer;
+    layer.pre_norm.bias = true;
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    auto& experts = std::get<Experts>(layer.feed_forward);
+    experts.router.scores = RouterScores::sparsemixer;
+    experts.router.renormalise = false;
+    experts.router.jitter = static_cast<float>(jitter);
+  }
+  spec.final_norm = spec.layers[0].pre_norm;
+  TRY(std::optional<Config> rope, config.object("rope_scaling"));
+  if (!rope) {
+    TRY(rope, config.object("rope_parameters"));
+  }
+  if (!rope || !rope->has("short_mscale")) return spec;
+  TRY(const double in_short, rope->number("short_mscale", {1e-3, 1e3}));
+  TRY(const double in_long, rope->number("long_mscale", {1e-3, 1e3}));
+  if (in_short != in_long)
+    return field_failure("rope_scaling", ErrorCode::unsupported, "{} {} and long_mscale {} are not equal",
+                         rope->where("short_mscale"), in_short, in_long);
+  spec.ropes[0].scaling.attention_factor = in_short;
+  return spec;
+}
+
+}  // namespace octavo
