@@ -60,6 +60,7 @@ CLASSES = {
     "RobertaModel": ("roberta", "RobertaConfig"),
     "SmolVLMForConditionalGeneration": ("llama", "LlamaConfig"),
     "StableLmForCausalLM": ("stablelm", "StableLmConfig"),
+    "WhisperForConditionalGeneration": ("whisper", "WhisperConfig"),
     "XLMRobertaForSequenceClassification": ("xlm_roberta", "XLMRobertaConfig"),
     "XLMRobertaModel": ("xlm_roberta", "XLMRobertaConfig"),
 }
