@@ -52,7 +52,7 @@ struct Model {
   std::vector<Rope> ropes;       // beside spec.ropes
   Buffer vectors;                // holds all norms, biases and rotary tables
   std::size_t weight_bytes = 0;  // of all matrices and vectors, as prepared, the tower's included
-  std::unique_ptr<Model> tower;  // encodes images; null: there is none
+  std::unique_ptr<Model> tower;  // encodes images or sound; null: there is none
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
   // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run

@@ -1,6 +1,7 @@
 // A network made from its spec: layers of blocks with all their parameters.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,8 +13,10 @@
 namespace octavo {
 
 struct Layer {
-  NormParameter mixer_norm, mixer_post_norm, feed_forward_norm, feed_forward_post_norm;
-  std::unique_ptr<Block> mixer, feed_forward;  // null: the layer has no such half
+  NormParameter mixer_norm, mixer_post_norm, cross_norm, feed_forward_norm, feed_forward_post_norm;
+  std::unique_ptr<Block> mixer, cross, feed_forward;  // null: the layer has no such part
+
+  std::array<Block*, 3> blocks() const { return {mixer.get(), cross.get(), feed_forward.get()}; }
 };
 
 struct Network {
@@ -24,6 +27,7 @@ struct Network {
   NormParameter final_norm;
   LinearParameter head_dense, classifier;  // of Head
   LinearParameter patches, projector;      // of ImageInput
+  std::array<LinearParameter, 2> convolutions;  // of SoundInput
   std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
 
   ParameterList parameters();

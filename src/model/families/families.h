@@ -59,5 +59,6 @@ Result<ModelSpec> describe_qwen3_5_moe(const Config& config);
 Result<ModelSpec> describe_roberta(const Config& config);
 Result<ModelSpec> describe_roberta_classifier(const Config& config);
 Result<ModelSpec> describe_stablelm(const Config& config);
+Result<ModelSpec> describe_whisper(const Config& config);
 
 }  // namespace octavo

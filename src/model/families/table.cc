@@ -49,6 +49,7 @@ constexpr std::array kFamilies = {
     Family{"RobertaModel", describe_roberta},
     Family{"SmolVLMForConditionalGeneration", describe_idefics3},
     Family{"StableLmForCausalLM", describe_stablelm},
+    Family{"WhisperForConditionalGeneration", describe_whisper},
     Family{"XLMRobertaForSequenceClassification", describe_roberta_classifier},
     Family{"XLMRobertaModel", describe_roberta},
 };
