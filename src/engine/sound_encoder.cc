@@ -11,10 +11,12 @@ namespace {
 
 constexpr int kBlockSize = 16;
 
-// The frames that a convolution sees for each of its outputs, one row each, as its weights have them: channel, frame.
-// frames: [count, channels], where at(frame, channel) is read; frames beyond both ends are zeros.
+// The frames that a convolution sees for each of its outputs, one row each, as its weights have them:
+// channel, frame. frames: [count, channels], where at(frame, channel) is read; frames beyond both ends are
+// zeros.
 template <class Put>
-void lay_out_patches(std::int64_t outputs, std::int64_t step, std::int64_t count, std::int64_t channels, Put put) {
+void lay_out_patches(std::int64_t outputs, std::int64_t step, std::int64_t count, std::int64_t channels,
+                     Put put) {
   std::int64_t to = 0;
   for (std::int64_t i = 0; i < outputs; ++i)
     for (std::int64_t channel = 0; channel < channels; ++channel)
@@ -27,7 +29,8 @@ void lay_out_patches(std::int64_t outputs, std::int64_t step, std::int64_t count
 }  // namespace
 
 Result<std::unique_ptr<SoundEncoder>> SoundEncoder::create(const Model& model, const CacheLayout& layout,
-                                                           Backend& backend, int max_tokens, int max_sequences) {
+                                                           Backend& backend, int max_tokens,
+                                                           int max_sequences) {
   std::unique_ptr<SoundEncoder> encoder(new SoundEncoder(model, layout, backend));
   TRY_VOID(encoder->allocate(max_tokens, max_sequences));
   return encoder;
@@ -43,7 +46,9 @@ SoundEncoder::SoundEncoder(const Model& model, const CacheLayout& layout, Backen
       cross_layout_(cross_layout(model.spec, {.block_size = kBlockSize, .dtype = layout.groups[0].kv.dtype})),
       blocks_each_(rows_blocks(model.spec, cross_layout_)) {}
 
-std::int64_t SoundEncoder::place_bytes() const { return blocks_each_ * cross_layout_.block_bytes(backend_.ops); }
+std::int64_t SoundEncoder::place_bytes() const {
+  return blocks_each_ * cross_layout_.block_bytes(backend_.ops);
+}
 
 Result<> SoundEncoder::allocate_places(std::int64_t places) {
   TRY(places_, KvMemory::allocate(cross_layout_, backend_, places * blocks_each_, 0));
@@ -70,7 +75,8 @@ Result<> SoundEncoder::allocate(int max_tokens, int max_sequences) {
   TRY(scratch_, device.allocate(act * rows * 2 * dim));
   TRY(positions_, device.allocate(rows * sizeof(std::int32_t)));
   TRY(slots_, device.allocate(rows * sizeof(std::int64_t)));
-  std::iota(static_cast<std::int32_t*>(positions_.data()), static_cast<std::int32_t*>(positions_.data()) + n, 0);
+  std::iota(static_cast<std::int32_t*>(positions_.data()), static_cast<std::int32_t*>(positions_.data()) + n,
+            0);
 
   starts_ = {0, n};
   lengths_ = {n};
@@ -89,7 +95,8 @@ Result<> SoundEncoder::allocate(int max_tokens, int max_sequences) {
 
 void SoundEncoder::convolve(const LinearParameter& w, const View& patches, const View& out) {
   const View product = View::of(products_.data(), out.dtype, {out.size(0), out.size(1)});
-  backend_.ops.matmul(*backend_.stream, {.x = patches, .w = *w.weight.weight, .bias = w.bias.value, .y = product});
+  backend_.ops.matmul(*backend_.stream,
+                      {.x = patches, .w = *w.weight.weight, .bias = w.bias.value, .y = product});
   backend_.ops.activate(*backend_.stream,
                         {.x = product, .activation = Activation::gelu, .gated = false, .y = out});
 }
@@ -104,7 +111,8 @@ void SoundEncoder::encode(int place, std::string_view pixels) {
   lay_out_patches(frames, 1, frames, mels, [&](std::int64_t to, std::int64_t frame, std::int64_t mel) {
     float value = 0;
     if (frame >= 0)
-      std::memcpy(&value, pixels.data() + static_cast<std::size_t>(mel * frames + frame) * sizeof value, sizeof value);
+      std::memcpy(&value, pixels.data() + static_cast<std::size_t>(mel * frames + frame) * sizeof value,
+                  sizeof value);
     put_number(patches, act, static_cast<std::size_t>(to), value);
   });
   const View first = features_.view(act, {frames, dim});
@@ -114,8 +122,10 @@ void SoundEncoder::encode(int place, std::string_view pixels) {
     if (frame < 0)
       std::memset(out, 0, bytes);
     else
-      std::memcpy(out, static_cast<const std::byte*>(first.data) + static_cast<std::size_t>(frame * dim + channel) * bytes,
-                  bytes);
+      std::memcpy(
+          out,
+          static_cast<const std::byte*>(first.data) + static_cast<std::size_t>(frame * dim + channel) * bytes,
+          bytes);
   });
   const View features = features_.view(act, {rows, dim});
   convolve(tower_.network.convolutions[1], patches_.view(act, {rows, dim * kSoundTaps}), features);
@@ -130,8 +140,9 @@ void SoundEncoder::encode(int place, std::string_view pixels) {
                                  .table_stride = std::ssize(table_),
                                  .recorded = false},
                                 *plan);
-  decoder_->forward({.positions = positions_.view(DType::i32, {rows}), .groups = groups_, .features = features},
-                    cache_.layers());
+  decoder_->forward(
+      {.positions = positions_.view(DType::i32, {rows}), .groups = groups_, .features = features},
+      cache_.layers());
   keep(place, decoder_->rows());
 }
 
@@ -140,12 +151,13 @@ void SoundEncoder::keep(int place, const View& rows) {
   const std::int64_t n = input_.rows;
   auto* const slots = static_cast<std::int64_t*>(slots_.data());
   std::iota(slots, slots + n, place * blocks_each_ * kBlockSize);
-  StepContext step{.backend = backend_,
-                   .tokens = n,
-                   .positions = positions_.view(DType::i32, {n}),
-                   .ropes = {},
-                   .scratch = Scratch(scratch_.view(DType::u8, {static_cast<std::int64_t>(scratch_.bytes())})),
-                   .slots = slots_.view(DType::i64, {n})};
+  StepContext step{
+      .backend = backend_,
+      .tokens = n,
+      .positions = positions_.view(DType::i32, {n}),
+      .ropes = {},
+      .scratch = Scratch(scratch_.view(DType::u8, {static_cast<std::int64_t>(scratch_.bytes())})),
+      .slots = slots_.view(DType::i64, {n})};
   for (std::size_t i = 0; i < model_.network.layers.size(); ++i) {
     const Block* cross = model_.network.layers[i].cross.get();
     if (cross == nullptr) continue;

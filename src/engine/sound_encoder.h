@@ -12,15 +12,15 @@
 
 namespace octavo {
 
-// One sound at a time, so that its rows do not depend on others. What the layers keep of it lies in a place of its own
-// until another takes the place: a sequence computes none of it again, whatever happens to the sequence. For devices
-// that share the host's memory.
+// One sound at a time, so that its rows do not depend on others. What the layers keep of it lies in a place
+// of its own until another takes the place: a sequence computes none of it again, whatever happens to the
+// sequence. For devices that share the host's memory.
 class SoundEncoder {
  public:
-  // layout: of the model's own keys and values; a step has at most so many tokens and sequences. Model and backend live
-  // longer. Errors: not enough memory, heads that the backend cannot compute.
-  static Result<std::unique_ptr<SoundEncoder>> create(const Model& model, const CacheLayout& layout, Backend& backend,
-                                                      int max_tokens, int max_sequences);
+  // layout: of the model's own keys and values; a step has at most so many tokens and sequences. Model and
+  // backend live longer. Errors: not enough memory, heads that the backend cannot compute.
+  static Result<std::unique_ptr<SoundEncoder>> create(const Model& model, const CacheLayout& layout,
+                                                      Backend& backend, int max_tokens, int max_sequences);
 
   std::int64_t place_bytes() const;
   // Once. Error: not enough memory.

@@ -1,5 +1,5 @@
-// Whole engines that hear: against transformers (tests/data/sound, made by tools/goldens/make_sound_goldens.py), on every
-// backend, in chunks, alone and beside each other.
+// Whole engines that hear: against transformers (tests/data/sound, made by
+// tools/goldens/make_sound_goldens.py), on every backend, in chunks, alone and beside each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +98,8 @@ double distance(Engine& engine) {
 }
 
 TEST(SoundEngine, ComputesWhatTransformersComputes) {
-  for (const char* device : {"cpu", "reference"}) EXPECT_LE(distance(*engine_of({.device = device})), 1e-4) << device;
+  for (const char* device : {"cpu", "reference"})
+    EXPECT_LE(distance(*engine_of({.device = device})), 1e-4) << device;
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) {
       EXPECT_LE(distance(*engine_of({.isa = isa})), 1e-4) << name(isa);
@@ -142,7 +143,8 @@ TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
   const auto alone = engine_of({.sequences = 1});
   for (const Request& request : requests) expected.push_back(run(*alone, request).tokens);
   EXPECT_NE(expected[0], expected[1]);
-  for (const TestOptions& test : {TestOptions{.step_tokens = 11, .sequences = 2}, TestOptions{.step_tokens = 64, .blocks = 8}}) {
+  for (const TestOptions& test :
+       {TestOptions{.step_tokens = 11, .sequences = 2}, TestOptions{.step_tokens = 64, .blocks = 8}}) {
     const auto engine = engine_of(test);
     for (int round = 0; round < 2; ++round) {
       std::vector<std::shared_ptr<Recorder>> recorders;
@@ -161,7 +163,9 @@ TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
 TEST(SoundPrefix, IsSharedByEqualSoundsAlone) {
   const auto engine = engine_of();
   const auto ids = golden().values<TokenId>("ids");
-  const auto cached = [&](int seed) { return run(*engine, request_of(ids, quieter(seed))).ends.at(0).cached_tokens; };
+  const auto cached = [&](int seed) {
+    return run(*engine, request_of(ids, quieter(seed))).ends.at(0).cached_tokens;
+  };
   EXPECT_EQ(cached(0), 0);
   EXPECT_EQ(cached(0), static_cast<int>(ids.size() - 1) / 16 * 16);
   EXPECT_EQ(cached(1), 0);
@@ -178,8 +182,10 @@ TEST(SoundRequests, ThatDoNotFitAreRefused) {
     return id ? std::string() : id.error().message;
   };
   EXPECT_THAT(error([](Request& r) { r.images.clear(); }), HasSubstr("use /v1/audio/transcriptions"));
-  EXPECT_THAT(error([](Request& r) { r.images.push_back(r.images[0]); }), HasSubstr("use /v1/audio/transcriptions"));
-  EXPECT_THAT(error([](Request& r) { r.images[0].pixels.pop_back(); }), HasSubstr("has 64000 bytes, got 63999"));
+  EXPECT_THAT(error([](Request& r) { r.images.push_back(r.images[0]); }),
+              HasSubstr("use /v1/audio/transcriptions"));
+  EXPECT_THAT(error([](Request& r) { r.images[0].pixels.pop_back(); }),
+              HasSubstr("has 64000 bytes, got 63999"));
   EXPECT_THAT(error([](Request& r) { r.images[0].tokens = 1; }), HasSubstr("a spectrogram has"));
 }
 

@@ -41,7 +41,8 @@ bool read_head(std::string_view head, FormPart& part) {
     const std::string_view line = head.substr(0, end);
     head.remove_prefix(std::min(end + 2, head.size()));
     const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos || !equal_ignoring_case(line.substr(0, colon), "Content-Disposition")) continue;
+    if (colon == std::string_view::npos || !equal_ignoring_case(line.substr(0, colon), "Content-Disposition"))
+      continue;
     part.name = parameter(line, "name").value_or("");
     part.filename = parameter(line, "filename");
   }
@@ -78,7 +79,8 @@ Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::str
     const std::size_t head = rest.substr(0, kHeadMax).find("\r\n\r\n");
     if (head == std::string_view::npos) return std::unexpected(broken("the head of a part does not end"));
     FormPart& part = parts.emplace_back();
-    if (!read_head(rest.substr(2, head < 2 ? 0 : head - 2), part)) return std::unexpected(broken("a part has no name"));
+    if (!read_head(rest.substr(2, head < 2 ? 0 : head - 2), part))
+      return std::unexpected(broken("a part has no name"));
     rest.remove_prefix(head + 4);
     const std::size_t end = rest.find(separator);
     if (end == std::string_view::npos) return std::unexpected(broken("it ends early"));

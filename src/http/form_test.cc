@@ -19,7 +19,8 @@ TEST(Form, PartsAreRead) {
   const std::string body =
       "preamble\r\n--XX\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n"
       "--XX \r\ncontent-disposition: form-data; name=\"file\"; filename=\"a \\\"b\\\".wav\"\r\n"
-      "Content-Type: audio/wav\r\n\r\n\r\n--X\r\nX--\r\n--XX\r\nContent-Disposition: form-data; name=empty\r\n\r\n\r\n--XX--\r\nrest";
+      "Content-Type: audio/wav\r\n\r\n\r\n--X\r\nX--\r\n--XX\r\nContent-Disposition: form-data; "
+      "name=empty\r\n\r\n\r\n--XX--\r\nrest";
   const auto form = parse_form(kType, body);
   ASSERT_TRUE(form) << form.error().message;
   ASSERT_EQ(form->size(), 3U);
@@ -45,8 +46,10 @@ TEST(Form, WhatIsNoneIsRefused) {
   EXPECT_THAT(error(kType, "--XXX\r\n"), HasSubstr("not a line of its own"));
   EXPECT_THAT(error(kType, "--XX\r\nContent-Disposition: form-data; name=a\r\n"), HasSubstr("does not end"));
   EXPECT_THAT(error(kType, "--XX\r\n\r\ndata\r\n--XX--"), HasSubstr("no name"));
-  EXPECT_THAT(error(kType, "--XX\r\nContent-Disposition: form-data; filename=\"x\"\r\n\r\n\r\n--XX--"), HasSubstr("no name"));
-  EXPECT_THAT(error(kType, "--XX\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\ndata"), HasSubstr("ends early"));
+  EXPECT_THAT(error(kType, "--XX\r\nContent-Disposition: form-data; filename=\"x\"\r\n\r\n\r\n--XX--"),
+              HasSubstr("no name"));
+  EXPECT_THAT(error(kType, "--XX\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\ndata"),
+              HasSubstr("ends early"));
   std::string many;
   for (int i = 0; i < 129; ++i) many += "--XX\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\r\n";
   EXPECT_THAT(error(kType, many + "--XX--"), HasSubstr("more than 128 parts"));

@@ -61,8 +61,8 @@ LogMel::LogMel(const MelConfig& config) : config_(config) {
   }
 }
 
-// Of the discrete Fourier transform of real numbers: samples at equal distances from the middle share their cosines
-// and, but for the sign, their sines.
+// Of the discrete Fourier transform of real numbers: samples at equal distances from the middle share their
+// cosines and, but for the sign, their sines.
 void LogMel::powers(std::span<const double> frame, std::span<double> out) const {
   std::array<double, kBins> real{}, imaginary{};
   for (int n = 0; n <= kHalf; ++n) {

@@ -23,8 +23,8 @@ class LogMel {
   explicit LogMel(const MelConfig& config);
 
   const MelConfig& config() const { return config_; }
-  // samples: at most config().samples(), silence follows them. Gives [mels, frames]: the power in each of a number of
-  // triangular bands on Slaney's mel scale, as (max(log10, greatest - 8) + 4) / 4.
+  // samples: at most config().samples(), silence follows them. Gives [mels, frames]: the power in each of a
+  // number of triangular bands on Slaney's mel scale, as (max(log10, greatest - 8) + 4) / 4.
   std::vector<float> operator()(std::span<const float> samples) const;
 
  private:
@@ -37,8 +37,8 @@ class LogMel {
   void powers(std::span<const double> frame, std::span<double> out) const;
 
   MelConfig config_;
-  std::vector<double> window_;       // [kFft]
-  std::vector<double> cos_, sin_;    // [kFft / 2 + 1, kBins]
+  std::vector<double> window_;     // [kFft]
+  std::vector<double> cos_, sin_;  // [kFft / 2 + 1, kBins]
   std::vector<Band> bands_;
 };
 

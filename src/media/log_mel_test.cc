@@ -30,7 +30,8 @@ TEST(LogMel, IsThatOfTransformers) {
   const std::vector<float> more = LogMel({.mels = 128, .seconds = 2})(chirp());
   const std::vector<float> expected = golden.values<float>("mel128");  // [128, 40]
   for (std::size_t bin = 0; bin < 128; ++bin)
-    EXPECT_LE(difference(std::span(more).subspan(bin * 200, 40), std::span(expected).subspan(bin * 40, 40)), 1e-5)
+    EXPECT_LE(difference(std::span(more).subspan(bin * 200, 40), std::span(expected).subspan(bin * 40, 40)),
+              1e-5)
         << bin;
 }
 

@@ -17,7 +17,8 @@ constexpr int kRateMin = 1000, kRateMax = 384'000;
 
 // Others that libsndfile knows are rare, and their readers are old.
 bool supported(std::span<const std::byte> file) {
-  const std::string_view head(reinterpret_cast<const char*>(file.data()), std::min<std::size_t>(file.size(), 12));
+  const std::string_view head(reinterpret_cast<const char*>(file.data()),
+                              std::min<std::size_t>(file.size(), 12));
   const bool wave = head.starts_with("RIFF") && head.ends_with("WAVE");
   const bool mpeg =
       head.starts_with("ID3") || (head.size() > 1 && head[0] == '\xff' && (head[1] & '\xe0') == '\xe0');
@@ -102,7 +103,8 @@ double energy(std::span<const float> samples) {
 
 }  // namespace
 
-Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rate, const SoundLimits& limits) {
+Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rate,
+                                        const SoundLimits& limits) {
   if (file.size() > limits.bytes)
     return invalid("", "the file has {} bytes, the limit is {}", file.size(), limits.bytes);
   if (!supported(file))

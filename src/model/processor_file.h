@@ -10,9 +10,9 @@
 
 namespace octavo {
 
-// preprocessor_config.json of a model's directory or, as transformers 5 writes it, what processor_config.json says of
-// `part` ("image_processor", "feature_extractor"), with `overrides` in place of what it says. Error: neither file is
-// there, or the one that is has no object in it.
+// preprocessor_config.json of a model's directory or, as transformers 5 writes it, what processor_config.json
+// says of `part` ("image_processor", "feature_extractor"), with `overrides` in place of what it says. Error:
+// neither file is there, or the one that is has no object in it.
 Result<Config> read_processor_file(const std::string& directory, std::string_view part,
                                    const boost::json::object& overrides = {});
 

@@ -5,7 +5,8 @@
 namespace octavo {
 
 std::optional<TokenId> SoundRules::language(std::string_view code) const {
-  const auto found = std::ranges::find(languages, code, [](const auto& entry) { return std::string_view(entry.first); });
+  const auto found =
+      std::ranges::find(languages, code, [](const auto& entry) { return std::string_view(entry.first); });
   if (found == languages.end()) return std::nullopt;
   return found->second;
 }
@@ -20,7 +21,8 @@ Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfi
                                  {"<|0.00|>", &rules.first_time}}) {
     const std::optional<TokenId> found = tokenizer.id_of(name);
     if (!found)
-      return field_failure("tokenizer", ErrorCode::corrupt, "the tokenizer has no token {}, which Whisper needs", name);
+      return field_failure("tokenizer", ErrorCode::corrupt,
+                           "the tokenizer has no token {}, which Whisper needs", name);
     *id = *found;
   }
   if (english) return rules;

@@ -28,12 +28,13 @@ Result<std::vector<TokenId>> previous_tokens(const Service& service, const std::
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return std::vector<TokenId>{};
   const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
-  TRY(std::vector<TokenId> ids,
-      service.tokenizer.encode(" " + text.substr(first, end - first), false, prompt_bytes_max(service, true)));
+  TRY(std::vector<TokenId> ids, service.tokenizer.encode(" " + text.substr(first, end - first), false,
+                                                         prompt_bytes_max(service, true)));
   const SoundRules& rules = *service.options.sound;
   for (const TokenId id : ids)
     if (service.tokenizer.is_special(id) || id >= rules.first_time)
-      return invalid("prompt", "must not have special tokens in it, such as {}", service.tokenizer.token(id).value_or(""));
+      return invalid("prompt", "must not have special tokens in it, such as {}",
+                     service.tokenizer.token(id).value_or(""));
   const auto most = static_cast<std::size_t>(std::max(0, service.options.rules.max_model_len / 2 - 1));
   if (ids.size() > most) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(most));
   ids.insert(ids.begin(), rules.previous);
@@ -76,7 +77,8 @@ Result<HeardSound> hear(const Service& service, std::string_view file) {
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request) {
   const SoundRules& rules = *service.options.sound;
   if (rules.languages.empty() && request.translate)
-    return invalid("model", "{} knows English alone: there is nothing to translate", request.generation.model);
+    return invalid("model", "{} knows English alone: there is nothing to translate",
+                   request.generation.model);
   if (request.language.empty() || rules.language(request.language)) return {};
   if (rules.languages.empty()) {
     if (request.language == "en") return {};
@@ -93,7 +95,8 @@ Request language_request(const Service& service, const HeardSound& sound) {
   request.images = {sound.windows.front()};
   request.sampling.temperature = 0;
   request.sampling.max_tokens = 1;
-  for (const TokenId id : rules.languages | std::views::values) request.sampling.allowed_token_ids.push_back(id);
+  for (const TokenId id : rules.languages | std::views::values)
+    request.sampling.allowed_token_ids.push_back(id);
   return request;
 }
 
@@ -114,9 +117,9 @@ Result<GenerationPlan> prepare_transcription(const Service& service, openai::Tra
   const auto reply = [&](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     return openai::transcription_reply(tokenizer, std::move(options), std::move(transcript));
   };
-  return plan_generation(service, std::move(request.generation),
-                         std::vector<std::vector<TokenId>>(sound.windows.size(), prompt),
-                         {.sounds = std::move(sound.windows)}, request.translate ? "translate-" : "transcribe-", reply);
+  return plan_generation(
+      service, std::move(request.generation), std::vector<std::vector<TokenId>>(sound.windows.size(), prompt),
+      {.sounds = std::move(sound.windows)}, request.translate ? "translate-" : "transcribe-", reply);
 }
 
 }  // namespace octavo

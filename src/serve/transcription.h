@@ -21,8 +21,8 @@ struct HeardSound {
 // Errors name field "file": see media::decode_sound.
 Result<HeardSound> hear(const Service& service, std::string_view file);
 
-// Error: a model that knows English alone is asked for another language, or to translate; a language that the model does
-// not know; a prompt with special tokens in it, or a model that does not hear.
+// Error: a model that knows English alone is asked for another language, or to translate; a language that the
+// model does not know; a prompt with special tokens in it, or a model that does not hear.
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request);
 
 // What the engine is asked to find the language of a sound: its one token is that of a language.

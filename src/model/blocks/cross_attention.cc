@@ -1,5 +1,5 @@
-// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017): their keys and values are computed
-// once, when the rows are there, and only read by the steps of the sequences that see them.
+// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017): their keys and values
+// are computed once, when the rows are there, and only read by the steps of the sequences that see them.
 #include "model/blocks/block.h"
 
 namespace octavo {
@@ -28,10 +28,13 @@ class CrossAttentionBlock final : public Block {
     return scratch.bytes();
   }
 
-  // The encoder's rows are as many as they are: what is cached of them counts with the sequence, not with its context.
+  // The encoder's rows are as many as they are: what is cached of them counts with the sequence, not with its
+  // context.
   BlockCost cost(const Pass& pass) const override { return linear_cost(q_, pass) + linear_cost(out_, pass); }
 
-  std::string text() const override { return fmt::format("{} heads of {} on sound", spec_.heads, spec_.head_dim); }
+  std::string text() const override {
+    return fmt::format("{} heads of {} on sound", spec_.heads, spec_.head_dim);
+  }
 
   void run(const StepContext& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;

@@ -22,20 +22,23 @@ constexpr std::string_view kSpaces = " \t\r\n";
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kSpaces);
-  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(kSpaces) + 1 - first);
+  return first == std::string_view::npos ? ""
+                                         : text.substr(first, text.find_last_not_of(kSpaces) + 1 - first);
 }
 
 // "00:01:02,345", with the mark that stands before the milliseconds.
 std::string clock_time(double seconds, char mark) {
   const auto all = static_cast<std::int64_t>(std::llround(seconds * 1000));
-  return fmt::format("{:02}:{:02}:{:02}{}{:03}", all / 3'600'000, all / 60'000 % 60, all / 1000 % 60, mark, all % 1000);
+  return fmt::format("{:02}:{:02}:{:02}{}{:03}", all / 3'600'000, all / 60'000 % 60, all / 1000 % 60, mark,
+                     all % 1000);
 }
 
 // A subtitle's text must not have the arrow in it that stands between its times.
 std::string subtitle(const Segment& segment, char mark) {
   std::string text(trimmed(segment.text));
   for (std::size_t at = 0; (at = text.find("-->", at)) != std::string::npos;) text.erase(at, 1);
-  return fmt::format("{} --> {}\n{}\n\n", clock_time(segment.start, mark), clock_time(segment.end, mark), text);
+  return fmt::format("{} --> {}\n{}\n\n", clock_time(segment.start, mark), clock_time(segment.end, mark),
+                     text);
 }
 
 class TranscriptionReply final : public Reply {
@@ -149,7 +152,8 @@ class TranscriptionReply final : public Reply {
   json::object plain(std::span<const AnswerPart> parts) const {
     json::object out{{"text", text_of(parts)}};
     if (!transcript_.translated)
-      out["usage"] = {{"type", "duration"}, {"seconds", static_cast<std::int64_t>(std::ceil(transcript_.seconds))}};
+      out["usage"] = {{"type", "duration"},
+                      {"seconds", static_cast<std::int64_t>(std::ceil(transcript_.seconds))}};
     return out;
   }
 
@@ -188,7 +192,8 @@ class TranscriptionReply final : public Reply {
 
 }  // namespace
 
-std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript, const AnswerPart& window) {
+std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript,
+                                 const AnswerPart& window) {
   const auto number = static_cast<std::size_t>(window.index);
   const double begin = transcript.starts[number];
   std::vector<Segment> segments;
@@ -226,12 +231,13 @@ std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& t
 double compression_ratio(const std::string& text) {
   uLongf packed = compressBound(static_cast<uLong>(text.size()));
   std::vector<Bytef> bytes(packed);
-  CHECK(compress(bytes.data(), &packed, reinterpret_cast<const Bytef*>(text.data()), static_cast<uLong>(text.size())) ==
-        Z_OK);
+  CHECK(compress(bytes.data(), &packed, reinterpret_cast<const Bytef*>(text.data()),
+                 static_cast<uLong>(text.size())) == Z_OK);
   return static_cast<double>(text.size()) / static_cast<double>(packed);
 }
 
-std::unique_ptr<Reply> transcription_reply(const Tokenizer& tokenizer, ReplyOptions options, Transcript transcript) {
+std::unique_ptr<Reply> transcription_reply(const Tokenizer& tokenizer, ReplyOptions options,
+                                           Transcript transcript) {
   return std::make_unique<TranscriptionReply>(tokenizer, std::move(options), std::move(transcript));
 }
 

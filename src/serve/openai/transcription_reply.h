@@ -14,13 +14,15 @@ namespace octavo::openai {
 struct Transcript {
   TranscriptFormat format = TranscriptFormat::json;
   bool translated = false;
-  std::string language;  // its code
-  double seconds = 0;    // of the sound
+  std::string language;        // its code
+  double seconds = 0;          // of the sound
   std::vector<double> starts;  // of each window, beside the parts of the answer
   TokenId first_time = 0;      // SoundRules::first_time
   double temperature = 0;
 
-  double end_of(std::size_t window) const { return window + 1 < starts.size() ? starts[window + 1] : seconds; }
+  double end_of(std::size_t window) const {
+    return window + 1 < starts.size() ? starts[window + 1] : seconds;
+  }
 };
 
 // What is said between two times.
@@ -32,11 +34,13 @@ struct Segment {
 };
 
 // A window's tokens as segments. One that does not end lasts as long as the window.
-std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript, const AnswerPart& window);
+std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript,
+                                 const AnswerPart& window);
 
 // How many times shorter the text becomes when zlib packs it: of text that repeats itself, much.
 double compression_ratio(const std::string& text);
 
-std::unique_ptr<Reply> transcription_reply(const Tokenizer& tokenizer, ReplyOptions options, Transcript transcript);
+std::unique_ptr<Reply> transcription_reply(const Tokenizer& tokenizer, ReplyOptions options,
+                                           Transcript transcript);
 
 }  // namespace octavo::openai

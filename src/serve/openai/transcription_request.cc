@@ -14,9 +14,9 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::array<std::string_view, 5> kFormats = {"json", "text", "verbose_json", "srt", "vtt"};
-constexpr std::array<std::string_view, 6> kBooleans = {"stream",          "stream_include_usage",
-                                                       "stream_continuous_usage_stats", "use_beam_search",
-                                                       "watermarking",    "include_stop_str_in_output"};
+constexpr std::array<std::string_view, 6> kBooleans = {
+    "stream",          "stream_include_usage", "stream_continuous_usage_stats",
+    "use_beam_search", "watermarking",         "include_stop_str_in_output"};
 
 json::value value_of(const http::FormPart& part) {
   const bool boolean = std::ranges::find(kBooleans, part.name) != kBooleans.end();
@@ -57,7 +57,8 @@ Result<TranscriptFormat> read_format(Fields& f) {
   TRY_VOID(f.text("response_format", name));
   const auto found = std::ranges::find(kFormats, name);
   if (found == kFormats.end())
-    return invalid("response_format", "must be json, text, verbose_json, srt or vtt, got \"{}\"", name.substr(0, 32));
+    return invalid("response_format", "must be json, text, verbose_json, srt or vtt, got \"{}\"",
+                   name.substr(0, 32));
   return static_cast<TranscriptFormat>(found - kFormats.begin());
 }
 
@@ -68,7 +69,8 @@ Result<> read_granularities(Fields& f, TranscriptFormat format) {
   TRY_VOID(f.texts(kName, granularities));
   for (const std::string& granularity : granularities) {
     if (granularity == "word") return invalid(kName, "times of words are not supported, only of segments");
-    if (granularity != "segment") return invalid(kName, "must be segment, got \"{}\"", granularity.substr(0, 32));
+    if (granularity != "segment")
+      return invalid(kName, "must be segment, got \"{}\"", granularity.substr(0, 32));
   }
   if (!granularities.empty() && format != TranscriptFormat::verbose_json)
     return invalid(kName, "needs response_format = verbose_json");
@@ -84,7 +86,8 @@ Result<> read_stream(Fields& f, const RequestRules& rules, TranscriptionRequest&
     return invalid(out.include_usage ? "stream_include_usage" : "stream_continuous_usage_stats",
                    "is only allowed with stream = true");
   if (out.stream && request.timed())
-    return invalid("response_format", "{} cannot be streamed", kFormats[static_cast<std::size_t>(request.format)]);
+    return invalid("response_format", "{} cannot be streamed",
+                   kFormats[static_cast<std::size_t>(request.format)]);
   out.include_usage |= rules.force_include_usage;
   out.continuous_usage &= out.include_usage;
   return {};

@@ -26,8 +26,8 @@ struct TranscriptionRequest {
   bool timed() const { return format != TranscriptFormat::json && format != TranscriptFormat::text; }
 };
 
-// Errors name the field: a value of the wrong type or range, a format that cannot be streamed, what is not supported.
-// not_found: another model.
+// Errors name the field: a value of the wrong type or range, a format that cannot be streamed, what is not
+// supported. not_found: another model.
 Result<TranscriptionRequest> parse_transcription_request(std::span<const http::FormPart> form, bool translate,
                                                          const RequestRules& rules);
 

@@ -12,8 +12,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr TokenId kEnd = 256, kBegin = 257, kGerman = 260, kTranslate = 262, kTranscribe = 263, kPrevious = 265,
-                  kNoTimes = 267, kTimes = 268;
+constexpr TokenId kEnd = 256, kBegin = 257, kGerman = 260, kTranslate = 262, kTranscribe = 263,
+                  kPrevious = 265, kNoTimes = 267, kTimes = 268;
 constexpr std::string_view kPath = "/v1/audio/transcriptions";
 
 using FormFields = std::vector<std::pair<std::string, std::string>>;
@@ -64,7 +64,8 @@ class TranscriptionTest : public ServeTest {
     for (const auto& [name, value] : fields)
       body += fmt::format("--X\r\nContent-Disposition: form-data; name=\"{}\"\r\n\r\n{}\r\n", name, value);
     if (!file.empty())
-      body += fmt::format("--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n{}\r\n", file);
+      body += fmt::format(
+          "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n{}\r\n", file);
     body += "--X--\r\n";
     return client()
         .request("POST", path, body, {{"Content-Type", "multipart/form-data; boundary=X"}})
@@ -75,7 +76,8 @@ class TranscriptionTest : public ServeTest {
     EXPECT_EQ(response.status, 200) << response.body;
     return json::parse(response.body).as_object();
   }
-  std::string error(FormFields fields, const std::string& file, int status = 400, std::string_view path = kPath) {
+  std::string error(FormFields fields, const std::string& file, int status = 400,
+                    std::string_view path = kPath) {
     const http::Response response = ask(std::move(fields), file, path);
     EXPECT_EQ(response.status, status) << response.body;
     return std::string(json::parse(response.body).at("error").at("message").as_string());
@@ -151,9 +153,11 @@ TEST_F(TranscriptionTest, LongSoundIsCutIntoWindows) {
 }
 
 TEST_F(TranscriptionTest, SegmentsHaveTimes) {
-  serve_said(said(" One") + std::vector<TokenId>{kTimes + 50, kTimes + 60} + said(" two") + std::vector<TokenId>{kEnd});
+  serve_said(said(" One") + std::vector<TokenId>{kTimes + 50, kTimes + 60} + said(" two") +
+             std::vector<TokenId>{kEnd});
   const json::object reply = answer(
-      {{"language", "en"}, {"response_format", "verbose_json"}, {"timestamp_granularities[]", "segment"}}, chirp());
+      {{"language", "en"}, {"response_format", "verbose_json"}, {"timestamp_granularities[]", "segment"}},
+      chirp());
   EXPECT_EQ(requests_[0].prompt.back(), kTimes);
   EXPECT_EQ(reply.at("text"), "One two");
   EXPECT_EQ(reply.at("task"), "transcribe");
@@ -173,7 +177,8 @@ TEST_F(TranscriptionTest, SegmentsHaveTimes) {
   EXPECT_EQ(ask({{"language", "en"}, {"response_format", "srt"}}, chirp()).body,
             "1\n00:00:00,000 --> 00:00:01,000\nOne\n\n2\n00:00:01,200 --> 00:00:01,300\ntwo\n\n");
   const http::Response vtt = ask({{"language", "en"}, {"response_format", "vtt"}}, chirp());
-  EXPECT_EQ(vtt.body, "WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nOne\n\n00:00:01.200 --> 00:00:01.300\ntwo\n\n");
+  EXPECT_EQ(vtt.body,
+            "WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nOne\n\n00:00:01.200 --> 00:00:01.300\ntwo\n\n");
   EXPECT_EQ(vtt.content_type, "text/plain; charset=utf-8");
 }
 
@@ -185,7 +190,9 @@ TEST_F(TranscriptionTest, TextIsPlain) {
 }
 
 TEST_F(TranscriptionTest, StreamsWindowsInOrder) {
-  serve_sound([this](const Request&, int) { return Script{.tokens = {220, number_of_request(), said("a")[0], kEnd}}; });
+  serve_sound([this](const Request&, int) {
+    return Script{.tokens = {220, number_of_request(), said("a")[0], kEnd}};
+  });
   const http::Response response =
       ask({{"language", "en"}, {"stream", "true"}, {"stream_include_usage", "true"}}, long_chirp());
   const std::vector<std::string> all = events(response);
@@ -225,7 +232,8 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
   EXPECT_THAT(error({}, "not a sound"), HasSubstr("file: cannot identify the sound"));
   EXPECT_THAT(error({{"language", "xx"}}, chirp()), HasSubstr("language: must be one of en, zh, de, es"));
   EXPECT_THAT(error({{"response_format", "xml"}}, chirp()), HasSubstr("response_format: must be json"));
-  EXPECT_THAT(error({{"response_format", "srt"}, {"stream", "true"}}, chirp()), HasSubstr("srt cannot be streamed"));
+  EXPECT_THAT(error({{"response_format", "srt"}, {"stream", "true"}}, chirp()),
+              HasSubstr("srt cannot be streamed"));
   EXPECT_THAT(error({{"stream_include_usage", "true"}}, chirp()), HasSubstr("only allowed with stream"));
   EXPECT_THAT(error({{"timestamp_granularities[]", "segment"}}, chirp()), HasSubstr("needs response_format"));
   EXPECT_THAT(error({{"timestamp_granularities[]", "word"}}, chirp()), HasSubstr("words are not supported"));

@@ -21,21 +21,21 @@ Result<> transcribe_known(const ServicePtr& service, const ExchangePtr& exchange
 // Waits for the token of the sound's language, and goes on with it.
 class LanguageFinder final : public OutputSink {
  public:
-  LanguageFinder(ServicePtr service, ExchangePtr exchange, openai::TranscriptionRequest request, HeardSound sound,
-                 Admission::Ticket ticket)
+  LanguageFinder(ServicePtr service, ExchangePtr exchange, openai::TranscriptionRequest request,
+                 HeardSound sound, Admission::Ticket ticket)
       : service_(std::move(service)),
         exchange_(std::move(exchange)),
         request_(std::move(request)),
         sound_(std::move(sound)),
         ticket_(std::move(ticket)) {}
 
-  static Result<> start(const ServicePtr& service, const ExchangePtr& exchange, openai::TranscriptionRequest request,
-                        HeardSound sound) {
+  static Result<> start(const ServicePtr& service, const ExchangePtr& exchange,
+                        openai::TranscriptionRequest request, HeardSound sound) {
     Request asked = language_request(*service, sound);
     const Price price{.answers = 1, .bytes = 2 * std::ssize(asked.images[0].pixels)};
     TRY(Admission::Ticket ticket, service->admission.admit(client_of(*service, exchange->request()), price));
-    const auto finder = std::make_shared<LanguageFinder>(service, exchange, std::move(request), std::move(sound),
-                                                         std::move(ticket));
+    const auto finder = std::make_shared<LanguageFinder>(service, exchange, std::move(request),
+                                                         std::move(sound), std::move(ticket));
     finder->self_ = finder;
     TRY_VOID(service->engine.submit(std::move(asked), finder));
     return {};
@@ -57,7 +57,8 @@ class LanguageFinder final : public OutputSink {
       if (error_) return std::unexpected(*error_);
       for (const auto& [code, id] : service_->options.sound->languages)
         if (id == token_) request_.language = code;
-      if (request_.language.empty()) return failure(ErrorCode::unavailable, "the language of the sound was not found");
+      if (request_.language.empty())
+        return failure(ErrorCode::unavailable, "the language of the sound was not found");
       return transcribe_known(service_, exchange_, std::move(request_), std::move(sound_));
     });
     if (!done) exchange_->respond(openai::error_response(done.error()));
@@ -82,7 +83,8 @@ Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool
   TRY(openai::TranscriptionRequest request,
       openai::parse_transcription_request(form, translate, service->options.rules));
   TRY_VOID(check_transcription(*service, request));
-  request.generation.request_id = exchange->request().headers.find("X-Request-Id").value_or("").substr(0, 256);
+  request.generation.request_id =
+      exchange->request().headers.find("X-Request-Id").value_or("").substr(0, 256);
   TRY(HeardSound sound, hear(*service, request.file));
   request.file = {};
   if (!request.language.empty() || service->options.sound->languages.empty())
