@@ -37,6 +37,8 @@ struct Batch {
     std::int32_t row;
   };
   std::vector<Image> images;  // Not filled by pack()
+  // [sequences], of models that hear: the place of each one's sound (Executor::encode_image). Not filled by pack()
+  std::vector<std::int32_t> sounds;
 
   struct Group {
     std::vector<std::int32_t> tables;  // [sequences, table_stride]: block of each block_size positions

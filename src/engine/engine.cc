@@ -53,7 +53,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                  return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
-      images_(*executor_, image_tokens_max(info_.max_model_len)),
+      images_(*executor_, info_.sound.mels > 0 ? info_.sound.places : image_tokens_max(info_.max_model_len)),
       steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.guess_policy)),
       watch_(parts.watch, executor_->asynchronous()) {}
 
@@ -171,7 +171,7 @@ void Engine::start(AnswerIndex index) {
     // What is cached was computed with these weights, whatever they are called.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
-  answer.accepted->identity = identity.digest();
+  answer.accepted->identity = with_sounds(identity.digest(), request.images);
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
 }
 

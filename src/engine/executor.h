@@ -69,8 +69,8 @@ class Executor {
   virtual void export_block(BlockId, std::span<std::byte>) const {}
   virtual void import_block(BlockId, std::span<const std::byte>) {}
 
-  // (place, pixels): computes what the model sees of an image (ImagePart::pixels) and keeps it in a place, which
-  // Batch::images names, until the place is given another. Error: not enough memory.
+  // (place, pixels): computes what the model sees of an image, or hears of a sound (ImagePart::pixels), and keeps it in
+  // a place, which Batch::images or sounds name, until the place is given another. Error: not enough memory.
   virtual Result<> encode_image(int, std::string_view) {
     return failure(ErrorCode::unsupported, "this device takes no images");
   }

@@ -30,14 +30,15 @@ ImageTable::Entry* ImageTable::place_for(std::int64_t tokens) {
 
 // False: there is no memory for it.
 Result<bool> ImageTable::encode(const ImagePart& part) {
-  Entry* entry = place_for(part.tokens);
+  const int tokens = std::max(1, part.tokens);
+  Entry* entry = place_for(tokens);
   if (entry == nullptr) return false;
   const int place = static_cast<int>(entry - entries_.data());
   TRY_VOID(executor_.encode_image(place, part.pixels));
   *entry = {.digest = part.digest,
             .image = std::make_shared<const EncodedImage>(EncodedImage{place}),
-            .tokens = part.tokens};
-  tokens_ += part.tokens;
+            .tokens = tokens};
+  tokens_ += tokens;
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The images that an engine has encoded, and the requests that wait for theirs.
+// The images, or sounds, that an engine has encoded, and the requests that wait for theirs.
 //
 // The encoder runs between two steps, for one image at a time: answers of others stop for no longer than that.
 // An image is known by its digest, so that one that comes again, in the next turn of a conversation or for
@@ -19,7 +19,8 @@ namespace octavo {
 
 class ImageTable {
  public:
-  // tokens_max: of all images in memory, at least as many as one request may have.
+  // tokens_max: of all images in memory, at least as many as one request may have. A sound counts as one: places are
+  // below tokens_max where there is nothing else.
   ImageTable(Executor& executor, std::int64_t tokens_max) : executor_(executor), tokens_max_(tokens_max) {}
 
   // All below: on the engine's thread.

@@ -76,7 +76,16 @@ void describe_head(const ModelSpec& spec, EngineInfo& info) {
   }
 }
 
-// Takes the states of max_num_seqs sequences from `bytes`, or of as many as half of it holds.
+// What a client must know of an encoder of images or sound.
+void describe_media(const ModelSpec& spec, int max_num_seqs, EngineInfo& info) {
+  if (const std::optional<SoundInput>& sound = spec.tower->sound)
+    info.sound = {sound->mels, sound->frames(), max_num_seqs};
+  else
+    info.image = {spec.tower->image->image_size, spec.tower->image->tokens(), spec.image_token};
+}
+
+// Takes the states of max_num_seqs sequences from `bytes`, or of as many as half of it holds. What is kept of a
+// sequence's sound counts as a state.
 Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
   if (state_bytes == 0) return {};
   const std::int64_t most = bytes / 2 / state_bytes;
@@ -167,6 +176,18 @@ Result<> check_images(const EngineOptions& options, const Model& model) {
   return {};
 }
 
+// What cannot be done yet with models that hear.
+Result<> check_sound(const EngineOptions& options, const Model& model, const Backend& backend) {
+  const auto refuse = [&](std::string_view field, std::string_view what) {
+    return field_failure(field, ErrorCode::unsupported, "{} transcribes sound, not {} yet", model.spec.architecture,
+                         what);
+  };
+  if (backend.name == "cuda") return refuse("device", "on cuda");
+  if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
+  if (options.speculation) return refuse("speculative_config", "with guesses");
+  return {};
+}
+
 // The device that the options ask for.
 Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "reference") return make_reference_backend();
@@ -213,7 +234,10 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   if (options.lora.enabled && model->spec.head)
     return invalid("enable_lora", "{} does not generate: LoRA adapters are for models that do",
                    model->spec.architecture);
-  if (model->tower) TRY_VOID(check_images(options, *model));
+  if (model->spec.hears())
+    TRY_VOID(check_sound(options, *model, *backend));
+  else if (model->tower)
+    TRY_VOID(check_images(options, *model));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const bool pools = model->spec.head.has_value();
   const CacheLayout layout =
@@ -264,6 +288,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   TRY(Loaded loaded, load_model(backend, options, hooks, others ? &others->group() : nullptr));
   if (others) TRY_VOID(others->agree());
   auto& [executor, scheduler, block_bytes, state_bytes] = loaded;
+  state_bytes += executor->sound_bytes();
   std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
     TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
@@ -291,7 +316,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
   if (const ModelSpec& spec = executor->model().spec; executor->model().tower)
-    info.image = {spec.tower->image->image_size, spec.tower->image->tokens(), spec.image_token};
+    describe_media(spec, scheduler.max_num_seqs, info);
   info.max_queued = options.max_queued;
   info.max_logprobs = options.max_logprobs;
   info.max_loras = options.lora.in_memory();
@@ -300,7 +325,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
     TRY(whole, RankedExecutor::create(std::move(others), std::move(executor), scheduler.num_blocks,
                                       scheduler.max_num_seqs));
   } else {
-    TRY_VOID(executor->allocate_cache(scheduler.num_blocks, scheduler.max_num_seqs));
+    TRY_VOID(executor->allocate_cache(scheduler.num_blocks, scheduler.max_num_seqs, scheduler.max_num_seqs));
     whole = std::move(executor);
   }
   EngineParts parts{.executor = std::move(whole),

@@ -59,7 +59,9 @@ Result<> LocalExecutor::allocate() {
 
   if (options_.max_adapters > 0)
     reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank);
-  if (model_->tower) {
+  if (model_->spec.hears()) {
+    TRY(sound_encoder_, SoundEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
+  } else if (model_->tower) {
     TRY(image_encoder_, ImageEncoder::create(*model_->tower, backend_));
   }
   adapters_.resize(static_cast<std::size_t>(options_.max_adapters));
@@ -86,8 +88,9 @@ Result<> LocalExecutor::allocate() {
 }
 
 // Padding's keys and values go to a block of their own, which nobody reads.
-Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots) {
+Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sounds) {
   blocks_ = blocks;
+  if (sound_encoder_) TRY_VOID(sound_encoder_->allocate_places(sounds));
   TRY(cache_,
       KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1), state_slots));
   return {};
@@ -180,7 +183,8 @@ Result<> LocalExecutor::forward(const Batch& batch) {
                        .groups = groups_,
                        .states = states,
                        .adapters = adapted ? &adapters : nullptr,
-                       .images = step_images_},
+                       .images = step_images_,
+                       .cross = sound_encoder_ ? sound_encoder_->batch() : CrossBatch{}},
                       cache_.layers());
   };
   size > 0 ? recordings_.run(stream, size, run) : run();
@@ -256,6 +260,10 @@ void LocalExecutor::place_images(const Batch& batch) {
 }
 
 Result<> LocalExecutor::encode_image(int place, std::string_view pixels) {
+  if (sound_encoder_) {
+    sound_encoder_->encode(place, pixels);
+    return {};
+  }
   images_.resize(std::max(images_.size(), static_cast<std::size_t>(place) + 1));
   TRY(images_[static_cast<std::size_t>(place)], image_encoder_->encode(pixels));
   return {};
@@ -263,6 +271,7 @@ Result<> LocalExecutor::encode_image(int place, std::string_view pixels) {
 
 // A step on its way may still read it.
 void LocalExecutor::drop_image(int place) {
+  if (sound_encoder_) return;
   backend_.stream->synchronize();
   images_[static_cast<std::size_t>(place)] = {};
 }
@@ -295,6 +304,7 @@ void LocalExecutor::plan(const Batch& batch, int size) {
     put<std::int32_t>(inputs_memory_.host(inputs_.state_slots), batch.state_slots, 0);
     put<std::int32_t>(inputs_memory_.host(inputs_.state_starts), query_starts_, query_starts_.back());
   }
+  if (sound_encoder_) sound_encoder_->plan(query_starts_, batch.sounds);
   for (std::size_t g = 0; g < plans_.size(); ++g) {
     const Batch::Group& group = batch.groups[g];
     backend_.ops.plan_attention(*backend_.stream,

@@ -14,6 +14,7 @@
 #include "engine/executor.h"
 #include "engine/image_encoder.h"
 #include "engine/kv_memory.h"
+#include "engine/sound_encoder.h"
 #include "kernels/ops.h"
 #include "model/decoder.h"
 #include "model/model.h"
@@ -47,7 +48,8 @@ class LocalExecutor final : public Executor {
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
   // Once, before the first step. Error: there is not enough memory.
-  Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots);
+  // sounds: places for them, of models that hear.
+  Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sounds = 0);
 
   const Model& model() const { return *model_; }
   const Device& device() const { return *backend_.device; }
@@ -55,6 +57,8 @@ class LocalExecutor final : public Executor {
   // memory that grows with what requests ask for, recordings, and the code of kernels, which is loaded when
   // it first runs.
   std::int64_t later_bytes() const;
+  // What the layers keep of one sound; 0: the model does not hear.
+  std::int64_t sound_bytes() const { return sound_encoder_ ? sound_encoder_->place_bytes() : 0; }
 
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
@@ -123,6 +127,7 @@ class LocalExecutor final : public Executor {
   std::unique_ptr<ImageEncoder> image_encoder_;  // of models that see
   std::vector<Buffer> images_;                   // by place
   std::vector<ImageRows> step_images_;
+  std::unique_ptr<SoundEncoder> sound_encoder_;  // of models that hear
 
   StepMemory inputs_memory_, row_memory_;
   Inputs inputs_;

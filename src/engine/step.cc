@@ -45,11 +45,13 @@ Result<bool> StepLoop::run() {
 
 void StepLoop::place_images() {
   batch_.images.clear();
+  batch_.sounds.clear();
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
     const Accepted& accepted = *answers_[s.tag].accepted;
     for (std::size_t k = 0; k < accepted.images.size(); ++k) {
       const ImagePart& part = accepted.request.images[k];
+      if (part.tokens == 0) batch_.sounds.push_back(accepted.images[k]->place);
       const int first = std::max(part.first, s.first);
       const int end = std::min(part.first + part.tokens, s.first + s.count);
       if (first < end)

@@ -13,6 +13,7 @@
 #include "local/progress.h"
 #include "model/generation_config.h"
 #include "model/image_processor.h"
+#include "model/sound_processor.h"
 #include "remote/data_parallel.h"
 #include "remote/engine_process.h"
 #include "weights/checkpoint.h"
@@ -180,6 +181,17 @@ Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, Serve
   return {};
 }
 
+// How the model is asked what it hears, if it does.
+Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, const std::string& model_dir,
+                   ServeOptions& serve) {
+  if (runtime.engine->info().sound.mels == 0) return {};
+  TRY(const media::MelConfig mel, read_sound_processor(model_dir));
+  TRY(serve.sound, sound_rules(*runtime.tokenizer, mel, !generation.multilingual));
+  serve.sound->suppress = generation.suppress_tokens;
+  serve.sound->begin_suppress = generation.begin_suppress_tokens;
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
@@ -208,6 +220,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
   serve.rules.take_limits(info);
   TRY_VOID(set_images(options, *runtime, serve));
+  TRY_VOID(set_sound(generation, *runtime, dir, serve));
   serve.max_num_seqs = info.max_num_seqs;
   serve.max_num_queued_reqs = info.max_queued;
   TRY(serve.rules.defaults, generation_defaults(options, generation));

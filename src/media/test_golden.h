@@ -1,4 +1,5 @@
-// For tests: the golden files of tests/data/vision, made by tools/goldens/make_vision_goldens.py.
+// For tests: the golden files of tests/data/vision and tests/data/sound, made by tools/goldens/make_vision_goldens.py and
+// make_sound_goldens.py.
 #pragma once
 
 #include <cstring>
@@ -12,6 +13,7 @@
 namespace octavo::media {
 
 inline constexpr const char* kVisionRoot = "tests/data/vision/";
+inline constexpr const char* kSoundRoot = "tests/data/sound/";
 
 inline std::string file_bytes(const std::string& path) {
   const auto file = MappedFile::open(path).value();
@@ -21,8 +23,8 @@ inline std::string file_bytes(const std::string& path) {
 // The golden tensors of a case, by name.
 class VisionGolden {
  public:
-  explicit VisionGolden(const std::string& name)
-      : directory(kVisionRoot + name),
+  explicit VisionGolden(const std::string& name, const std::string& root = kVisionRoot)
+      : directory(root + name),
         file_(MappedFile::open(directory + "/golden.safetensors").value()),
         tensors_(parse_safetensors(file_.bytes(), directory).value()) {}
 

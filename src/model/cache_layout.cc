@@ -56,6 +56,25 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
   return layout;
 }
 
+CacheLayout cross_layout(const ModelSpec& spec, const CacheOptions& options) {
+  CacheLayout layout{.groups = {},
+                     .layers = std::vector<CacheLayer>(spec.layers.size()),
+                     .block_size = options.block_size};
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const std::optional<CrossAttention>& cross = spec.layers[i].cross;
+    if (!cross) continue;
+    const KvSpec kv{cross->heads, cross->head_dim, options.block_size, options.dtype};
+    if (layout.groups.empty()) layout.groups.push_back({.q_heads = cross->heads, .kv = kv, .causal = false});
+    layout.layers[i] = {.group = 0, .plane = layout.planes};
+    layout.groups[0].layers = ++layout.planes;
+  }
+  return layout;
+}
+
+std::int64_t rows_blocks(const ModelSpec& spec, const CacheLayout& layout) {
+  return (spec.tower->sound->rows + layout.block_size - 1) / layout.block_size;
+}
+
 KvLayer CacheLayout::layer(const Ops& ops, std::byte* data, std::int64_t blocks, int layer) const {
   const CacheLayer& place = layers[static_cast<std::size_t>(layer)];
   if (place.group < 0) return {};

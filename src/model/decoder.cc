@@ -92,7 +92,10 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
   CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
   pending_ = {};
   compute_angles(batch.positions);
-  batch.patches ? embed_patches(batch) : embed(batch);
+  if (batch.features)
+    embed_positions(batch, batch.features);
+  else
+    batch.patches ? embed_patches(batch) : embed(batch);
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = {}, .norm = norm, .replaces = true};
   StepContext step{.backend = backend_,
@@ -103,6 +106,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
                    .scratch = Scratch(scratch_.all),
                    .adapters = batch.adapters,
                    .adapter_scratch = Scratch(adapter_scratch_.all),
+                   .cross_plan = batch.cross.plan,
                    .states = {batch.states.slots, batch.states.starts, batch.positions}};
   for (std::size_t i = 0; i < cache.size(); ++i) {
     if (const int group = layout_.layers[i].group; group >= 0) {
@@ -113,6 +117,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     }
     if (const std::int64_t state = layout_.layers[i].state; state >= 0)
       step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
+    if (model_.network.layers[i].cross) step.cross_cache = batch.cross.cache[i];
     run_layer(model_.spec.layers[i], model_.network.layers[i], step);
   }
   add(pending_, {}, {});
@@ -164,18 +169,22 @@ void Decoder::embed(const ForwardBatch& batch) {
   sum_over_ranks(residual);
 }
 
-// Their positions first, so that the product is added as every other is.
 void Decoder::embed_patches(const ForwardBatch& batch) {
   const Network& network = model_.network;
-  backend_.ops.embed(*backend_.stream, {.ids = batch.positions,
-                                        .table = *network.positions.weight,
-                                        .out = residual_.rows(tokens_)});
   const View delta = delta_.rows(tokens_);
   backend_.ops.matmul(*backend_.stream, {.x = batch.patches,
                                          .w = *network.patches.weight.weight,
                                          .bias = network.patches.bias.value,
                                          .y = delta});
-  pending_ = {.delta = delta, .norm = {}};
+  embed_positions(batch, delta);
+}
+
+// Positions, and then what is added to them.
+void Decoder::embed_positions(const ForwardBatch& batch, const View& added) {
+  backend_.ops.embed(*backend_.stream, {.ids = batch.positions,
+                                        .table = *model_.network.positions.weight,
+                                        .out = residual_.rows(tokens_)});
+  pending_ = {.delta = added, .norm = {}};
 }
 
 // rows: f32 [n, dim], contiguous, in host memory.
@@ -205,6 +214,7 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
       pending_ = {second_delta_.rows(tokens_), {}, scale * spec.second_mixer_scale};
       run(*layer.second_mixer, step, x, pending_.delta);
     }
+    if (layer.cross) take(*layer.cross, layer.cross_norm, {}, 1);
     if (layer.feed_forward)
       take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm, spec.feed_forward_scale);
     return;
@@ -301,11 +311,16 @@ void Decoder::pool(const View& starts, const View& out) {
       {.x = x, .w = *network.classifier.weight.weight, .bias = network.classifier.bias.value, .y = out});
 }
 
-void Decoder::project(const View& out) {
+View Decoder::rows() {
   const View x = x_.rows(tokens_);
   backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(tokens_),
                                            .norm = model_.network.final_norm.norm(),
                                            .out = x});
+  return x;
+}
+
+void Decoder::project(const View& out) {
+  const View x = rows();
   const std::int64_t merged = tokens_ / out.size(0);
   const View joined = View::of(x.data, x.dtype, {out.size(0), x.size(1) * merged});
   backend_.ops.matmul(*backend_.stream,

@@ -24,6 +24,12 @@ struct StateBatch {
   View starts;  // i32 [sequences + 1]
 };
 
+// Of models with cross attention: what their layers read of encoders' rows.
+struct CrossBatch {
+  const AttentionPlan* plan = nullptr;
+  std::span<const KvLayer> cache;  // one for each layer
+};
+
 // Tokens [token, token + rows) stand for an image: their embeddings are `x[rows]`.
 struct ImageRows {
   std::int64_t token = 0;
@@ -40,6 +46,8 @@ struct ForwardBatch {
   StateBatch states = {};
   const StepAdapters* adapters = nullptr;
   std::span<const ImageRows> images = {};
+  CrossBatch cross = {};
+  View features = {};  // of encoders of sound, in place of ids: act [n, dim], what the convolutions have made
   View patches = {};  // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
 };
 
@@ -76,6 +84,9 @@ class Decoder {
   // i32 [s + 1], out f32 [s, pooled_size]; s as limits.max_logit_rows says. Vectors are not normalised yet.
   void pool(const View& starts, const View& out);
 
+  // What an encoder of sound makes of the features of the last forward(): act [n, dim], good until the next.
+  View rows();
+
   // What an encoder of images makes of the patches of the last forward(), which came in squares of merge x
   // merge, row by row: out f32 [n / (merge * merge), ImageInput::out_dim].
   void project(const View& out);
@@ -103,6 +114,7 @@ class Decoder {
   void compute_angles(const View& positions);
   void embed(const ForwardBatch& batch);
   void embed_patches(const ForwardBatch& batch);
+  void embed_positions(const ForwardBatch& batch, const View& added);
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
   void run(const Block& half, const StepContext& step, const View& x, const View& delta);
   void sum_over_ranks(const View& rows);

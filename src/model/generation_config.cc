@@ -32,15 +32,14 @@ Result<std::optional<int>> integer(const boost::json::object& file, std::string_
   return static_cast<int>(*v);
 }
 
-// eos_token_id: one id, a list of them, or null.
-Result<> add_end_tokens(const boost::json::object& file, std::vector<std::int32_t>& ids) {
-  const value* v = file.if_contains("eos_token_id");
+// A field that is one id, a list of them, or null.
+Result<> add_tokens(const boost::json::object& file, std::string_view field, std::vector<std::int32_t>& ids) {
+  const value* v = file.if_contains(field);
   if (v == nullptr || v->is_null()) return {};
   const auto add = [&](const value& id) -> Result<> {
     const std::int64_t* n = id.if_int64();
     if (n == nullptr || *n < 0 || *n > std::numeric_limits<std::int32_t>::max())
-      return field_failure("eos_token_id", ErrorCode::corrupt,
-                           "eos_token_id is not a token id or a list of them");
+      return field_failure(field, ErrorCode::corrupt, "{} is not a token id or a list of them", field);
     ids.push_back(static_cast<std::int32_t>(*n));
     return {};
   };
@@ -99,8 +98,12 @@ Result<GenerationConfig> read_directory(const std::string& directory) {
   TRY(g.min_p, number(generation, "min_p"));
   TRY(g.repetition_penalty, number(generation, "repetition_penalty"));
   TRY(g.max_new_tokens, integer(generation, "max_new_tokens"));
-  TRY_VOID(add_end_tokens(generation, g.eos_ids));
-  TRY_VOID(add_end_tokens(config, g.eos_ids));
+  TRY_VOID(add_tokens(generation, "eos_token_id", g.eos_ids));
+  TRY_VOID(add_tokens(config, "eos_token_id", g.eos_ids));
+  TRY_VOID(add_tokens(generation, "suppress_tokens", g.suppress_tokens));
+  TRY_VOID(add_tokens(generation, "begin_suppress_tokens", g.begin_suppress_tokens));
+  const value* multilingual = generation.if_contains("is_multilingual");
+  g.multilingual = multilingual == nullptr || !multilingual->is_bool() || multilingual->get_bool();
   return g;
 }
 

@@ -18,6 +18,10 @@ struct GenerationConfig {
   std::optional<double> min_p;
   std::optional<double> repetition_penalty;
   std::optional<int> max_new_tokens;
+  // Of models that transcribe sound:
+  std::vector<std::int32_t> suppress_tokens;        // must not be said
+  std::vector<std::int32_t> begin_suppress_tokens;  // must not be said first
+  bool multilingual = true;                         // it knows other languages than English
 };
 
 // Reads generation_config.json of a directory, and the end tokens of config.json beside it; files that are

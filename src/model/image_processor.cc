@@ -1,47 +1,20 @@
 #include "model/image_processor.h"
 
-#include <filesystem>
-
-#include "model/config.h"
-#include "weights/json.h"
+#include "model/processor_file.h"
 
 namespace octavo {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr Config::Range kEdge{1, 1 << 16};
 
-Result<boost::json::object> read_file(const fs::path& file) {
-  TRY(boost::json::value tree, read_json_file(file));
-  if (!tree.is_object()) return failure(ErrorCode::corrupt, "{}: not an object", file.string());
-  return std::move(tree.get_object());
-}
-
-Result<Config> read_config(const fs::path& root, const boost::json::object& overrides) {
-  std::error_code ignored;
-  fs::path file = root / "preprocessor_config.json";
-  boost::json::object fields;
-  if (fs::exists(file, ignored)) {
-    TRY(fields, read_file(file));
-  } else {
-    file = root / "processor_config.json";
-    if (!fs::exists(file, ignored))
-      return failure(ErrorCode::not_found,
-                     "{} has neither preprocessor_config.json nor processor_config.json", root.string());
-    TRY(boost::json::object outer, read_file(file));
-    if (const auto* nested = outer.if_contains("image_processor"); nested && nested->is_object())
-      fields = nested->get_object();
-  }
-  for (const auto& [name, value] : overrides) {
+Result<Config> read_config(const std::string& directory, const boost::json::object& overrides) {
+  for (const auto& [name, value] : overrides)
     if (name != "size" && name != "do_image_splitting")
       return field_failure(
           "mm_processor_kwargs", ErrorCode::unsupported,
           "mm_processor_kwargs: {} cannot be changed; supported are size and do_image_splitting",
           std::string_view(name));
-    fields[name] = value;
-  }
-  return Config::of(std::move(fields), file.filename().string(), {});
+  return read_processor_file(directory, "image_processor", overrides);
 }
 
 Result<int> longest_edge(const Config& config, std::string_view field, int fallback) {

@@ -108,6 +108,11 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
   if (layout.state_floats > 0)
     text += fmt::format("states (f32)\n  a sequence      {:.1f} KiB\n",
                         static_cast<double>(layout.state_bytes()) / 1024);
+  if (spec.hears()) {
+    const CacheLayout cross = cross_layout(spec, {.dtype = dtype});
+    text += fmt::format("keys and values of sound ({})\n  a sequence      {:.1f} KiB\n", name(dtype),
+                        static_cast<double>(rows_blocks(spec, cross) * cross.block_bytes(ops)) / 1024);
+  }
   return text;
 }
 
@@ -141,13 +146,19 @@ std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weigh
          line("KV cache", longest_sequence_bytes(spec, cache_layout(spec, {.dtype = activation}), ops));
 }
 
-// What encodes the images of a model that sees.
-Result<std::string> images_text(const ModelSpec& tower, const Checkpoint& checkpoint) {
+// What encodes the images of a model that sees, or the sound of one that hears.
+Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpoint) {
   TRY(const Network network, checked_network(tower, checkpoint));
-  const ImageInput& image = *tower.image;
-  std::string text = fmt::format("images ({} x {} pixels, {} tokens)\n  width           {}, patches of {} x {}\n",
-                                 image.image_size, image.image_size, image.tokens(), tower.dim, image.patch_size,
-                                 image.patch_size);
+  std::string text;
+  if (tower.sound) {
+    text = fmt::format("sound ({} mel bins, {} frames, {} rows)\n  width           {}\n", tower.sound->mels,
+                       tower.sound->frames(), tower.sound->rows, tower.dim);
+  } else {
+    const ImageInput& image = *tower.image;
+    text = fmt::format("images ({} x {} pixels, {} tokens)\n  width           {}, patches of {} x {}\n",
+                       image.image_size, image.image_size, image.tokens(), tower.dim, image.patch_size,
+                       image.patch_size);
+  }
   text += layers_text(tower, network);
   return text + fmt::format("  total           {}\n", count_text(count_parameters(tower).total));
 }
@@ -166,8 +177,14 @@ ParameterCount count_parameters(const ModelSpec& spec) {
   ParameterCount count;
   const ParameterList list = network.parameters();
   for (const MatrixParameter* matrix : list.matrices) count.total += matrix->elements();
-  for (const VectorParameter* vector : list.vectors)
-    if (vector->constant.empty()) count.total += vector->size;
+  for (const VectorParameter* vector : list.vectors) {
+    if (!vector->constant.empty()) continue;
+    for (const Slot& part : vector->parts) {
+      std::int64_t elements = 1;
+      for (const std::int64_t size : part.shape) elements *= size;
+      count.total += elements;
+    }
+  }
   count.active = std::int64_t{spec.vocab} * spec.dim +
                  std::llround(layers_cost(network, {.tokens = 1, .context = 1}).weights);
   return count;
@@ -198,8 +215,8 @@ Result<std::string> inspect(const std::string& path, const Ops& ops) {
   for (const RopeSpec& rope : spec.ropes) text += rope_text(rope);
   text += fmt::format("  longest         {} tokens\n", spec.max_positions);
   if (spec.tower) {
-    TRY(const std::string images, images_text(*spec.tower, checkpoint));
-    text += images;
+    TRY(const std::string tower, tower_text(*spec.tower, checkpoint));
+    text += tower;
   }
   text += fmt::format("parameters ({})\n  total           {}\n  active          {}, in matrices\n",
                       formats_text(checkpoint), count_text(count.total), count_text(count.active));

@@ -9,6 +9,7 @@
 #include "model/quantization_config.h"
 #include "model/sentence_transformers.h"
 #include "model/shard.h"
+#include "model/sound_processor.h"
 #include "model/weight_loader.h"
 
 namespace octavo {
@@ -75,6 +76,19 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
+// What the checkpoint's feature extractor makes of sound must be what the encoder takes.
+Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
+  TRY(const media::MelConfig config, read_sound_processor(path));
+  if (config.mels != input.mels)
+    return invalid("num_mel_bins", "config.json: num_mel_bins is {}, the feature extractor's feature_size {}",
+                   input.mels, config.mels);
+  if (config.frames() != input.frames())
+    return invalid("max_source_positions",
+                   "config.json: max_source_positions is {}, half of the {} frames of {} seconds must be", input.rows,
+                   config.frames(), config.seconds);
+  return {};
+}
+
 }  // namespace
 
 Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
@@ -85,7 +99,8 @@ Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
   } else {
     TRY(const Config config, Config::load(path));
     TRY(spec, describe(config));
-    if (spec.tower) TRY_VOID(read_pixel_format(path, spec));
+    if (spec.tower && spec.tower->image) TRY_VOID(read_pixel_format(path, spec));
+    if (spec.hears()) TRY_VOID(check_spectrogram(path, *spec.tower->sound));
     const bool generates = !spec.head;
     if (runner != Runner::generate || !generates) TRY_VOID(read_sentence_transformers(path, spec));
   }
@@ -128,7 +143,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong
   TRY_VOID(loaded);
-  if (model->spec.tower && options.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
+  if (model->spec.tower && (options.tower || model->spec.hears())) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   return model;
 }
 

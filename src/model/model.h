@@ -59,7 +59,7 @@ struct Model {
   View temperatures;               // f32 [max_model_len]: spec.temperature at each position; empty: no layer has one
   Buffer vectors;                  // holds all norms, biases and frequencies
   std::size_t weight_bytes = 0;    // of all matrices and vectors, as prepared, the tower's included
-  std::unique_ptr<Model> tower;    // encodes images; null: there is none
+  std::unique_ptr<Model> tower;    // encodes images or sound; null: there is none
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
   // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run

@@ -11,6 +11,10 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
   Layer layer;
   layer.mixer = std::visit(block, spec.mixer);
   layer.second_mixer = std::visit(block, spec.second_mixer);
+  if (spec.cross) {
+    layer.cross = make_block(*spec.cross, name, model.dim);
+    layer.cross_norm = name.norm(spec.pre_norm, name.names.cross_norm, model.dim);
+  }
   layer.feed_forward = std::visit(block, spec.feed_forward);
   if (layer.mixer) {
     layer.mixer_norm = name.norm(spec.pre_norm, name.names.attention_norm, model.dim);
@@ -28,7 +32,7 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
 
 std::vector<Block*> Layer::blocks() const {
   std::vector<Block*> there;
-  for (Block* block : {mixer.get(), second_mixer.get(), feed_forward.get()})
+  for (Block* block : {mixer.get(), second_mixer.get(), cross.get(), feed_forward.get()})
     if (block != nullptr) there.push_back(block);
   return there;
 }
@@ -50,6 +54,7 @@ std::int64_t Layer::state_floats() const {
 ParameterList Network::parameters() {
   ParameterList list;
   list.add(patches);
+  for (LinearParameter& convolution : convolutions) list.add(convolution);
   list.add(embedding);
   list.add(positions);
   list.add(token_types);
@@ -59,6 +64,8 @@ ParameterList Network::parameters() {
     if (layer.mixer) layer.mixer->list(list);
     if (layer.second_mixer) layer.second_mixer->list(list);
     list.add(layer.mixer_post_norm);
+    list.add(layer.cross_norm);
+    if (layer.cross) layer.cross->list(list);
     list.add(layer.feed_forward_norm);
     if (layer.feed_forward) layer.feed_forward->list(list);
     list.add(layer.feed_forward_post_norm);
@@ -81,7 +88,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
   };
   Network network;
   network.ignorable = names.ignorable;
-  if (!spec.image) network.embedding = split(top.table(names.embedding, spec.vocab, spec.dim, MatrixUse::table));
+  if (!spec.encodes_media()) network.embedding = split(top.table(names.embedding, spec.vocab, spec.dim, MatrixUse::table));
   if (spec.learned_positions > 0) {
     network.positions = top.table(names.positions, spec.learned_positions, spec.dim, MatrixUse::plain);
     if (spec.first_position > 0) {
@@ -110,7 +117,15 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     const std::int64_t joined = std::int64_t{spec.dim} * image.merge * image.merge;
     network.projector = Namer(names, "").linear({names.projector}, {image.out_dim}, joined, false);
   }
-  if (spec.tied || spec.head || spec.image) {
+  if (spec.sound) {
+    std::int64_t channels = spec.sound->mels;
+    for (std::size_t i = 0; i < network.convolutions.size(); ++i) {
+      network.convolutions[i] = top.linear({names.convolutions[i]}, {spec.dim}, channels * kSoundTaps, true);
+      network.convolutions[i].weight.parts[0].shape = {spec.dim, channels, kSoundTaps};
+      channels = spec.dim;
+    }
+  }
+  if (spec.tied || spec.head || spec.encodes_media()) {
     network.ignorable.push_back(names.lm_head + ".weight");  // some writers store the shared matrix twice
   } else {
     network.lm_head = split(Namer(names, "").table(names.lm_head, spec.vocab, spec.dim, MatrixUse::table));

@@ -1,6 +1,7 @@
 // A network made from its spec: layers of blocks with all their parameters.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,8 +13,8 @@
 namespace octavo {
 
 struct Layer {
-  NormParameter mixer_norm, mixer_post_norm, feed_forward_norm, feed_forward_post_norm;
-  std::unique_ptr<Block> mixer, second_mixer, feed_forward;  // null: the layer has no such half
+  NormParameter mixer_norm, mixer_post_norm, cross_norm, feed_forward_norm, feed_forward_post_norm;
+  std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward;  // null: the layer has no such part
 
   // Those that are there, in the order of the forward pass.
   std::vector<Block*> blocks() const;
@@ -31,6 +32,7 @@ struct Network {
   NormParameter final_norm;
   LinearParameter head_dense, classifier;  // of Head
   LinearParameter patches, projector;      // of ImageInput
+  std::array<LinearParameter, 2> convolutions;  // of SoundInput
   std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
 
   ParameterList parameters();

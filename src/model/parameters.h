@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// Rows begin, begin + step .. of a matrix, or elements of a vector.
+// Rows begin, begin + step .. of a matrix, or elements of a vector; of a vector, begin -1: zeros.
 struct RowRange {
   std::int64_t begin;
   std::int64_t count;

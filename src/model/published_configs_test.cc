@@ -115,6 +115,20 @@ TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
   EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 256'484'928);
 }
 
+TEST(PublishedConfigs, WhispersHaveAsManyParametersAsTheModels) {
+  const auto parameters = [](int dim, int encoder_layers, int vocab, int mels) {
+    const auto made = spec_of(fmt::format(
+        R"({{"architectures": ["WhisperForConditionalGeneration"], "d_model": {0}, "encoder_layers": {1}, "decoder_layers": 4,
+             "encoder_attention_heads": {2}, "decoder_attention_heads": {2}, "encoder_ffn_dim": {3}, "decoder_ffn_dim": {3},
+             "vocab_size": {4}, "num_mel_bins": {5}}})",
+        dim, encoder_layers, dim / 64, 4 * dim, vocab, mels));
+    EXPECT_TRUE(made.has_value()) << made.error().message;
+    return count_parameters(*made).total + count_parameters(*made->tower).total;
+  };
+  EXPECT_EQ(parameters(384, 4, 51865, 80), 37'760'640);       // tiny
+  EXPECT_EQ(parameters(1280, 32, 51866, 128), 808'878'080);   // large-v3-turbo
+}
+
 TEST(PublishedConfigs, LatentAttentionKeepsOneLatentOfAToken) {
   const Backend backend = make_reference_backend();
   const auto bytes = [&](std::string_view model) {

@@ -38,6 +38,7 @@ Result<> check(const Shard& shard, const Attention& a) {
 
 Result<> check_shard(const ModelSpec& spec) {
   if (spec.shard.size == 1) return {};
+  if (spec.hears()) return refused("cross attention");
   if (spec.head) return refused("a head (embeddings, rerankers)");
   if (spec.learned_positions > 0) return refused("learned positions");
   if (spec.token_types > 0) return refused("token types");

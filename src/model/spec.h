@@ -82,6 +82,7 @@ struct Attention {
   int kv_heads = 0;
   int head_dim = 0;
   bool qkv_bias = false;
+  bool k_bias = true;  // with qkv_bias: keys have one, too
   bool out_bias = false;
   QkNorm qk_norm = QkNorm::none;
   NormSpec qk_norm_spec = {};
@@ -103,6 +104,16 @@ struct Attention {
   int q_dim() const { return q_heads * head_dim; }
   int kv_dim() const { return kv_heads * head_dim; }
   int qkv_dim() const { return q_dim() + 2 * kv_dim(); }
+};
+
+// Attention to the rows that an encoder has made: queries of the layer's input, keys and values of those rows. Every
+// head has keys of its own. See blocks/cross_attention.cc.
+struct CrossAttention {
+  int heads = 0;
+  int head_dim = 0;
+  float scale = 1;  // of the scores
+
+  int rows() const { return heads * head_dim; }
 };
 
 // Multi-head latent attention: see blocks/latent_attention.cc.
@@ -216,6 +227,7 @@ enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_nor
 struct LayerSpec {
   Mixer mixer = {};
   Mixer second_mixer = {};  // beside the mixer, behind the same norm; where layers are serial
+  std::optional<CrossAttention> cross = {};  // between the halves, of serial layers
   FeedForward feed_forward = {};
   Residual residual = Residual::serial;
   NormSpec pre_norm = {};   // kind none: no norm in this place
@@ -261,6 +273,7 @@ struct Names {
   std::string attention_post_norm = {};
   std::string mlp_norm = "post_attention_layernorm";
   std::string mlp_post_norm = {};
+  std::string cross_norm = {};
   std::string q_norm = "self_attn.q_norm";  // for each head: '{}' is its number; without it, they are one tensor
   std::string k_norm = "self_attn.k_norm";
   std::vector<std::string> qkv = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
@@ -269,6 +282,10 @@ struct Names {
   std::string down = "mlp.down_proj";
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
   std::string sinks = "self_attn.sinks";
+
+  std::string cross_q = {};
+  std::vector<std::string> cross_kv = {};
+  std::string cross_out = {};
 
   std::string latent_q = "self_attn.q_proj";
   std::string latent_q_down = "self_attn.q_a_proj";
@@ -310,6 +327,7 @@ struct Names {
   std::string classifier = {};
 
   std::string patches = {};    // of encoders of images
+  std::vector<std::string> convolutions = {};  // of encoders of sound
   std::string projector = {};  // without a prefix before it
 
   QkvOrder qkv_order = QkvOrder::by_kind;
@@ -351,6 +369,17 @@ struct ImageInput {
   std::size_t pixel_bytes() const { return std::size_t{3} * static_cast<std::size_t>(image_size * image_size); }
 };
 
+// What an encoder of sound (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022) has in
+// place of embeddings: a log-mel spectrogram of fixed length, behind two convolutions three frames wide, the second of
+// which takes every other frame.
+struct SoundInput {
+  int mels = 0;
+  int rows = 0;  // that the encoder makes
+
+  int frames() const { return 2 * rows; }
+};
+constexpr int kSoundTaps = 3;  // frames that a convolution sees
+
 // Tensor parallelism: which part of every layer, and of the vocabulary, a process holds.
 struct Shard {
   int rank = 0;
@@ -384,9 +413,14 @@ struct ModelSpec {
   std::optional<Names> other_names = {};  // some checkpoints use these instead
   Shard shard = {};                       // all numbers above are the whole network's (shard.h)
   std::optional<ImageInput> image = {};   // it encodes images, and has no vocabulary
-  // Of a language model that sees: what encodes its images, and the token that stands where they are.
+  std::optional<SoundInput> sound = {};   // it encodes sound, likewise
+  // Of a language model that sees: what encodes its images, and the token that stands where they are. Of one that
+  // hears, whose layers have cross attention: what encodes the sound.
   std::shared_ptr<const ModelSpec> tower = {};
   int image_token = -1;
+
+  bool encodes_media() const { return image || sound; }
+  bool hears() const { return tower && tower->sound; }
 
   // Whether its layers see all of a text at once, so that it cannot continue one.
   bool bidirectional() const {

@@ -31,7 +31,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   for (std::int64_t begin = 0; begin < parameter.size; begin += row)
     for (const RowRange& range : parameter.order)
       for (std::int64_t i = 0; i < range.count; ++i)
-        ordered.push_back(stored[static_cast<std::size_t>(begin + range.begin + i * range.step)]);
+        ordered.push_back(range.begin < 0 ? 0 : stored[static_cast<std::size_t>(begin + range.begin + i * range.step)]);
   return ordered;
 }
 

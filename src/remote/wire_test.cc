@@ -29,6 +29,7 @@ Request some_request() {
   r.sampling.logit_bias = {{5, -99.5F}, {7, 1.0F / 3}};
   r.sampling.bad_words = {"x", "\xff"};
   r.sampling.bad_word_ids = {{1, 2}, {}};
+  r.sampling.begin_suppress_tokens = {3};
   r.sampling.max_tokens.reset();
   r.sampling.repetition_detection = {3, 2, 4};
   r.sampling.logprobs = -1;
@@ -105,8 +106,9 @@ TEST(Wire, StatsArriveAsTheyWereSent) {
   EXPECT_EQ(std::get<EngineStats>(message).step_tokens.sum(), 100);
   EXPECT_EQ(std::get<EngineStats>(message).kv_transfer.bytes.sum(), 1e6);
   EXPECT_EQ(frame_of(std::get<EngineStats>(message)), frame);
-  const FromEngine ready = read_from_engine(frame_of(Ready{.info = {.index = 4, .architecture = "x"}})).value();
+  const FromEngine ready = read_from_engine(frame_of(Ready{.info = {.index = 4, .architecture = "x", .sound = {80, 3000, 7}}})).value();
   EXPECT_EQ(std::get<Ready>(ready).info.architecture, "x");
+  EXPECT_EQ(std::get<Ready>(ready).info.sound.places, 7);
 }
 
 // Whatever bytes come: an error or a message, and no crash.

@@ -37,6 +37,15 @@ struct EngineInfo {
   };
   ImageRule image{};
 
+  // Every prompt comes with one sound, a log-mel spectrogram f32 [mels, frames], of which the engine remembers
+  // `places` at a time; no mels: the model does not hear.
+  struct SoundRule {
+    int mels = 0;
+    int frames = 0;
+    int places = 0;
+  };
+  SoundRule sound{};
+
   Task task = Task::generate;  // of every request
   // Of the other tasks:
   int pooled_size = 0;               // of Output::pooled

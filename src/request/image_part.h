@@ -1,4 +1,4 @@
-// Images in prompts.
+// Images in prompts, and sound beside them.
 #pragma once
 
 #include <span>
@@ -12,21 +12,25 @@
 
 namespace octavo {
 
-// An image, or a tile of one, that the model sees in place of some tokens of a prompt.
+// An image, or a tile of one, that the model sees in place of some tokens of a prompt; or a sound, which all of the
+// prompt and of the answer sees (EngineInfo::sound).
 struct ImagePart {
   Hash128 digest = {};  // of the pixels
   int first = 0;        // position of the first of these tokens
-  int tokens = 0;
-  std::string pixels;  // u8 [size, size, 3]: red, green, blue; as EngineInfo::image says
+  int tokens = 0;       // of a sound: none
+  std::string pixels;   // u8 [size, size, 3]: red, green, blue, as EngineInfo::image says; f32 of a sound
 };
 
 // Errors, which name field "images": the engine sees nothing, or other sizes; parts that do not follow each other
-// within the prompt.
+// within the prompt. Field "file": the engine hears, and there is not one sound of its size.
 Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
 // What stands for the images in the prefix keys of a prompt's first blocks, up to the last that holds a part of
 // one: `identity` (CacheIdentity::digest) and the digests of all images in the block with their places. Empty
 // without images.
 std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePart> images, int block_size);
+
+// The identity of a prompt that all sounds among `images` have a part in: with none of them, as it is.
+Hash128 with_sounds(Hash128 identity, std::span<const ImagePart> images);
 
 }  // namespace octavo

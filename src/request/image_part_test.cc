@@ -37,6 +37,17 @@ TEST(ImageIdentities, TellImagesAndPlacesApart) {
   EXPECT_NE(of({part(1, 0, 2), part(2, 2, 2)}), of({part(2, 0, 2), part(1, 2, 2)}));
 }
 
+// A sound is in the identity of all blocks, and in none of its own.
+TEST(ImageIdentities, SoundsBelongToTheWholePrompt) {
+  EXPECT_THAT(image_identities(kIdentity, std::vector{part(1, 0, 0)}, 4), IsEmpty());
+  EXPECT_EQ(with_sounds(kIdentity, {}), kIdentity);
+  EXPECT_EQ(with_sounds(kIdentity, std::vector{part(1, 0, 2)}), kIdentity);
+  const Hash128 one = with_sounds(kIdentity, std::vector{part(1, 0, 0)});
+  EXPECT_NE(one, kIdentity);
+  EXPECT_NE(one, with_sounds(kIdentity, std::vector{part(2, 0, 0)}));
+  EXPECT_NE(one, with_sounds({}, std::vector{part(1, 0, 0)}));
+}
+
 TEST(ImageIdentities, GoIntoTheKeysOfTheirBlocksAndOfThoseBehind) {
   const PrefixHasher hasher({}, 4);
   const std::vector<TokenId> tokens(16, 3);

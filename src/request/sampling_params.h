@@ -38,6 +38,7 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all
   std::vector<std::string> bad_words;
+  std::vector<TokenId> begin_suppress_tokens;  // must not come first; the model's, not a client's
   std::vector<std::vector<TokenId>>
       bad_word_ids;  // bad_words tokenised; filled by whoever holds the tokenizer
 

@@ -1,6 +1,7 @@
 #include "sample/sequence_sampling.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "base/check.h"
@@ -40,6 +41,8 @@ SequenceSampling::SequenceSampling(const SamplingParams& params, std::span<const
   }
   for (const std::vector<TokenId>& word : params.bad_word_ids)
     if (!word.empty() && in_vocabulary(word.back())) bad_words_.emplace_back(word);
+  std::ranges::copy_if(params.begin_suppress_tokens, std::back_inserter(not_first_),
+                       [&](TokenId id) { return in_vocabulary(id); });
   if (params.min_tokens > 0) {
     ends_.assign(eos_ids.begin(), eos_ids.end());
     ends_.insert(ends_.end(), params.stop_token_ids.begin(), params.stop_token_ids.end());
@@ -60,6 +63,7 @@ void SequenceSampling::find_bans(std::span<const TokenId> output, std::vector<To
   }
   if (output.size() < static_cast<std::size_t>(params_.min_tokens))
     bans.insert(bans.end(), ends_.begin(), ends_.end());
+  if (output.empty()) bans.insert(bans.end(), not_first_.begin(), not_first_.end());
   std::ranges::sort(bans);
   bans.erase(std::ranges::unique(bans).begin(), bans.end());
 }

@@ -35,8 +35,8 @@ class SequenceSampling {
   // logit_bias by id, each id once.
   std::span<const std::pair<TokenId, float>> bias() const { return bias_; }
 
-  // The tokens that must not come after `output`: the last ones of bad words, and before min_tokens those
-  // that would end the text. Replaces `bans`; ascending, each once. At most bans_max().
+  // The tokens that must not come after `output`: the last ones of bad words, before min_tokens those that
+  // would end the text, and before all begin_suppress_tokens. Replaces `bans`; ascending, each once. At most bans_max().
   void find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const;
   // Whether the request leaves no token to choose: none is in `mask` (bit by token id; empty: all are) and
   // allowed and not banned after `output`. `bans` is scratch.
@@ -46,7 +46,7 @@ class SequenceSampling {
   bool restricts() const { return !allowed_.empty() || !bias_.empty() || bans_max() > 0; }
   // Whether what may come next depends on the tokens before it, beyond what the model says.
   bool follows_history() const { return penalises_ || bans_max() > 0; }
-  std::size_t bans_max() const { return bad_words_.size() + ends_.size(); }
+  std::size_t bans_max() const { return bad_words_.size() + ends_.size() + not_first_.size(); }
 
  private:
   bool in_vocabulary(TokenId id) const { return id >= 0 && id < vocab_size_; }
@@ -59,6 +59,7 @@ class SequenceSampling {
   std::vector<std::uint32_t> allowed_;
   std::vector<std::pair<TokenId, float>> bias_;
   std::vector<std::span<const TokenId>> bad_words_;  // into params_
+  std::vector<TokenId> not_first_;                   // begin_suppress_tokens
   std::vector<TokenId> ends_;                        // eos and stop tokens, while min_tokens asks for a ban
 };
 

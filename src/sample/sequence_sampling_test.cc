@@ -77,6 +77,14 @@ TEST(SequenceSampling, MinTokensBansTheEnds) {
   EXPECT_THAT(bans(params, {0, 0}, {2}), ElementsAre(7));
 }
 
+TEST(SequenceSampling, BeginSuppressTokensAreBannedFirst) {
+  SamplingParams params;
+  params.begin_suppress_tokens = {5, kVocab, 3};
+  params.bad_word_ids = {{4}};
+  EXPECT_THAT(bans(params, {}), ElementsAre(3, 4, 5));
+  EXPECT_THAT(bans(params, {1}), ElementsAre(4));
+}
+
 TEST(SequenceSampling, BiasAndAllowedTokens) {
   SamplingParams params;
   params.logit_bias = {{8, 2.f}, {3, -1.f}, {8, 4.f}, {kVocab, 1.f}};

@@ -342,7 +342,8 @@ void Generation::conclude(std::string& out) {
     prompts.push_back(std::move(run.echoed));
     for (Choice& choice : run.choices) parts.push_back(std::move(choice.whole));
   }
-  respond({.body = plan_.reply->whole(parts, prompts, usage())});
+  respond({.content_type = std::string(plan_.reply->content_type()),
+           .body = plan_.reply->whole(parts, prompts, usage())});
 }
 
 void Generation::fail(const Error& error, std::string& out) {

@@ -25,6 +25,7 @@ struct GenerationPlan {
   openai::GenerationRequest request;
   std::vector<std::vector<TokenId>> prompts;  // checked: they fit the context
   std::vector<ImagePart> images{};            // of the only prompt
+  std::vector<ImagePart> sounds{};            // of models that hear: one of each prompt
   std::vector<std::string> echo_texts;        // with echo: what each answer begins with
   bool prompt_only = false;                   // show no generated text
   StopSplitter stops;

@@ -103,37 +103,14 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   const int top = p.prompt_logprobs.value_or(0);
   const std::int64_t row = p.prompt_logprobs ? kLogprobBytes * (1 + (top < 0 ? vocab_size : top)) : 0;
   Price price;
-  for (const ImagePart& image : plan.images) price.bytes += kImageCopies * std::ssize(image.pixels);
+  for (const auto* parts : {&plan.images, &plan.sounds})
+    for (const ImagePart& part : *parts) price.bytes += kImageCopies * std::ssize(part.pixels);
   for (const auto& prompt : plan.prompts) {
     const std::int64_t tokens = std::ssize(prompt) + p.max_tokens.value_or(0);
     price.answers += p.n;
     price.bytes += p.n * (kAnswerBytes + params + tokens * kTokenBytes + std::ssize(prompt) * row);
   }
   return price;
-}
-
-Result<GenerationPlan> plan_for(const Service& service, openai::GenerationRequest request,
-                                std::vector<std::vector<TokenId>> prompts, std::vector<ImagePart> images,
-                                std::string_view id_prefix, const ReplyMaker& reply) {
-  TRY(StopSplitter stops,
-      StopSplitter::create(request.sampling.stop, request.sampling.include_stop_str_in_output));
-  TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
-  if (request.kv_transfer && prompts.size() > 1)
-    return invalid("kv_transfer_params", "is for a request of one prompt, got {}", prompts.size());
-  const std::string id = new_id(id_prefix, request.request_id);
-  request.request_id = id;
-  openai::ReplyOptions options = reply_options(service, request, id);
-  GenerationPlan plan{.request = std::move(request),
-                      .prompts = std::move(prompts),
-                      .images = std::move(images),
-                      .echo_texts = {},
-                      .stops = std::move(stops),
-                      .reply = reply(service.tokenizer, std::move(options)),
-                      .arrived_us = now_us()};
-  TRY_VOID(limit_max_tokens(service, plan));
-  plan.price = price_of(plan, service.options.rules.limits.vocab_size);
-  TRY_VOID(service.admission.possible(plan.price));
-  return plan;
 }
 
 Result<std::vector<TokenId>> tokens_of(const Service& service, const openai::TextOrTokens& prompt,
@@ -168,6 +145,31 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
 }
 
 }  // namespace
+
+Result<GenerationPlan> plan_generation(const Service& service, openai::GenerationRequest request,
+                                       std::vector<std::vector<TokenId>> prompts, PromptMedia media,
+                                       std::string_view id_prefix, const ReplyMaker& reply) {
+  TRY(StopSplitter stops,
+      StopSplitter::create(request.sampling.stop, request.sampling.include_stop_str_in_output));
+  TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
+  if (request.kv_transfer && prompts.size() > 1)
+    return invalid("kv_transfer_params", "is for a request of one prompt, got {}", prompts.size());
+  const std::string id = new_id(id_prefix, request.request_id);
+  request.request_id = id;
+  openai::ReplyOptions options = reply_options(service, request, id);
+  GenerationPlan plan{.request = std::move(request),
+                      .prompts = std::move(prompts),
+                      .images = std::move(media.images),
+                      .sounds = std::move(media.sounds),
+                      .echo_texts = {},
+                      .stops = std::move(stops),
+                      .reply = reply(service.tokenizer, std::move(options)),
+                      .arrived_us = now_us()};
+  TRY_VOID(limit_max_tokens(service, plan));
+  plan.price = price_of(plan, service.options.rules.limits.vocab_size);
+  TRY_VOID(service.admission.possible(plan.price));
+  return plan;
+}
 
 std::size_t prompt_bytes_max(const Service& service, bool truncated) {
   if (truncated) return kEncodeBytesMax;
@@ -223,7 +225,7 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   const std::optional<openai::Thinking> thinking = thinking_of(service, asked, ids);
   prompts.push_back(std::move(ids));
   TRY(GenerationPlan plan,
-      plan_for(service, std::move(asked), std::move(prompts), std::move(images), id_prefix, reply));
+      plan_generation(service, std::move(asked), std::move(prompts), {.images = std::move(images)}, id_prefix, reply));
   plan.thinking = thinking;
   return plan;
 }
@@ -242,8 +244,8 @@ Result<GenerationPlan> prepare_completion(const Service& service, openai::Comple
     }
     prompts.push_back(std::move(ids));
   }
-  TRY(GenerationPlan plan, plan_for(service, std::move(request.generation), std::move(prompts), {}, "cmpl-",
-                                    openai::completion_reply));
+  TRY(GenerationPlan plan, plan_generation(service, std::move(request.generation), std::move(prompts), {}, "cmpl-",
+                                           openai::completion_reply));
   plan.echo_texts = std::move(echoes);
   plan.prompt_only = request.prompt_only;
   return plan;

@@ -22,6 +22,15 @@ Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest 
 using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&, openai::ReplyOptions)>;
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply);
+// What the prompts of a generation come with.
+struct PromptMedia {
+  std::vector<ImagePart> images{}, sounds{};  // as in GenerationPlan
+};
+// A plan for prompts that fit the context. Errors: as above.
+Result<GenerationPlan> plan_generation(const Service& service, openai::GenerationRequest request,
+                                       std::vector<std::vector<TokenId>> prompts, PromptMedia media,
+                                       std::string_view id_prefix, const ReplyMaker& reply);
+
 Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request);
 
 // The conversation as ids, with the images in it: also what /tokenize answers.

@@ -19,6 +19,7 @@
 #include "serve/metrics.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/response_store.h"
+#include "serve/sound_rules.h"
 #include "serve/worker_pool.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -30,6 +31,7 @@ struct ServeOptions {
   std::vector<TokenId> eos_ids{};       // end an answer unless ignore_eos; sorted
   std::vector<std::string> api_keys{};  // empty: no key is asked for
   std::optional<media::ProcessorConfig> images{};  // how the model wants them; nothing: it does not see
+  std::optional<SoundRules> sound{};  // how the model is asked what it hears; nothing: it does not hear
   bool template_takes_parts = false;  // the chat template expects lists of parts as contents, not strings
   std::vector<TokenId> tool_tokens{};   // special tokens of the rules' tool dialect
   std::string version{};

@@ -114,6 +114,7 @@ CLASSES = {
     "SmolVLMForConditionalGeneration": ("llama", "LlamaConfig"),
     "StableLmForCausalLM": ("stablelm", "StableLmConfig"),
     "Starcoder2ForCausalLM": ("starcoder2", "Starcoder2Config"),
+    "WhisperForConditionalGeneration": ("whisper", "WhisperConfig"),
     "XLMRobertaForSequenceClassification": ("xlm_roberta", "XLMRobertaConfig"),
     "XLMRobertaModel": ("xlm_roberta", "XLMRobertaConfig"),
     "XverseForCausalLM": ("llama", "LlamaConfig"),

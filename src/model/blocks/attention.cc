@@ -81,6 +81,10 @@ class AttentionBlock final : public Block {
     qkv_ = name.linear(names.qkv, qkv_rows(spec, names.qkv.size()), dim, spec.qkv_bias);
     if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
     if (spec.output_gate) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
+    if (spec.qkv_bias && !spec.k_bias) {
+      qkv_.bias.parts.erase(qkv_.bias.parts.begin() + 1);
+      qkv_.bias.order = {{0, spec.q_dim()}, {-1, spec.kv_dim()}, {spec.q_dim(), spec.kv_dim()}};
+    }
     if (spec.sinks) sinks_ = name.vector({names.sinks}, {spec.q_heads});
     if (!spec.slopes.empty()) slopes_ = constant_vector(spec.slopes);
     out_ = name.linear({names.out}, {dim}, spec.q_dim(), spec.out_bias);

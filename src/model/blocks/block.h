@@ -75,6 +75,10 @@ struct StepContext {
   const AttentionPlan* plan = nullptr;
   View slots = {};  // i64 [tokens]
 
+  // Of cross attention: where the keys and values of encoders' rows are, and which of them each sequence sees.
+  KvLayer cross_cache = {};
+  const AttentionPlan* cross_plan = nullptr;
+
   View state = {};  // f32 [slots, state_floats()]
   StatePlan states = {};
 };
@@ -101,12 +105,16 @@ class Block {
   virtual std::string text() const = 0;
   // x, out: act [tokens, dim]. Allocates nothing.
   virtual void run(const StepContext& step, const View& x, const View& out) const = 0;
+  // Of cross attention: writes keys and values of an encoder's rows, act [step.tokens, dim], to step.slots of
+  // step.cross_cache. Others do nothing.
+  virtual void keep_rows_of_encoder(const StepContext&, const View&) const {}
 };
 
 std::string_view name(Activation activation);
 
 // One for each kind: blocks/<kind>.cc. `name` is the layer's, `dim` the width of the network.
 std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const CrossAttention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim);

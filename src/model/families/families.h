@@ -106,5 +106,6 @@ Result<ModelSpec> describe_seed_oss(const Config& config);
 Result<ModelSpec> describe_smollm3(const Config& config);
 Result<ModelSpec> describe_stablelm(const Config& config);
 Result<ModelSpec> describe_starcoder2(const Config& config);
+Result<ModelSpec> describe_whisper(const Config& config);
 
 }  // namespace octavo

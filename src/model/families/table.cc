@@ -103,6 +103,7 @@ constexpr std::array kFamilies = {
     Family{"SmolVLMForConditionalGeneration", describe_idefics3},
     Family{"StableLmForCausalLM", describe_stablelm},
     Family{"Starcoder2ForCausalLM", describe_starcoder2},
+    Family{"WhisperForConditionalGeneration", describe_whisper},
     Family{"XLMRobertaForSequenceClassification", describe_roberta_classifier},
     Family{"XLMRobertaModel", describe_roberta},
     Family{"XverseForCausalLM", describe_llama},

@@ -15,26 +15,6 @@ namespace {
 constexpr std::size_t kSaltBytesMax = 128;
 constexpr std::size_t kRequestIdBytesMax = 256;
 
-void apply(const GenerationDefaults& defaults, SamplingParams& p) {
-  p.temperature = defaults.temperature.value_or(p.temperature);
-  p.top_p = defaults.top_p.value_or(p.top_p);
-  p.top_k = defaults.top_k.value_or(p.top_k);
-  p.min_p = defaults.min_p.value_or(p.min_p);
-  p.repetition_penalty = defaults.repetition_penalty.value_or(p.repetition_penalty);
-}
-
-Result<> read_shape(Fields& f, SamplingParams& p) {
-  TRY_VOID(f.integer("n", p.n));
-  TRY_VOID(f.number("temperature", p.temperature));
-  TRY_VOID(f.number("top_p", p.top_p));
-  TRY_VOID(f.integer("top_k", p.top_k));
-  TRY_VOID(f.number("min_p", p.min_p));
-  TRY_VOID(f.number("presence_penalty", p.presence_penalty));
-  TRY_VOID(f.number("frequency_penalty", p.frequency_penalty));
-  TRY_VOID(f.number("repetition_penalty", p.repetition_penalty));
-  return f.integer64("seed", p.seed);
-}
-
 // {"token id": bias}
 Result<> read_logit_bias(Fields& f, SamplingParams& p) {
   TRY(const json::object* biases, f.object("logit_bias"));
@@ -141,6 +121,24 @@ Result<> refuse_unsupported(Fields& f) {
 
 }  // namespace
 
+Result<> read_shape(Fields& f, const GenerationDefaults& defaults, SamplingParams& p,
+                    std::optional<double> temperature) {
+  p.temperature = temperature.value_or(defaults.temperature.value_or(p.temperature));
+  p.top_p = defaults.top_p.value_or(p.top_p);
+  p.top_k = defaults.top_k.value_or(p.top_k);
+  p.min_p = defaults.min_p.value_or(p.min_p);
+  p.repetition_penalty = defaults.repetition_penalty.value_or(p.repetition_penalty);
+  TRY_VOID(f.integer("n", p.n));
+  TRY_VOID(f.number("temperature", p.temperature));
+  TRY_VOID(f.number("top_p", p.top_p));
+  TRY_VOID(f.integer("top_k", p.top_k));
+  TRY_VOID(f.number("min_p", p.min_p));
+  TRY_VOID(f.number("presence_penalty", p.presence_penalty));
+  TRY_VOID(f.number("frequency_penalty", p.frequency_penalty));
+  TRY_VOID(f.number("repetition_penalty", p.repetition_penalty));
+  return f.integer64("seed", p.seed);
+}
+
 void RequestRules::take_limits(const EngineInfo& engine) {
   limits.vocab_size = engine.vocab_size;
   limits.max_logprobs = engine.max_logprobs;
@@ -159,9 +157,8 @@ Result<std::string> read_model(Fields& fields, const RequestRules& rules) {
 Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY(out.adapter, read_model(f, rules));
   out.model = out.adapter.empty() ? rules.model_names.front() : out.adapter;
-  apply(rules.defaults, out.sampling);
   out.return_tokens_as_token_ids = rules.return_tokens_as_token_ids;
-  TRY_VOID(read_shape(f, out.sampling));
+  TRY_VOID(read_shape(f, rules.defaults, out.sampling));
   TRY_VOID(read_tokens(f, out.sampling));
   TRY_VOID(read_ends(f, out.sampling));
   TRY_VOID(read_streaming(f, rules, out));

@@ -80,6 +80,11 @@ struct GenerationRequest {
   std::vector<std::string> unknown_fields;
 };
 
+// The fields that shape the distribution: what a request leaves out is as the model's makers want it, or the
+// temperature as the endpoint has it where it has a default of its own.
+Result<> read_shape(Fields& fields, const GenerationDefaults& defaults, SamplingParams& out,
+                    std::optional<double> temperature = std::nullopt);
+
 // Reads the shared fields into `out`, except those that the two endpoints spell differently (max_tokens,
 // logprobs).
 Result<> read_shared_fields(Fields& fields, const RequestRules& rules, GenerationRequest& out);

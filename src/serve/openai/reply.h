@@ -62,6 +62,7 @@ class Reply {
   // Instead of what is missing.
   virtual std::string failed(const Error& error) = 0;
 
+  virtual std::string_view content_type() const { return "application/json"; }
   // No stream: the body. Parts in the order of their index; prompts[i] belongs to the choices i * n .. i * n
   // + n - 1.
   virtual std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,

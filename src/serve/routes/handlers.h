@@ -47,6 +47,10 @@ void warn_unknown(Service& service, const std::vector<std::string>& names);
 // Who asks: a key, where keys are checked, otherwise an address.
 std::string client_of(const Service& service, const http::Request& request);
 
+// audio.cc
+Result<> transcriptions(const ServicePtr&, const ExchangePtr&);
+Result<> translations(const ServicePtr&, const ExchangePtr&);
+
 // pooling.cc
 Result<> embeddings(const ServicePtr&, const ExchangePtr&);
 Result<> pooling(const ServicePtr&, const ExchangePtr&);

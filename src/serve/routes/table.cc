@@ -25,6 +25,7 @@ struct Route {
   routes::Stream stream = nullptr;
   http::Response (*error_response)(const Error&) = openai::error_response;
   bool ServeOptions::* enabled_by = nullptr;
+  bool form = false;  // its body is multipart/form-data
 };
 
 constexpr Route kRoutes[] = {
@@ -47,6 +48,8 @@ constexpr Route kRoutes[] = {
     {.path = "/v1/messages/count_tokens",
      .post = routes::count_tokens,
      .error_response = anthropic::error_response},
+    {.path = "/v1/audio/transcriptions", .post = routes::transcriptions, .form = true},
+    {.path = "/v1/audio/translations", .post = routes::translations, .form = true},
     {.path = "/v1/embeddings", .post = routes::embeddings},
     {.path = "/pooling", .post = routes::pooling},
     {.path = "/classify", .post = routes::classify},
@@ -80,15 +83,18 @@ const Route* find_route(std::string_view path, const ServeOptions& options) {
   return found;
 }
 
-bool is_json(const http::Request& request) {
-  const std::string_view type = request.headers.find("Content-Type").value_or("application/json");
-  return http::equal_ignoring_case(type.substr(0, type.find(';')), "application/json");
+constexpr std::string_view kJsonType = "application/json";
+
+bool is_of_type(const http::Request& request, std::string_view wanted) {
+  const std::string_view type = request.headers.find("Content-Type").value_or(kJsonType);
+  return http::equal_ignoring_case(type.substr(0, type.find(';')), wanted);
 }
 
 // Reading a body takes as long as the body is: never on the event loop.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
-  if (!is_json(exchange->request()))
-    return exchange->respond(openai::error_response(415, "the Content-Type must be application/json"));
+  const std::string_view type = route.form ? "multipart/form-data" : kJsonType;
+  if (!is_of_type(exchange->request(), type))
+    return exchange->respond(openai::error_response(415, fmt::format("the Content-Type must be {}", type)));
   const bool taken = service->intake.try_post([service, &route, exchange] {
     // A failure to do what was asked is the answer, also when it is for want of memory.
     const auto done = within_memory([&] { return route.post(service, exchange); });

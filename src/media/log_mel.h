@@ -1,0 +1,45 @@
+// Log-mel spectrograms as Whisper reads them, equal to those of transformers' WhisperFeatureExtractor.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace octavo::media {
+
+struct MelConfig {
+  int mels = 80;
+  int seconds = 30;  // of a window
+
+  static constexpr int kRate = 16'000;  // samples a second
+  static constexpr int kFft = 400;      // samples that a frame sees
+  static constexpr int kHop = 160;      // from one frame to the next
+
+  int samples() const { return seconds * kRate; }
+  int frames() const { return samples() / kHop; }
+};
+
+class LogMel {
+ public:
+  explicit LogMel(const MelConfig& config);
+
+  const MelConfig& config() const { return config_; }
+  // samples: at most config().samples(), silence follows them. Gives [mels, frames]: the power in each of a
+  // number of triangular bands on Slaney's mel scale, as (max(log10, greatest - 8) + 4) / 4.
+  std::vector<float> operator()(std::span<const float> samples) const;
+
+ private:
+  static constexpr int kBins = MelConfig::kFft / 2 + 1;
+  struct Band {
+    int first = 0;  // bin
+    std::vector<double> weights;
+  };
+
+  void powers(std::span<const double> frame, std::span<double> out) const;
+
+  MelConfig config_;
+  std::vector<double> window_;     // [kFft]
+  std::vector<double> cos_, sin_;  // [kFft / 2 + 1, kBins]
+  std::vector<Band> bands_;
+};
+
+}  // namespace octavo::media

@@ -1,0 +1,149 @@
+#include "media/sound.h"
+
+#include <sndfile.h>
+#include <soxr.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string_view>
+
+namespace octavo::media {
+namespace {
+
+constexpr int kRateMin = 1000, kRateMax = 384'000;
+
+// Others that libsndfile knows are rare, and their readers are old.
+bool supported(std::span<const std::byte> file) {
+  const std::string_view head(reinterpret_cast<const char*>(file.data()),
+                              std::min<std::size_t>(file.size(), 12));
+  const bool wave = head.starts_with("RIFF") && head.ends_with("WAVE");
+  const bool mpeg =
+      head.starts_with("ID3") || (head.size() > 1 && head[0] == '\xff' && (head[1] & '\xe0') == '\xe0');
+  return wave || mpeg || head.starts_with("fLaC") || head.starts_with("OggS");
+}
+
+// A file in memory, as libsndfile reads it.
+class Source {
+ public:
+  explicit Source(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  static SF_VIRTUAL_IO functions() {
+    return {.get_filelen = [](void* self) { return size(self); },
+            .seek = [](sf_count_t offset, int whence, void* self) { return of(self).seek(offset, whence); },
+            .read = [](void* to, sf_count_t count, void* self) { return of(self).read(to, count); },
+            .write = [](const void*, sf_count_t, void*) { return sf_count_t{0}; },
+            .tell = [](void* self) { return of(self).at_; }};
+  }
+
+ private:
+  static Source& of(void* self) { return *static_cast<Source*>(self); }
+  static sf_count_t size(void* self) { return std::ssize(of(self).bytes_); }
+
+  sf_count_t seek(sf_count_t offset, int whence) {
+    const sf_count_t end = std::ssize(bytes_);
+    const sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? at_ : end;
+    if (offset < -from || offset > end - from) return -1;
+    return at_ = from + offset;
+  }
+  sf_count_t read(void* to, sf_count_t count) {
+    const sf_count_t taken = std::clamp<sf_count_t>(count, 0, std::ssize(bytes_) - at_);
+    if (taken > 0) std::memcpy(to, bytes_.data() + at_, static_cast<std::size_t>(taken));
+    at_ += taken;
+    return taken;
+  }
+
+  std::span<const std::byte> bytes_;
+  sf_count_t at_ = 0;
+};
+
+struct Close {
+  void operator()(SNDFILE* file) const { sf_close(file); }
+};
+using File = std::unique_ptr<SNDFILE, Close>;
+
+// The mean of all channels. What a file says of its own length is not believed.
+Result<std::vector<float>> read_mono(SNDFILE* file, const SF_INFO& info, int seconds) {
+  constexpr std::size_t kFrames = 4096;
+  const auto channels = static_cast<std::size_t>(info.channels);
+  const std::size_t most = static_cast<std::size_t>(seconds) * static_cast<std::size_t>(info.samplerate);
+  std::vector<float> piece(kFrames * channels), samples;
+  for (;;) {
+    const sf_count_t count = sf_readf_float(file, piece.data(), kFrames);
+    if (count <= 0) break;
+    if (samples.size() + static_cast<std::size_t>(count) > most)
+      return invalid("", "the sound is longer than {} seconds", seconds);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      double sum = 0;
+      for (std::size_t c = 0; c < channels; ++c) sum += piece[i * channels + c];
+      samples.push_back(static_cast<float>(sum / static_cast<double>(channels)));
+    }
+  }
+  return samples;
+}
+
+Result<std::vector<float>> resampled(const std::vector<float>& samples, int from, int to) {
+  const double ratio = static_cast<double>(to) / from;
+  std::vector<float> out(static_cast<std::size_t>(std::ceil(static_cast<double>(samples.size()) * ratio)));
+  std::size_t made = 0;
+  const soxr_error_t error = soxr_oneshot(from, to, 1, samples.data(), samples.size(), nullptr, out.data(),
+                                          out.size(), &made, nullptr, nullptr, nullptr);
+  if (error != nullptr) return failure(ErrorCode::internal, "the sound cannot be resampled: {}", error);
+  out.resize(made);
+  return out;
+}
+
+double energy(std::span<const float> samples) {
+  double sum = 0;
+  for (const float sample : samples) sum += double{sample} * sample;
+  return sum;
+}
+
+}  // namespace
+
+Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rate,
+                                        const SoundLimits& limits) {
+  if (file.size() > limits.bytes)
+    return invalid("", "the file has {} bytes, the limit is {}", file.size(), limits.bytes);
+  if (!supported(file))
+    return invalid("", "cannot identify the sound: supported are WAV, FLAC, Ogg (Vorbis, Opus) and MP3");
+  Source source(file);
+  SF_VIRTUAL_IO functions = Source::functions();
+  SF_INFO info{};
+  const File opened(sf_open_virtual(&functions, SFM_READ, &info, &source));
+  if (!opened) return invalid("", "the sound is broken: {}", sf_strerror(nullptr));
+  if (info.channels < 1 || info.channels > limits.channels)
+    return invalid("", "the sound has {} channels, supported are 1 to {}", info.channels, limits.channels);
+  if (info.samplerate < kRateMin || info.samplerate > kRateMax)
+    return invalid("", "the sound has {} samples a second, supported are {} to {}", info.samplerate, kRateMin,
+                   kRateMax);
+  TRY(std::vector<float> samples, read_mono(opened.get(), info, limits.seconds));
+  if (info.samplerate != rate && !samples.empty()) {
+    TRY(samples, resampled(samples, info.samplerate, rate));
+  }
+  if (samples.empty()) return invalid("", "the sound has no samples");
+  if (!std::ranges::all_of(samples, [](float sample) { return std::isfinite(sample); }))
+    return invalid("", "the sound has samples that are no numbers");
+  return samples;
+}
+
+std::vector<std::size_t> quiet_cuts(std::span<const float> samples, std::size_t most, std::size_t search) {
+  constexpr std::size_t kPiece = 1600;  // of which the quietest is looked for
+  std::vector<std::size_t> cuts{0};
+  while (samples.size() - cuts.back() > most) {
+    const std::size_t end = cuts.back() + most;
+    const std::size_t first = end - search;
+    std::size_t quietest = first;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = first; i + kPiece < end; i += kPiece) {
+      const double own = energy(samples.subspan(i, kPiece));
+      if (own < least) least = own, quietest = i;
+    }
+    cuts.push_back(quietest > cuts.back() ? quietest : end);
+  }
+  return cuts;
+}
+
+}  // namespace octavo::media

@@ -1,0 +1,18 @@
+// Any bytes: samples or an error.
+#include <cmath>
+
+#include "base/check.h"
+#include "media/sound.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace octavo;
+  constexpr int kRate = 16'000, kSeconds = 5;
+  const auto sound = media::decode_sound(std::as_bytes(std::span(data, size)), kRate, {.seconds = kSeconds});
+  if (sound) {
+    CHECK(!sound->empty() && sound->size() <= std::size_t{kRate} * kSeconds, "{} samples", sound->size());
+    for (const float sample : *sound) CHECK(std::isfinite(sample));
+  } else {
+    CHECK(sound.error().code == ErrorCode::invalid_argument, "{}", sound.error().message);
+  }
+  return 0;
+}

@@ -1,0 +1,83 @@
+// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017): their keys and values
+// are computed once, when the rows are there, and only read by the steps of the sequences that see them.
+#include "model/blocks/block.h"
+
+namespace octavo {
+namespace {
+
+class CrossAttentionBlock final : public Block {
+ public:
+  CrossAttentionBlock(const CrossAttention& spec, const Namer& name, std::int64_t dim) : spec_(spec) {
+    const std::int64_t rows = spec.rows();
+    q_ = name.linear({name.names.cross_q}, {rows}, dim, true);
+    kv_ = name.linear(name.names.cross_kv, {rows, rows}, dim, true);
+    kv_.bias.parts.erase(kv_.bias.parts.begin());  // keys have none
+    kv_.bias.order = {{-1, rows}, {0, rows}};
+    out_ = name.linear({name.names.cross_out}, {dim}, rows, true);
+  }
+
+  void list(ParameterList& list) override {
+    list.add(q_);
+    list.add(kv_);
+    list.add(out_);
+  }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes();
+  }
+
+  // The encoder's rows are as many as they are: what is cached of them counts with the sequence, not with its
+  // context.
+  BlockCost cost(const Pass& pass) const override { return linear_cost(q_, pass) + linear_cost(out_, pass); }
+
+  std::string text() const override {
+    return fmt::format("{} heads of {} on sound", spec_.heads, spec_.head_dim);
+  }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    Scratch scratch = step.scratch;
+    const auto [q, attended] = take(scratch, step.tokens, x.dtype);
+    linear(step, x, q_, q);
+    step.backend.ops.attention(*step.backend.stream,
+                               {.q = View::of(q.data, q.dtype, {step.tokens, spec_.heads, spec_.head_dim}),
+                                .cache = step.cross_cache,
+                                .plan = *step.cross_plan,
+                                .scale = spec_.scale,
+                                .causal = false,
+                                .out = attended});
+    linear(step, attended, out_, out);
+  }
+
+  void keep_rows_of_encoder(const StepContext& step, const View& rows) const override {
+    Scratch scratch = step.scratch;
+    const View kv = scratch.take(rows.dtype, {step.tokens, kv_.weight.rows});
+    linear(step, rows, kv_, kv);
+    step.backend.ops.qkv_store(*step.backend.stream,
+                               {.qkv = kv,
+                                .positions = step.positions,
+                                .slots = step.slots,
+                                .cache = step.cross_cache,
+                                .q_out = View::of(kv.data, kv.dtype, {step.tokens, 0, spec_.head_dim})});
+  }
+
+ private:
+  struct Work {
+    View q, attended;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {scratch.take(act, {n, spec_.rows()}), scratch.take(act, {n, spec_.rows()})};
+  }
+
+  CrossAttention spec_;
+  LinearParameter q_, kv_, out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const CrossAttention& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<CrossAttentionBlock>(spec, name, dim);
+}
+
+}  // namespace octavo

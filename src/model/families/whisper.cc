@@ -1,0 +1,86 @@
+// Whisper (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022): an encoder of
+// log-mel spectrograms behind two convolutions, and a decoder whose layers look at its rows between their
+// halves. Positions of both are tables, and keys have no bias.
+#include <cmath>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kNormEps = R"({"layer_norm_eps": 1e-05})";  // which the files do not say
+
+Names whisper_names(const char* prefix, const char* others) {
+  Names names;
+  names.prefixes = {prefix};
+  names.lm_head = "proj_out";
+  names.positions = "embed_positions";
+  names.final_norm = "layer_norm";
+  names.attention_norm = "self_attn_layer_norm";
+  names.mlp_norm = "final_layer_norm";
+  names.out = "self_attn.out_proj";
+  names.up = {"fc1"};
+  names.down = "fc2";
+  names.cross_norm = "encoder_attn_layer_norm";
+  names.cross_q = "encoder_attn.q_proj";
+  names.cross_kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
+  names.cross_out = "encoder_attn.out_proj";
+  names.convolutions = {"conv1", "conv2"};
+  names.ignorable = {others};
+  return names;
+}
+
+// What both halves have in common; `half`: "encoder" or "decoder".
+Result<ModelSpec> describe_half(const Config& config, const std::string& half, std::string_view positions) {
+  const std::string layers = half + "_layers", heads = half + "_attention_heads", hidden = half + "_ffn_dim";
+  TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
+                                              .layers = layers,
+                                              .heads = heads,
+                                              .kv_heads = heads,
+                                              .hidden = hidden,
+                                              .head_dim = "",
+                                              .positions = positions,
+                                              .activation = "activation_function",
+                                              .eps = "layer_norm_eps",
+                                              .norm = {.kind = NormKind::layer, .bias = true},
+                                              .rotary = false}));
+  spec.learned_positions = spec.max_positions;
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.attention().k_bias = false;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
+  }
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_whisper(const Config& given) {
+  Config config = given;
+  config.set_defaults(kNormEps);
+  TRY(ModelSpec spec, describe_half(config, "decoder", "max_target_positions"));
+  TRY(ModelSpec tower, describe_half(config, "encoder", "max_source_positions"));
+  TRY(const bool scaled, config.boolean("scale_embedding", false));
+  if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
+  if (tower.max_positions < spec.max_positions)
+    return field_failure("max_source_positions", ErrorCode::unsupported,
+                         "{} is {}, fewer than max_target_positions {}", config.where("max_source_positions"),
+                         tower.max_positions, spec.max_positions);
+  for (LayerSpec& layer : spec.layers) {
+    const Attention& own = layer.attention();
+    layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scale};
+  }
+  for (LayerSpec& layer : tower.layers) layer.attention().causal = false;
+  SoundInput sound{.mels = 0, .rows = tower.max_positions};
+  TRY(sound.mels, config.integer("num_mel_bins", {1, 1024}));
+  tower.vocab = 0;
+  tower.sound = sound;
+  spec.names = whisper_names("model.decoder.", "model.encoder.*");
+  tower.names = whisper_names("model.encoder.", "model.decoder.*");
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,41 @@
+#include "model/processor_file.h"
+
+#include <filesystem>
+
+#include "weights/json.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<boost::json::object> read_file(const fs::path& file) {
+  TRY(boost::json::value tree, read_json_file(file));
+  if (!tree.is_object()) return failure(ErrorCode::corrupt, "{}: not an object", file.string());
+  return std::move(tree.get_object());
+}
+
+}  // namespace
+
+Result<Config> read_processor_file(const std::string& directory, std::string_view part,
+                                   const boost::json::object& overrides) {
+  const fs::path root = directory;
+  std::error_code ignored;
+  fs::path file = root / "preprocessor_config.json";
+  boost::json::object fields;
+  if (fs::exists(file, ignored)) {
+    TRY(fields, read_file(file));
+  } else {
+    file = root / "processor_config.json";
+    if (!fs::exists(file, ignored))
+      return failure(ErrorCode::not_found,
+                     "{} has neither preprocessor_config.json nor processor_config.json", root.string());
+    TRY(boost::json::object outer, read_file(file));
+    if (const auto* nested = outer.if_contains(part); nested && nested->is_object())
+      fields = nested->get_object();
+  }
+  for (const auto& [name, value] : overrides) fields[name] = value;
+  return Config::of(std::move(fields), file.filename().string(), {});
+}
+
+}  // namespace octavo

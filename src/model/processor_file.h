@@ -1,0 +1,19 @@
+// The configuration of a transformers processor, wherever a checkpoint has it.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "model/config.h"
+
+namespace octavo {
+
+// preprocessor_config.json of a model's directory or, as transformers 5 writes it, what processor_config.json
+// says of `part` ("image_processor", "feature_extractor"), with `overrides` in place of what it says. Error:
+// neither file is there, or the one that is has no object in it.
+Result<Config> read_processor_file(const std::string& directory, std::string_view part,
+                                   const boost::json::object& overrides = {});
+
+}  // namespace octavo

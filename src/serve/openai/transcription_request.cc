@@ -1,0 +1,138 @@
+#include "serve/openai/transcription_request.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+
+#include "http/message.h"
+#include "text/utf8.h"
+
+namespace octavo::openai {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kFormats = {"json", "text", "verbose_json", "srt", "vtt"};
+constexpr std::array<std::string_view, 6> kBooleans = {
+    "stream",          "stream_include_usage", "stream_continuous_usage_stats",
+    "use_beam_search", "watermarking",         "include_stop_str_in_output"};
+
+json::value value_of(const http::FormPart& part) {
+  const bool boolean = std::ranges::find(kBooleans, part.name) != kBooleans.end();
+  for (const std::string_view yes : {"true", "1"})
+    if (boolean && http::equal_ignoring_case(part.data, yes)) return true;
+  for (const std::string_view no : {"false", "0"})
+    if (boolean && http::equal_ignoring_case(part.data, no)) return false;
+  return json::string(part.data);
+}
+
+// The form's texts as fields: those named "name[]" are lists.
+Result<json::object> fields_of(std::span<const http::FormPart> form) {
+  json::object fields;
+  for (const http::FormPart& part : form) {
+    if (part.filename) continue;
+    if (invalid_utf8_at(part.name) || invalid_utf8_at(part.data))
+      return invalid("", "a field of the form is not UTF-8");
+    if (!part.name.ends_with("[]")) {
+      fields[part.name] = value_of(part);
+      continue;
+    }
+    json::value& list = fields[part.name];
+    if (!list.is_array()) list = json::array();
+    list.get_array().emplace_back(part.data);
+  }
+  return fields;
+}
+
+Result<std::string_view> file_of(std::span<const http::FormPart> form) {
+  const auto found = std::ranges::find(form, "file", &http::FormPart::name);
+  if (found == form.end()) return invalid("file", "is missing: the sound to transcribe");
+  if (!found->filename) return invalid("file", "must be a file, not a text");
+  return found->data;
+}
+
+Result<TranscriptFormat> read_format(Fields& f) {
+  std::string name = "json";
+  TRY_VOID(f.text("response_format", name));
+  const auto found = std::ranges::find(kFormats, name);
+  if (found == kFormats.end())
+    return invalid("response_format", "must be json, text, verbose_json, srt or vtt, got \"{}\"",
+                   name.substr(0, 32));
+  return static_cast<TranscriptFormat>(found - kFormats.begin());
+}
+
+// Segments come with verbose_json anyway.
+Result<> read_granularities(Fields& f, TranscriptFormat format) {
+  constexpr std::string_view kName = "timestamp_granularities[]";
+  std::vector<std::string> granularities;
+  TRY_VOID(f.texts(kName, granularities));
+  for (const std::string& granularity : granularities) {
+    if (granularity == "word") return invalid(kName, "times of words are not supported, only of segments");
+    if (granularity != "segment")
+      return invalid(kName, "must be segment, got \"{}\"", granularity.substr(0, 32));
+  }
+  if (!granularities.empty() && format != TranscriptFormat::verbose_json)
+    return invalid(kName, "needs response_format = verbose_json");
+  return {};
+}
+
+Result<> read_stream(Fields& f, const RequestRules& rules, TranscriptionRequest& request) {
+  GenerationRequest& out = request.generation;
+  TRY_VOID(f.boolean("stream", out.stream));
+  TRY_VOID(f.boolean("stream_include_usage", out.include_usage));
+  TRY_VOID(f.boolean("stream_continuous_usage_stats", out.continuous_usage));
+  if (!out.stream && (out.include_usage || out.continuous_usage))
+    return invalid(out.include_usage ? "stream_include_usage" : "stream_continuous_usage_stats",
+                   "is only allowed with stream = true");
+  if (out.stream && request.timed())
+    return invalid("response_format", "{} cannot be streamed",
+                   kFormats[static_cast<std::size_t>(request.format)]);
+  out.include_usage |= rules.force_include_usage;
+  out.continuous_usage &= out.include_usage;
+  return {};
+}
+
+Result<> refuse_unsupported(Fields& f) {
+  TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
+  TRY_VOID(f.refuse("length_penalty", "only meaningful for beam search, which is not supported", "1.0"));
+  TRY_VOID(f.refuse("hotwords", "hot words are not supported: use prompt", ""));
+  TRY_VOID(f.refuse("to_language", "only translation into English is supported", "en"));
+  TRY_VOID(f.refuse("vllm_xargs", "extra sampling arguments are not supported", "{}"));
+  TRY_VOID(f.refuse("watermarking", "watermarking is not supported", false));
+  TRY_VOID(f.refuse("include_stop_str_in_output", "there are no stop strings", false));
+  return f.refuse("chunking_strategy", "only \"auto\" is supported", "auto");
+}
+
+}  // namespace
+
+Result<TranscriptionRequest> parse_transcription_request(std::span<const http::FormPart> form, bool translate,
+                                                         const RequestRules& rules) {
+  TranscriptionRequest request;
+  request.translate = translate;
+  TRY(const json::object texts, fields_of(form));
+  Fields f(texts);
+  GenerationRequest& out = request.generation;
+  TRY_VOID(read_model(f, rules));
+  out.model = rules.model_names.front();
+  TRY(request.file, file_of(form));
+  TRY_VOID(f.text("language", request.language));
+  TRY_VOID(f.text("prompt", request.prompt));
+  TRY(request.format, read_format(f));
+  TRY_VOID(read_granularities(f, request.format));
+  TRY_VOID(read_stream(f, rules, request));
+  TRY_VOID(read_shape(f, rules.defaults, out.sampling, 0));
+  if (out.sampling.n != 1) return invalid("n", "must be 1, got {}", out.sampling.n);
+  out.sampling.max_tokens = rules.defaults.max_tokens;
+  std::optional<int> most;
+  TRY_VOID(f.integer("max_completion_tokens", most));
+  out.max_tokens_given = most.has_value();
+  if (most) out.sampling.max_tokens = most;
+  if (request.timed()) out.sampling.logprobs = 0;  // of the tokens alone
+  TRY_VOID(refuse_unsupported(f));
+  f.accept({"user", "include[]"});
+  TRY_VOID(finish_reading(f, rules, out));
+  return request;
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,105 @@
+// /v1/audio/transcriptions and /v1/audio/translations.
+#include <utility>
+
+#include "http/form.h"
+#include "serve/openai/errors.h"
+#include "serve/out_of_memory.h"
+#include "serve/routes/handlers.h"
+#include "serve/transcription.h"
+
+namespace octavo::routes {
+
+namespace {
+
+Result<> transcribe_known(const ServicePtr& service, const ExchangePtr& exchange,
+                          openai::TranscriptionRequest request, HeardSound sound) {
+  TRY(GenerationPlan plan, prepare_transcription(*service, std::move(request), std::move(sound)));
+  generate(service, exchange, std::move(plan));
+  return {};
+}
+
+// Waits for the token of the sound's language, and goes on with it.
+class LanguageFinder final : public OutputSink {
+ public:
+  LanguageFinder(ServicePtr service, ExchangePtr exchange, openai::TranscriptionRequest request,
+                 HeardSound sound, Admission::Ticket ticket)
+      : service_(std::move(service)),
+        exchange_(std::move(exchange)),
+        request_(std::move(request)),
+        sound_(std::move(sound)),
+        ticket_(std::move(ticket)) {}
+
+  static Result<> start(const ServicePtr& service, const ExchangePtr& exchange,
+                        openai::TranscriptionRequest request, HeardSound sound) {
+    Request asked = language_request(*service, sound);
+    const Price price{.answers = 1, .bytes = 2 * std::ssize(asked.images[0].pixels)};
+    TRY(Admission::Ticket ticket, service->admission.admit(client_of(*service, exchange->request()), price));
+    const auto finder = std::make_shared<LanguageFinder>(service, exchange, std::move(request),
+                                                         std::move(sound), std::move(ticket));
+    finder->self_ = finder;
+    TRY_VOID(service->engine.submit(std::move(asked), finder));
+    return {};
+  }
+
+  void deliver(Output&& output) noexcept override {
+    if (!output.token_ids.empty()) token_ = output.token_ids[0];
+    if (!output.finished) return;
+    error_ = std::move(output.error);
+    if (!service_->intake.try_post([self = self_.lock()] { self->go_on(); }))
+      exchange_->respond(
+          openai::error_response({ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
+  }
+
+ private:
+  void go_on() {
+    ticket_ = {};
+    const auto done = within_memory([&]() -> Result<> {
+      if (error_) return std::unexpected(*error_);
+      for (const auto& [code, id] : service_->options.sound->languages)
+        if (id == token_) request_.language = code;
+      if (request_.language.empty())
+        return failure(ErrorCode::unavailable, "the language of the sound was not found");
+      return transcribe_known(service_, exchange_, std::move(request_), std::move(sound_));
+    });
+    if (!done) exchange_->respond(openai::error_response(done.error()));
+  }
+
+  const ServicePtr service_;
+  const ExchangePtr exchange_;
+  openai::TranscriptionRequest request_;
+  HeardSound sound_;
+  Admission::Ticket ticket_;
+  std::weak_ptr<LanguageFinder> self_;
+  TokenId token_ = -1;
+  std::optional<Error> error_;
+};
+
+Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool translate) {
+  if (!service->options.sound)
+    return invalid("model", "{} does not transcribe sound", service->options.rules.model_names.front());
+  const std::string body = exchange->take_body();
+  TRY(const std::vector<http::FormPart> form,
+      http::parse_form(exchange->request().headers.find("Content-Type").value_or(""), body));
+  TRY(openai::TranscriptionRequest request,
+      openai::parse_transcription_request(form, translate, service->options.rules));
+  TRY_VOID(check_transcription(*service, request));
+  request.generation.request_id =
+      exchange->request().headers.find("X-Request-Id").value_or("").substr(0, 256);
+  TRY(HeardSound sound, hear(*service, request.file));
+  request.file = {};
+  if (!request.language.empty() || service->options.sound->languages.empty())
+    return transcribe_known(service, exchange, std::move(request), std::move(sound));
+  return LanguageFinder::start(service, exchange, std::move(request), std::move(sound));
+}
+
+}  // namespace
+
+Result<> transcriptions(const ServicePtr& service, const ExchangePtr& exchange) {
+  return transcribe(service, exchange, false);
+}
+
+Result<> translations(const ServicePtr& service, const ExchangePtr& exchange) {
+  return transcribe(service, exchange, true);
+}
+
+}  // namespace octavo::routes

@@ -1,0 +1,38 @@
+#include "serve/sound_rules.h"
+
+#include <algorithm>
+
+namespace octavo {
+
+std::optional<TokenId> SoundRules::language(std::string_view code) const {
+  const auto found =
+      std::ranges::find(languages, code, [](const auto& entry) { return std::string_view(entry.first); });
+  if (found == languages.end()) return std::nullopt;
+  return found->second;
+}
+
+Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfig& mel, bool english) {
+  SoundRules rules{.log_mel = media::LogMel(mel)};
+  for (const auto& [name, id] : {std::pair("<|startoftranscript|>", &rules.begin),
+                                 {"<|transcribe|>", &rules.transcribe},
+                                 {"<|translate|>", &rules.translate},
+                                 {"<|startofprev|>", &rules.previous},
+                                 {"<|notimestamps|>", &rules.no_times},
+                                 {"<|0.00|>", &rules.first_time}}) {
+    const std::optional<TokenId> found = tokenizer.id_of(name);
+    if (!found)
+      return field_failure("tokenizer", ErrorCode::corrupt,
+                           "the tokenizer has no token {}, which Whisper needs", name);
+    *id = *found;
+  }
+  if (english) return rules;
+  // They lie behind the token that begins the text, before the tasks.
+  for (TokenId id = rules.begin + 1; id < std::min(rules.transcribe, rules.translate); ++id) {
+    const std::string token = tokenizer.token(id).value_or("");
+    if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>"))
+      rules.languages.emplace_back(token.substr(2, token.size() - 4), id);
+  }
+  return rules;
+}
+
+}  // namespace octavo

@@ -1,0 +1,36 @@
+// How a model wants to be asked what it hears: its spectrogram and its special tokens.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "media/log_mel.h"
+#include "request/sampling_params.h"
+#include "text/tokenizer.h"
+
+namespace octavo {
+
+struct SoundRules {
+  media::LogMel log_mel;
+  TokenId begin = 0;  // of what it says
+  TokenId transcribe = 0, translate = 0;
+  TokenId previous = 0;    // before what was said before
+  TokenId no_times = 0;    // it is to say no times
+  TokenId first_time = 0;  // of 0 seconds; those behind it are kTimeStep apart
+  std::vector<std::pair<std::string, TokenId>> languages{};  // by their codes; empty: it knows English alone
+  std::vector<TokenId> suppress{};                           // never said
+  std::vector<TokenId> begin_suppress{};                     // never said first
+
+  static constexpr double kTimeStep = 0.02;  // seconds
+
+  // nothing: no such language.
+  std::optional<TokenId> language(std::string_view code) const;
+};
+
+// Error (corrupt): the tokenizer has not got one of Whisper's special tokens. english: the model knows no
+// other language.
+Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfig& mel, bool english);
+
+}  // namespace octavo

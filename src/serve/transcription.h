@@ -1,0 +1,35 @@
+// From a sound file to what the engine is asked: windows of sound, and a prompt for each.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "serve/generation_plan.h"
+#include "serve/openai/transcription_request.h"
+#include "serve/service.h"
+
+namespace octavo {
+
+// A sound cut into windows, at quiet places, as spectrograms.
+struct HeardSound {
+  double seconds = 0;
+  std::vector<double> starts;  // of the windows, in seconds
+  std::vector<ImagePart> windows;
+};
+
+// Errors name field "file": see media::decode_sound.
+Result<HeardSound> hear(const Service& service, std::string_view file);
+
+// Error: a model that knows English alone is asked for another language, or to translate; a language that the
+// model does not know; a prompt with special tokens in it, or a model that does not hear.
+Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request);
+
+// What the engine is asked to find the language of a sound: its one token is that of a language.
+Request language_request(const Service& service, const HeardSound& sound);
+
+// request.language is known. Errors: as prepare_completion.
+Result<GenerationPlan> prepare_transcription(const Service& service, openai::TranscriptionRequest request,
+                                             HeardSound sound);
+
+}  // namespace octavo

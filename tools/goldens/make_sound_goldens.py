@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Makes tests/data/sound/: a tiny random Whisper, a few sounds, and what transformers computes with them.
+
+Needs torch, transformers, tokenizers, soundfile and numpy (made with 2.13, 5.23, 0.23, 0.14 and 2.4). Usage: make_sound_goldens.py OUT_DIR
+
+OUT_DIR gets sounds (WAV, and the same in other formats), and OUT_DIR/whisper a checkpoint with its tokenizer, feature extractor and golden.safetensors:
+  mel          F32 [80, 200]        the spectrogram of chirp.wav, as numpy computes it in double precision
+  mel128       F32 [128, 40]        the first frames of one with 128 bins
+  ids          I32 [n]              a prompt and some text behind it
+  logits       F32 [n, vocab]       of all of it
+  suppressed   I32 [k]              tokens that generate() must not say
+  greedy       I32 [m]              what it says, without timestamps
+  translated   I32 [m]              the same with the task "translate", of a language that it finds itself
+  language     I32 [1]              the token of that language
+All is computed in f32. Weights are stored in bf16. A window has 2 seconds, 100 rows.
+"""
+import os
+import sys
+
+import numpy
+import soundfile
+import tokenizers
+import torch
+import transformers
+from safetensors.torch import save_file
+
+LANGUAGES = ["en", "zh", "de", "es"]
+SECONDS = 2
+ROWS = 50 * SECONDS
+RATE = 16000
+
+
+def chirp(seconds, rate, seed=0):
+    """Rising tones with noise and a pause, so that no frame is like another."""
+    t = numpy.arange(int(seconds * rate)) / rate
+    tones = 0.3 * numpy.sin(2 * numpy.pi * (200 * t + 900 * t * t)) + 0.1 * numpy.sin(2 * numpy.pi * 3100 * t)
+    noise = numpy.random.default_rng(seed).normal(0, 0.02, t.shape)
+    loud = numpy.where((t > 0.4 * seconds) & (t < 0.5 * seconds), 0.01, 1.0)
+    return ((tones + noise) * loud).astype(numpy.float32)
+
+
+def write_sounds(directory):
+    soundfile.write(f"{directory}/chirp.wav", chirp(1.3, RATE), RATE, subtype="PCM_16")
+    short = chirp(0.25, 44100)
+    stereo = numpy.stack([short, 0.5 * short], axis=1)
+    soundfile.write(f"{directory}/stereo.flac", stereo, 44100, subtype="PCM_16")
+    soundfile.write(f"{directory}/short.ogg", short, 44100, format="OGG", subtype="VORBIS")
+    soundfile.write(f"{directory}/short.opus", chirp(0.25, 48000), 48000, format="OGG", subtype="OPUS")
+    soundfile.write(f"{directory}/short.mp3", short, 44100, format="MP3")
+
+
+def write_tokenizer(directory):
+    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: i for i, letter in enumerate(letters)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    special = ["<|endoftext|>", "<|startoftranscript|>"] + [f"<|{language}|>" for language in LANGUAGES]
+    special += ["<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"]
+    tokenizer.add_special_tokens([tokenizers.AddedToken(token, normalized=False, special=True) for token in special])
+    times = [f"<|{i * 0.02:.2f}|>" for i in range(50 * SECONDS + 1)]
+    tokenizer.add_tokens([tokenizers.AddedToken(token, normalized=False, special=False) for token in times])
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>",
+                                                pad_token="<|endoftext|>")
+    fast.save_pretrained(directory)
+    return fast
+
+
+def randomise(model):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "norm" in name and name.endswith("weight"):
+                p.copy_(1 + 0.3 * torch.randn_like(p))
+            elif "embed_tokens" in name or "embed_positions" in name:  # so that it does not say one token for ever
+                p.copy_((0.25 if "tokens" in name else 0.5) * torch.randn_like(p))
+            else:
+                p.copy_((0.3 if p.dim() == 1 else 0.25) * torch.randn_like(p))
+
+
+def make(directory, sound):
+    torch.manual_seed(0)
+    os.makedirs(directory)
+    tokenizer = write_tokenizer(directory)
+    token = tokenizer.convert_tokens_to_ids
+    end = token("<|endoftext|>")
+    config = transformers.WhisperConfig(
+        vocab_size=len(tokenizer) + 3, d_model=48, encoder_layers=2, decoder_layers=3, encoder_attention_heads=2,
+        decoder_attention_heads=3, encoder_ffn_dim=72, decoder_ffn_dim=80, num_mel_bins=80, max_source_positions=ROWS,
+        max_target_positions=90, pad_token_id=end, bos_token_id=end, eos_token_id=end,
+        decoder_start_token_id=token("<|startoftranscript|>"), suppress_tokens=None, begin_suppress_tokens=None)
+    model = transformers.WhisperForConditionalGeneration(config).eval()
+    randomise(model)
+    rules = transformers.GenerationConfig(
+        is_multilingual=True, lang_to_id={f"<|{language}|>": token(f"<|{language}|>") for language in LANGUAGES},
+        task_to_id={task: token(f"<|{task}|>") for task in ("transcribe", "translate")},
+        no_timestamps_token_id=token("<|notimestamps|>"), decoder_start_token_id=token("<|startoftranscript|>"),
+        prev_sot_token_id=token("<|startofprev|>"), pad_token_id=end, bos_token_id=end, eos_token_id=end, max_length=90,
+        max_initial_timestamp_index=50, suppress_tokens=SUPPRESSED, begin_suppress_tokens=[SPACE, end], return_timestamps=False)
+    model.generation_config = rules
+    model.to(torch.bfloat16).save_pretrained(directory)
+    features = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=SECONDS)
+    features.save_pretrained(directory)
+
+    wide = transformers.WhisperForConditionalGeneration.from_pretrained(directory, dtype=torch.float32).eval()
+    window = numpy.zeros(SECONDS * RATE, dtype=numpy.float32)
+    window[: len(sound)] = sound
+    mel = torch.from_numpy(features._np_extract_fbank_features(window[None], "cpu")[0].astype(numpy.float32))
+    more = transformers.WhisperFeatureExtractor(feature_size=128, chunk_length=SECONDS)._np_extract_fbank_features(window[None], "cpu")[0]
+    text = tokenizer("Tone, up & down.")["input_ids"]
+    prompt = [token(f"<|{name}|>") for name in ("startoftranscript", "de", "transcribe", "notimestamps")]
+    ids = torch.tensor([prompt + text + [end]])
+    common = dict(max_new_tokens=40, do_sample=False, num_beams=1)
+    with torch.no_grad():
+        logits = wide(input_features=mel[None], decoder_input_ids=ids).logits[0]
+        greedy = wide.generate(mel[None], language="de", task="transcribe", **common)[0]
+        translated = wide.generate(mel[None], task="translate", **common)[0]
+        language = wide.detect_language(mel[None])
+    golden = {"mel": mel, "mel128": torch.from_numpy(more[:, :40].astype(numpy.float32).copy()), "suppressed": torch.tensor(SUPPRESSED, dtype=torch.int32), "ids": ids[0].to(torch.int32),
+              "logits": logits, "greedy": greedy.to(torch.int32), "translated": translated.to(torch.int32), "language": language.to(torch.int32)}
+    print(tokenizer.decode(greedy), greedy.tolist(), translated.tolist(), language)
+    save_file({name: tensor.contiguous() for name, tensor in golden.items()}, f"{directory}/golden.safetensors")
+
+
+LETTERS = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+SPACE = LETTERS.index("\u0120")
+# All bytes that are no text on their own, and some that are.
+SUPPRESSED = list(range(257, 268)) + [369, 370, 371]  # special tokens, and ids without one
+SUPPRESSED += [i for i, letter in enumerate(LETTERS) if i != SPACE and (not letter.isascii() or letter in "()[]#*")]
+
+if __name__ == "__main__":
+    os.makedirs(sys.argv[1], exist_ok=True)
+    write_sounds(sys.argv[1])
+    make(f"{sys.argv[1]}/whisper", soundfile.read(f"{sys.argv[1]}/chirp.wav", dtype="float32")[0])
