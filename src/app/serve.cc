@@ -65,8 +65,27 @@ Result<> take_side_channel(KvTransferOptions& options) {
   return {};
 }
 
+// --kv-offloading-size: a tier in the user's cache folder.
+Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
+  if (c.kv_offloading_gib == 0) return {};
+  if (options.enabled)
+    return invalid("--kv-offloading-size",
+                   "is another way to say what --kv-transfer-config says: give one of them");
+  const std::string home = environment("HOME");
+  std::string folder = environment("XDG_CACHE_HOME");
+  if (folder.empty() && home.empty())
+    return invalid("--kv-offloading-size",
+                   "neither XDG_CACHE_HOME nor HOME says where the user's cache folder is");
+  if (folder.empty()) folder = home + "/.cache";
+  options.enabled = true;
+  options.disk = {.folder = folder + "/octavo/kv",
+                  .bytes = static_cast<std::int64_t>(c.kv_offloading_gib * (std::int64_t{1} << 30))};
+  return {};
+}
+
 Result<> serve(ServeCommand& c) {
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
+  TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));
   if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank);
   StopSignals signals;
   TRY(const Serving serving, start_serving(c));

@@ -237,8 +237,25 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->envname("VLLM_LOGGING_LEVEL")
       ->group(kGroup);
   app.add_flag("--server-dev-mode", s.dev_mode,
-               "Serve the routes for development: /server_info, /reset_prefix_cache")
+               "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "
+               "/is_sleeping")
       ->envname("VLLM_SERVER_DEV_MODE")
+      ->group(kGroup);
+  app.add_option("--kv-offloading-size", c.kv_offloading_gib,
+                 "GiB of a tier of the KV cache on disk, in octavo/kv of the user's cache folder; 0: none. "
+                 "In another "
+                 "folder: --kv-transfer-config")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str()
+      ->group("KV cache");
+  app.add_option("--kv-offloading-backend", c.kv_offloading_backend, "What that tier is: native")
+      ->check(CLI::IsMember({"native"}))
+      ->capture_default_str()
+      ->group("KV cache");
+  app.add_flag(
+         "--enable-sleep-mode", s.sleep_mode,
+         "POST /sleep gives the memory of the KV cache (level 1) and of the weights (level 2) back, with "
+         "--server-dev-mode")
       ->group(kGroup);
   app.add_option("--shutdown-timeout", c.shutdown_timeout_s,
                  "Seconds that answers in flight get when the server is told to stop")

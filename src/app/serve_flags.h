@@ -20,6 +20,8 @@ struct ServeCommand {
   bool run_engine = false;
   int run_rank = 0;
   int shutdown_timeout_s = 30;
+  double kv_offloading_gib = 0;  // 0: no tier
+  std::string kv_offloading_backend = "native";
   bool log_stats = true;
   double log_stats_interval_s = 10;
   bool list_flags = false;

@@ -156,9 +156,9 @@ constexpr VllmFlag kFlags[] = {
     refused("--pooler-config", value, kPooling),
     works("--generation-config"),
     works("--override-generation-config"),
-    refused("--enable-sleep-mode", nothing, "the engine does not sleep yet"),
-    any("--sleep-mode-offload-cudagraph", nothing, "the engine does not sleep yet"),
-    any("--sleep-preserve-parameter-names", values, "the engine does not sleep yet"),
+    works("--enable-sleep-mode"),
+    any("--sleep-mode-offload-cudagraph", nothing, "devices other than cpu do not sleep yet"),
+    any("--sleep-preserve-parameter-names", values, "weights are kept or dropped as a whole"),
     any("--enable-cumem-allocator", nothing, "all memory is taken once, at the start"),
     any("--enable-nccl-comm-suspend", nothing, kOneEngine),
     only("auto|vllm", "--model-impl", value, kNoPython),
@@ -264,8 +264,8 @@ constexpr VllmFlag kFlags[] = {
     any("--enable-mamba-shared-prefix-checkpoint", nothing, kNoRecurrent),
     any("--replayssm-buffer-len", value, kNoRecurrent),
     any("--use-replayssm", nothing, kNoRecurrent),
-    only("0", "--kv-offloading-size", value, "the KV cache has one tier"),
-    any("--kv-offloading-backend", value, "the KV cache has one tier"),
+    works("--kv-offloading-size"),
+    works("--kv-offloading-backend"),
 
     // Offloading
     any("--offload-backend", value, kNoOffload),

@@ -62,8 +62,8 @@ Engine::~Engine() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<> Engine::start_transfers(KvTransferOptions options) {
-  TRY(transfers_, KvTransfers::start(std::move(options), info_.index, *scheduler_, *executor_,
+Result<> Engine::start_transfers(const KvTransferOptions& options) {
+  TRY(transfers_, KvTransfers::start(options, info_.index, *scheduler_, *executor_,
                                      [this] { inbox_.wake(); }));
   return {};
 }
@@ -88,6 +88,17 @@ void Engine::drain() {
   inbox_.wait_empty();
 }
 
+void Engine::sleep(int level, Done done) {
+  if (level != 1)
+    return done(invalid("level", "this engine's weights stay in memory: the level must be 1, got {}", level));
+  inbox_.sleep(std::move(done));
+}
+
+void Engine::wake_up(Done done) {
+  inbox_.wake_up();
+  done({});
+}
+
 // Of prompt and answer. A prompt that fills the context is refused by fits().
 int Engine::max_total_tokens(const Request& request) const {
   if (request.task != Task::generate) return static_cast<int>(request.prompt.size()) + 1;
@@ -107,6 +118,7 @@ void Engine::thread_main() {
   while (inbox_.take(mail, wait_until())) {
     if (mail.reset_prefix_cache) scheduler_->reset_prefix_cache();
     for (AdapterCommand& command : mail.adapters) take(command);
+    for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
     for (Submission& submission : mail.submissions) admit(submission);
     for (GrammarReady& ready : mail.grammars) start_guided(ready);
     for (const RequestId id : mail.aborts) abort_request(id);
@@ -122,12 +134,15 @@ void Engine::thread_main() {
     // Also what was accepted while the last step failed.
     if (!ran) fail_everything(ran.error());
     gave_way = ran.has_value() && !*ran && must_give_way();
+    if (!sleeps_.empty()) fall_asleep();
     publish_stats(ran.has_value());
     publish_events();
     if (after_step_) after_step_();
   }
   for (AdapterCommand& command : mail.adapters) take(command);  // whose owners hear of the table's end
   for (Submission& submission : mail.submissions) admit(submission);  // so that they, too, get an end
+  for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
+  end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
   if (after_step_) after_step_();
@@ -226,7 +241,7 @@ void Engine::advance_adapters() {
 }
 
 void Engine::advance_transfers() {
-  for (const RequestId id : transfers_->advance(now_us()))
+  for (const RequestId id : transfers_->advance(now_us(), steps_.prompt_token_seconds()))
     answers_.for_request(id, [&](AnswerIndex index, const Answer&) { start(index); });
 }
 
@@ -235,6 +250,20 @@ bool Engine::must_give_way() const {
   if (!transfers_) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
+}
+
+// When nothing is unfinished any more, and nobody reads or writes blocks.
+void Engine::fall_asleep() {
+  if (!inbox_.asleep()) return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
+  if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
+  scheduler_->reset_prefix_cache();
+  const Result<> released = executor_->release_cache();
+  if (!released) inbox_.wake_up();
+  end_sleeps(released);
+}
+
+void Engine::end_sleeps(const Result<>& result) {
+  for (const SleepDone& done : std::exchange(sleeps_, {})) done(result);
 }
 
 void Engine::advance_images() {

@@ -35,7 +35,7 @@ struct EngineParts {
   std::function<void()> after_step{};    // on the engine's thread, when sinks have all that a step brought
   StepWatchRule watch{};                 // when a step is taken to hang
   KvEventOptions kv_events{};            // where the prefix cache's events go
-  KvTransferOptions kv_transfer{};       // blocks of prompts from and to other engines
+  KvTransferOptions kv_transfer{};       // where KV blocks go to and come from, beside the cache
 };
 
 class Engine final : public EngineClient {
@@ -56,6 +56,9 @@ class Engine final : public EngineClient {
   void unload_adapter(std::string name, AdapterDone done) override {
     inbox_.command({.source = {.name = std::move(name), .path = {}}, .unload = true, .done = std::move(done)});
   }
+  // Level 1 alone: weights go with the engine.
+  void sleep(int level, Done done) override;
+  void wake_up(Done done) override;
   std::vector<EngineStats> stats() const override { return {own_stats()}; }
   EngineStats own_stats() const;
   void drain() override;
@@ -71,9 +74,11 @@ class Engine final : public EngineClient {
   void schedule(AnswerIndex index);
   void take(AdapterCommand& command);
   void advance_adapters();
-  Result<> start_transfers(KvTransferOptions options);
+  Result<> start_transfers(const KvTransferOptions& options);
   void advance_transfers();
   bool must_give_way() const;
+  void fall_asleep();
+  void end_sleeps(const Result<>& result);
   void advance_images();
   void start_guided(GrammarReady& ready);
   void abort_request(RequestId id);
@@ -97,6 +102,7 @@ class Engine final : public EngineClient {
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here
+  std::vector<SleepDone> sleeps_;           // not answered yet
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

@@ -69,6 +69,12 @@ class Executor {
   virtual void export_block(BlockId, std::span<std::byte>) const {}
   virtual void import_block(BlockId, std::span<const std::byte>) {}
 
+  // Gives the memory of the cache back to the system; what was in its blocks is lost. Not while anything uses them.
+  // Steps may follow, and take memory anew as they need it. Errors (unsupported): this device keeps it.
+  virtual Result<> release_cache() {
+    return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
+  }
+
   // (place, pixels): computes what the model sees of an image, or hears of a sound (ImagePart::pixels), and keeps it in
   // a place, which Batch::images or sounds name, until the place is given another. Error: not enough memory.
   virtual Result<> encode_image(int, std::string_view) {

@@ -11,6 +11,7 @@ Result<RequestId> Inbox::submit(Request request, std::shared_ptr<OutputSink> sin
   const std::int64_t now = now_us();
   const std::lock_guard lock(mutex_);
   if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
+  if (asleep_) return failure(ErrorCode::unavailable, "the engine sleeps");
   const int answers = request.answers();
   if (answers > places_)
     return invalid("n", "this engine holds at most {} unfinished answers, got {}", places_, answers);
@@ -58,6 +59,31 @@ void Inbox::wake() {
   mail_came_.notify_one();
 }
 
+void Inbox::sleep(SleepDone done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) {
+      asleep_ = true;
+      mail_.sleeps.push_back(std::move(done));
+      mail_came_.notify_one();
+      return;
+    }
+  }
+  done(failure(ErrorCode::unavailable, "the engine was stopped"));
+}
+
+void Inbox::wake_up() {
+  const std::lock_guard lock(mutex_);
+  asleep_ = false;
+  mail_.woken = true;
+  mail_came_.notify_one();
+}
+
+bool Inbox::asleep() const {
+  const std::lock_guard lock(mutex_);
+  return asleep_;
+}
+
 void Inbox::grammar_ready(GrammarReady ready) {
   const std::lock_guard lock(mutex_);
   mail_.grammars.push_back(std::move(ready));
@@ -69,12 +95,13 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
   mail.grammars.clear();
   mail.aborts.clear();
   mail.adapters.clear();
+  mail.sleeps.clear();
   mail.woken = false;
   mail.reset_prefix_cache = false;
   std::unique_lock lock(mutex_);
   const auto something = [&] {
     return stopped_ || mail_.reset_prefix_cache || !mail_.submissions.empty() || !mail_.grammars.empty() ||
-           !mail_.aborts.empty() || !mail_.adapters.empty() || mail_.woken;
+           !mail_.aborts.empty() || !mail_.adapters.empty() || !mail_.sleeps.empty() || mail_.woken;
   };
   if (until_us == kForever)
     mail_came_.wait(lock, something);

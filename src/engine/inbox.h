@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -38,12 +39,16 @@ struct AdapterCommand {
   AdapterDone done;
 };
 
+// Told once how falling asleep went.
+using SleepDone = std::function<void(Result<>)>;
+
 // What has come in since the last look.
 struct Mail {
   std::vector<Submission> submissions;
   std::vector<GrammarReady> grammars;
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
+  std::vector<SleepDone> sleeps;
   bool woken = false;
   bool reset_prefix_cache = false;
 };
@@ -60,6 +65,10 @@ class Inbox {
   void request_reset();
   void command(AdapterCommand command);
   void wake();  // something else is to be done
+  // Refuses new requests until wake_up(). The engine thread hears of it.
+  void sleep(SleepDone done);
+  void wake_up();
+  bool asleep() const;
   // The grammar compiler's thread.
   void grammar_ready(GrammarReady ready);
 
@@ -79,7 +88,7 @@ class Inbox {
     bool aborting = false;
   };
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable mail_came_;
   std::condition_variable emptied_;
   Mail mail_;
@@ -88,6 +97,7 @@ class Inbox {
   int taken_ = 0;
   RequestId last_id_ = 0;
   bool closed_ = false;
+  bool asleep_ = false;
   bool stopped_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include "engine/kv_memory.h"
 
+#include <sys/mman.h>
+
 namespace octavo {
 
 Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
@@ -22,6 +24,12 @@ std::int64_t KvMemory::exchange_bytes() const {
   for (const KvLayer& layer : layers_)
     if (layer.data != nullptr) sum += kv_exchange_bytes(layer.spec);
   return sum;
+}
+
+void KvMemory::release() {
+  for (const Buffer* buffer : {&bytes_, &state_bytes_})
+    if (buffer->bytes() > 0)
+      CHECK(madvise(buffer->data(), buffer->bytes(), MADV_DONTNEED) == 0, "memory that is not page-aligned");
 }
 
 void KvMemory::export_block(std::int64_t block, std::span<std::byte> out) const {

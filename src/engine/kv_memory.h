@@ -27,6 +27,9 @@ class KvMemory {
   void export_block(std::int64_t block, std::span<std::byte> out) const;
   void import_block(std::int64_t block, std::span<const std::byte> bytes) const;
 
+  // Gives all of it back to the system, which hands out zeroed memory where it is touched again. Host memory alone.
+  void release();
+
   const View& states() const { return states_; }               // f32 [slots, CacheLayout::state_floats]
 
  private:

@@ -1,85 +1,85 @@
 #include "engine/kv_transfers.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/log.h"
+#include "transfer/disk_connector.h"
+#include "transfer/peer_connector.h"
 
 namespace octavo {
 namespace {
 
 constexpr std::string_view kField = "kv_transfer_config";
-constexpr int kPort = 5600;
-
-Result<> check(const KvTransferOptions& options, const SchedulerOptions& scheduler) {
-  if (!scheduler.enable_prefix_caching)
-    return invalid(kField,
-                   "needs prefix caching, which is off for this model or by --no-enable-prefix-caching");
-  if (options.produces && (options.host == "0.0.0.0" || options.host == "::"))
-    return invalid(kField,
-                   "the side channel's host must be an address that other engines can reach, got {:?}",
-                   options.host);
-  return {};
-}
 
 // Names of blocks say nothing of images: prompts with any are computed where they are needed.
 bool may_travel(const Accepted& accepted) { return accepted.request.images.empty(); }
 
+// Whether the request takes from the cache what it finds there.
+bool reads_cache(const Request& request) {
+  return request.read_prefix_cache && !request.sampling.prompt_logprobs;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<KvTransfers>> KvTransfers::start(KvTransferOptions options, int engine,
+Result<std::unique_ptr<KvTransfers>> KvTransfers::start(const KvTransferOptions& options, int engine,
                                                         Scheduler& scheduler, Executor& executor,
                                                         std::function<void()> wake) {
-  TRY_VOID(check(options, scheduler.options()));
+  if (!scheduler.options().enable_prefix_caching)
+    return invalid(kField,
+                   "needs prefix caching, which is off for this model or by --no-enable-prefix-caching");
   auto format = executor.block_format();
   if (!format) return field_failure(kField, format.error().code, "{}", format.error().message);
-  if (options.engine_id.empty())
-    options.engine_id = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
-  if (options.host.empty()) options.host = "127.0.0.1";
-  if (options.port != 0) options.port = options.port.value_or(kPort) + engine;
   std::unique_ptr<KvTransfers> transfers(
-      new KvTransfers(std::move(options), *std::move(format), scheduler, executor, std::move(wake)));
-  const KvTransferOptions& o = transfers->options_;
-  if (!o.produces) return transfers;
-  auto server = BlockServer::start(
-      {.host = o.host, .port = *o.port, .engine_id = o.engine_id, .format = transfers->format_},
-      transfers->leases_,
-      [&executor](BlockId block, std::span<std::byte> out) { executor.export_block(block, out); },
-      transfers->wake_);
-  if (!server) return field_failure(kField, server.error().code, "side channel {}", server.error().message);
-  transfers->server_ = *std::move(server);
-  log_info("KV blocks of engine {} at {}:{}", o.engine_id, o.host, transfers->server_->port());
+      new KvTransfers(*std::move(format), options.lease_seconds / 2, scheduler, std::move(wake)));
+  if (const Result<> connected = transfers->connect(options, engine, executor); !connected)
+    return field_failure(kField, connected.error().code, "{}", connected.error().message);
   return transfers;
 }
 
-KvTransfers::KvTransfers(KvTransferOptions options, BlockFormat format, Scheduler& scheduler,
-                         Executor& executor, std::function<void()> wake)
-    : options_(std::move(options)),
-      format_(std::move(format)),
+KvTransfers::KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler,
+                         std::function<void()> wake)
+    : format_(std::move(format)),
+      give_up_us_(std::int64_t{give_up_seconds} * 1'000'000),
       scheduler_(scheduler),
       wake_(std::move(wake)),
-      hasher_({.algorithm = HashAlgorithm::sha256, .seed = 0}, format_.block_size),
-      leases_(options_.lease_seconds) {
+      hasher_({.algorithm = HashAlgorithm::sha256, .seed = 0}, format_.block_size) {
   stats_.enabled = true;
-  if (!options_.consumes) return;
-  fetcher_ = std::make_unique<BlockFetcher>(
-      format_, options_.shared_memory,
-      [&executor](BlockId block, std::span<const std::byte> bytes) { executor.import_block(block, bytes); },
-      [this](FetchResult result) {
-        {
-          const std::lock_guard lock(mutex_);
-          results_.push_back(std::move(result));
-        }
-        wake_();
-      });
 }
 
-// Threads first: nobody reads or writes blocks any more.
+// A tier first: it is nearer than another engine.
+Result<> KvTransfers::connect(const KvTransferOptions& options, int engine, Executor& executor) {
+  if (options.disk) {
+    TRY(auto disk, DiskConnector::open(*options.disk, format_, engine, scheduler_.options().num_blocks,
+                                       access(executor)));
+    connectors_.push_back(std::move(disk));
+  }
+  if (options.produces || options.consumes) {
+    TRY(auto peers, PeerConnector::start(options, format_, engine, access(executor)));
+    connectors_.push_back(std::move(peers));
+  }
+  return {};
+}
+
+CacheAccess KvTransfers::access(Executor& executor) {
+  return {.read = [&executor](BlockId block, std::span<std::byte> out) { executor.export_block(block, out); },
+          .write = [&executor](BlockId block,
+                               std::span<const std::byte> bytes) { executor.import_block(block, bytes); },
+          .loaded =
+              [this](LoadResult result) {
+                {
+                  const std::lock_guard lock(mutex_);
+                  results_.push_back(std::move(result));
+                }
+                wake_();
+              },
+          .wake = wake_};
+}
+
+// Connectors first: nobody reads or writes blocks any more.
 KvTransfers::~KvTransfers() {
-  fetcher_.reset();
-  server_.reset();
-  for (auto& [owner, hold] : leased_) let_go(hold);
+  connectors_.clear();
+  for (auto& [owner, entry] : exports_) let_go(entry.hold);
   for (auto& [id, entry] : imports_) let_go(entry.hold);
 }
 
@@ -89,68 +89,90 @@ void KvTransfers::let_go(PrefixHold*& hold) {
   scheduler_.let_go(std::exchange(hold, nullptr));
 }
 
-// Names of blocks that all engines agree on.
-std::vector<Hash128> KvTransfers::transfer_keys(const Accepted& accepted, int blocks) const {
-  std::vector<Hash128> keys;
+// Names of the prompt's blocks that all processes agree on.
+std::vector<Hash128> KvTransfers::keys_of(const Accepted& accepted) const {
   const std::span<const TokenId> prompt(accepted.request.prompt);
-  hasher_.extend(prompt.first(static_cast<std::size_t>(blocks * format_.block_size)), accepted.identity,
-                 keys);
+  const auto size = static_cast<std::size_t>(format_.block_size);
+  std::vector<Hash128> keys;
+  hasher_.extend(prompt.first((prompt.size() - 1) / size * size), accepted.identity, keys);
   return keys;
 }
 
+KvPrompt KvTransfers::prompt_of(const Accepted& accepted, std::span<const Hash128> keys) const {
+  return {.id = accepted.id,
+          .name = accepted.request.name,
+          .tokens = static_cast<int>(accepted.request.prompt.size()),
+          .keys = keys,
+          .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr};
+}
+
 bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us) {
-  const std::optional<KvTransferParams>& from = accepted->request.kv_transfer;
-  if (fetcher_ == nullptr || !from || !from->do_remote_prefill || accepted->scheduled || !may_travel(*accepted))
-    return true;
-  const std::int64_t give_up_us =
-      now_us + std::int64_t{options_.lease_seconds} * 500'000;  // half of the lease
+  if (accepted->scheduled || !may_travel(*accepted)) return true;
   const auto [place, is_new] =
-      imports_.try_emplace(accepted->id, Import{.accepted = accepted, .give_up_us = give_up_us});
-  if (is_new) place->second.state = begin_fetch(place->second, now_us);
+      imports_.try_emplace(accepted->id, Import{.accepted = accepted, .give_up_us = now_us + give_up_us_});
+  if (is_new) {
+    place->second.keys = keys_of(*accepted);
+    place->second.state = begin_load(place->second, now_us);
+  }
   return place->second.state == Import::State::done;
 }
 
-KvTransfers::Import::State KvTransfers::begin_fetch(Import& entry, std::int64_t now_us) {
+KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t now_us) {
   const Accepted& accepted = *entry.accepted;
-  const KvTransferParams& from = *accepted.request.kv_transfer;
-  if (from.remote_engine_id.empty() || from.remote_request_id.empty() || from.remote_host.empty() ||
-      from.remote_port == 0 || from.remote_block_ids.empty() || from.remote_block_ids[0].empty()) {
-    log(LogLevel::debug, "request {}: kv_transfer_params name no blocks, its prompt is computed here",
-        accepted.request.name);
+  const KvPrompt prompt = prompt_of(accepted, entry.keys);
+  KvConnector* from = nullptr;  // where the most is
+  int there = 0;
+  for (const auto& connector : connectors_)
+    if (const int matched = connector->matched(prompt); matched > there) {
+      from = connector.get();
+      there = matched;
+    }
+  const auto compute = [&] {
+    decline_all(prompt);
     return Import::State::done;
-  }
-  const std::vector<TokenId>& prompt = accepted.request.prompt;
-  const int own = (static_cast<int>(prompt.size()) - 1) / format_.block_size;
-  const int there =
-      static_cast<int>(std::min(from.remote_block_ids[0].size(), static_cast<std::size_t>(own)));
-  PrefixHold* hold = scheduler_.hold(prompt, accepted.identity, there);
+  };
+  if (from == nullptr || !reads_cache(accepted.request)) return compute();
+  PrefixHold* hold = scheduler_.hold(accepted.request.prompt, accepted.identity, there);
   if (hold == nullptr && now_us < entry.give_up_us) return Import::State::no_room;
   if (hold == nullptr) {
     fail(accepted, KvTransferFailure::no_blocks, "no free blocks");
-    give_lease_back(from);
-    return Import::State::done;
+    return compute();
   }
-  const int missing = (there - hold->cached) * format_.block_size;
-  if (missing <= options_.recompute_threshold) {
+  const int missing = there - hold->cached;
+  const bool others_load = missing > 0 && loads(entry.keys[static_cast<std::size_t>(hold->cached)]);
+  if (missing <= 0 || others_load || !from->worth_loading(missing, compute_seconds_)) {
     scheduler_.let_go(hold);
-    give_lease_back(from);
-    return Import::State::done;
+    return others_load ? Import::State::behind : compute();
   }
-  stats_.queries += missing;
+  decline_all(prompt, from);
+  stats_.queries += std::int64_t{missing} * format_.block_size;
   stats_.held_blocks += there;
   entry.hold = hold;
   const std::span<const BlockId> table = hold->blocks.table(0);
-  fetcher_->post({.id = accepted.id,
-                  .from = from,
-                  .first = hold->cached,
-                  .keys = transfer_keys(accepted, there),
-                  .blocks = {table.begin() + hold->cached, table.end()},
-                  .cancelled = entry.cancelled});
-  return Import::State::fetching;
+  from->load({.id = accepted.id,
+              .from = accepted.request.kv_transfer.value_or(KvTransferParams{}),
+              .first = hold->cached,
+              .keys = {entry.keys.begin(), entry.keys.begin() + there},
+              .blocks = {table.begin() + hold->cached, table.end()},
+              .cancelled = entry.cancelled});
+  return Import::State::loading;
 }
 
-// Nobody will fetch its blocks.
-void KvTransfers::give_lease_back(const KvTransferParams& from) { fetcher_->post({.from = from}); }
+void KvTransfers::decline_all(const KvPrompt& prompt, const KvConnector* but) {
+  for (const auto& connector : connectors_)
+    if (connector.get() != but) connector->decline(prompt);
+}
+
+// Whether the block is on its way for another request.
+bool KvTransfers::loads(Hash128 key) const {
+  return std::ranges::any_of(imports_, [&](const auto& each) {
+    const Import& other = each.second;
+    if (other.state != Import::State::loading || *other.cancelled) return false;
+    const auto first = static_cast<std::size_t>(other.hold->cached);
+    const auto loading = std::span(other.keys).subspan(first, other.hold->keys.size() - first);
+    return std::ranges::find(loading, key) != loading.end();
+  });
+}
 
 void KvTransfers::fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message) {
   ++stats_.failures[static_cast<std::size_t>(reason)];
@@ -159,98 +181,106 @@ void KvTransfers::fail(const Accepted& accepted, KvTransferFailure reason, const
 }
 
 std::optional<KvTransferParams> KvTransfers::offer(const Accepted& accepted, std::int64_t now_us) {
-  const std::optional<KvTransferParams>& asked = accepted.request.kv_transfer;
-  if (server_ == nullptr || !asked || !asked->do_remote_decode || !may_travel(accepted)) return std::nullopt;
-  KvTransferParams told{.do_remote_prefill = true,
-                        .remote_engine_id = options_.engine_id,
-                        .remote_request_id = fmt::format("{}-{}", accepted.request.name, accepted.id),
-                        .remote_host = options_.host,
-                        .remote_port = server_->port(),
-                        .remote_block_ids = {{}},
-                        .remote_num_tokens = std::ssize(accepted.request.prompt)};
-  PrefixHold* hold = scheduler_.hold(accepted.request.prompt, accepted.identity, 0);
-  if (hold == nullptr) return told;
-  const std::span<const BlockId> blocks = hold->blocks.table(0);
-  if (blocks.empty()) {
-    scheduler_.let_go(hold);
-    return told;
+  if (!may_travel(accepted)) return std::nullopt;
+  std::optional<KvTransferParams> reply;
+  const std::vector<Hash128> keys = keys_of(accepted);
+  const KvPrompt prompt = prompt_of(accepted, keys);
+  for (const auto& connector : connectors_) {
+    if (!connector->wants(prompt)) continue;
+    StoreTask task{.owner = ++last_owner_};
+    PrefixHold* hold = scheduler_.hold(accepted.request.prompt, accepted.identity, 0);
+    if (hold != nullptr && hold->keys.empty()) scheduler_.let_go(std::exchange(hold, nullptr));
+    if (hold != nullptr) {
+      const std::span<const BlockId> blocks = hold->blocks.table(0);
+      task.blocks.assign(blocks.begin(), blocks.end());
+      task.keys.assign(keys.begin(), keys.begin() + std::ssize(blocks));
+      stats_.held_blocks += static_cast<int>(blocks.size());
+      exports_[task.owner] = {connector.get(), hold};
+    }
+    if (auto told = connector->store(prompt, std::move(task), now_us)) reply = std::move(told);
   }
-  told.remote_block_ids[0].assign(blocks.begin(), blocks.end());
-  stats_.held_blocks += static_cast<int>(blocks.size());
-  leased_[++last_lease_] = hold;
-  leases_.add(told.remote_request_id,
-              {.blocks = {blocks.begin(), blocks.end()},
-               .keys = transfer_keys(accepted, static_cast<int>(blocks.size())),
-               .owner = last_lease_},
-              now_us);
-  return told;
+  return reply;
 }
 
-std::vector<RequestId> KvTransfers::advance(std::int64_t now_us) {
-  for (const std::uint64_t owner : leases_.take_ended(now_us)) let_go(leased_.extract(owner).mapped());
-  std::vector<FetchResult> results;
-  {
-    const std::lock_guard lock(mutex_);
-    results.swap(results_);
-  }
+std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_seconds) {
+  compute_seconds_ = compute_seconds;
   std::vector<RequestId> ready;
-  for (const FetchResult& result : results) {
-    take(result);
-    ready.push_back(result.id);
-  }
-  retry(now_us, ready);
+  drop_imports(true);
+  drop_exports(now_us);
+  take_results(ready);
+  if (!ready.empty()) retry(Import::State::behind, now_us, ready);
+  retry(Import::State::no_room, now_us, ready);
+  drop_imports(false);
+  return ready;
+}
+
+void KvTransfers::drop_exports(std::int64_t now_us) {
+  for (const auto& connector : connectors_)
+    for (const std::uint64_t owner : connector->take_stored(now_us))
+      let_go(exports_.extract(owner).mapped().hold);
+}
+
+// Of requests that have begun or ended; and, with `done`, of those that have nothing to wait for or to keep.
+void KvTransfers::drop_imports(bool done) {
   for (auto entry = imports_.begin(); entry != imports_.end();) {
     const auto next = std::next(entry);
-    const Accepted& accepted = *entry->second.accepted;
-    const bool over = accepted.scheduled || accepted.unfinished == 0;
-    if (over) entry->second.cancelled->store(true);
-    if (over && entry->second.state != Import::State::fetching) {
-      let_go(entry->second.hold);
+    Import& import = entry->second;
+    const bool over = import.accepted->scheduled || import.accepted->unfinished == 0;
+    if (over) *import.cancelled = true;
+    if (import.state != Import::State::loading &&
+        (over || (done && import.state == Import::State::done && import.hold == nullptr))) {
+      let_go(import.hold);
       imports_.erase(entry);
     }
     entry = next;
   }
-  return ready;
 }
 
-// Whether there is room now for those that have waited longest. Where nothing runs there will be no more.
-void KvTransfers::retry(std::int64_t now_us, std::vector<RequestId>& ready) {
-  const auto is = [](Import::State state) {
-    return [=](const auto& entry) { return entry.second.state == state; };
-  };
-  for (;;) {
-    const auto first = std::ranges::find_if(imports_, is(Import::State::no_room));
-    if (first == imports_.end()) return;
-    Import& entry = first->second;
-    const SchedulerStats s = scheduler_.stats();
-    if (s.running + s.waiting == 0 && std::ranges::none_of(imports_, is(Import::State::fetching)))
-      entry.give_up_us = 0;
-    entry.state = entry.accepted->unfinished == 0 ? Import::State::done : begin_fetch(entry, now_us);
-    if (entry.state == Import::State::no_room) return;
-    if (entry.state == Import::State::done) ready.push_back(first->first);
+void KvTransfers::take_results(std::vector<RequestId>& ready) {
+  std::vector<LoadResult> results;
+  {
+    const std::lock_guard lock(mutex_);
+    results.swap(results_);
+  }
+  for (const LoadResult& result : results) {
+    take(result);
+    ready.push_back(result.id);
   }
 }
 
-void KvTransfers::take(const FetchResult& result) {
+// Those that wait, in the order of arrival, up to the first that finds no room. Where nothing runs there will
+// be no more room.
+void KvTransfers::retry(Import::State state, std::int64_t now_us, std::vector<RequestId>& ready) {
+  const auto is_loading = [](const auto& each) { return each.second.state == Import::State::loading; };
+  for (auto& [id, entry] : imports_) {
+    if (entry.state != state) continue;
+    const SchedulerStats s = scheduler_.stats();
+    if (s.running + s.waiting == 0 && std::ranges::none_of(imports_, is_loading)) entry.give_up_us = 0;
+    entry.state = entry.accepted->unfinished == 0 ? Import::State::done : begin_load(entry, now_us);
+    if (entry.state == Import::State::done) ready.push_back(id);
+    if (entry.state == Import::State::no_room) return;
+  }
+}
+
+void KvTransfers::take(const LoadResult& result) {
   Import& entry = imports_.at(result.id);
   entry.state = Import::State::done;
   if (result.failure && !*entry.cancelled) fail(*entry.accepted, *result.failure, result.message);
-  if (result.fetched == 0) return let_go(entry.hold);
-  scheduler_.publish(*entry.hold, entry.hold->cached + result.fetched);
-  stats_.hits += std::int64_t{result.fetched} * format_.block_size;
-  if (result.failure) return;
-  stats_.seconds.observe(result.seconds);
-  stats_.bytes.observe(static_cast<double>(result.bytes));
-  stats_.blocks.observe(result.fetched);
+  if (result.loaded == 0) return let_go(entry.hold);
+  scheduler_.publish(*entry.hold, entry.hold->cached + result.loaded);
+  stats_.hits += std::int64_t{result.loaded} * format_.block_size;
 }
 
-// Leases first, the oldest: whoever has not come for it by now is the least likely to come. Then what was
-// fetched for those who wait longest for their turn yet.
+std::int64_t KvTransfers::wake_at_us() const {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (const auto& connector : connectors_) first = std::min(first, connector->wake_at_us());
+  return first;
+}
+
+// What is kept for others first. Then what was loaded for those who wait longest for their turn yet.
 bool KvTransfers::give_way() {
-  if (const auto owner = leases_.end_first()) {
-    let_go(leased_.extract(*owner).mapped());
-    return true;
-  }
+  for (const auto& connector : connectors_)
+    if (connector->give_way()) return true;  // the next advance() lets it go
   const auto entry = std::find_if(imports_.rbegin(), imports_.rend(), [](const auto& each) {
     return each.second.state == Import::State::done && each.second.hold != nullptr;
   });
@@ -259,9 +289,15 @@ bool KvTransfers::give_way() {
   return true;
 }
 
+bool KvTransfers::give_up_all(std::int64_t now_us) {
+  while (give_way()) drop_exports(now_us);
+  drop_imports(true);
+  return exports_.empty() && imports_.empty();
+}
+
 void KvTransfers::add_stats(EngineStats& stats) const {
   stats.kv_transfer = stats_;
-  stats.kv_transfer.expired = leases_.expired();
+  for (const auto& connector : connectors_) connector->add_stats(stats);
 }
 
 }  // namespace octavo

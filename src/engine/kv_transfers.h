@@ -1,9 +1,10 @@
-// Prefill and decode on two engines, from this one's view: prompts whose blocks it keeps for others, and
-// prompts whose blocks it fetches.
+// KV blocks that come from elsewhere and go elsewhere: other engines, tiers below the cache. What a place is,
+// a connector knows (transfer/kv_connector.h); here, on the engine's thread, blocks of the cache are taken,
+// published and let go.
 //
-// Fetched blocks go into the prefix cache, before the request that waits for them is scheduled: it then finds
-// them as it finds any cached prefix. What cannot be fetched, for whatever reason, is computed. Bytes move on
-// the threads of the transfer room; here, on the engine's thread, blocks are taken, published and let go.
+// Loaded blocks go into the prefix cache, before the request that waits for them is scheduled: it then finds
+// them as it finds any cached prefix, and other requests run meanwhile. What cannot be loaded, for whatever
+// reason, is computed.
 #pragma once
 
 #include <atomic>
@@ -12,88 +13,102 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "engine/answer.h"
 #include "engine/executor.h"
 #include "schedule/scheduler.h"
-#include "transfer/block_fetcher.h"
-#include "transfer/block_server.h"
+#include "transfer/kv_connector.h"
 #include "transfer/kv_transfer_options.h"
-#include "transfer/lease_table.h"
 
 namespace octavo {
 
 class KvTransfers {
  public:
-  // Listens, where blocks are to be kept for others. engine: its number, which moves the port. wake: any
-  // thread; advance() has something to do. Errors: the options are wrong for this engine, its address is
-  // taken.
-  static Result<std::unique_ptr<KvTransfers>> start(KvTransferOptions options, int engine,
+  // engine: its number. wake: any thread; advance() has something to do. Errors: the options are wrong for
+  // this engine, a connector cannot be had.
+  static Result<std::unique_ptr<KvTransfers>> start(const KvTransferOptions& options, int engine,
                                                     Scheduler& scheduler, Executor& executor,
                                                     std::function<void()> wake);
   ~KvTransfers();
 
   // All below: on the engine's thread.
 
-  // Whether a request may be scheduled. False: its blocks are being fetched, advance() will say when to ask
+  // Whether a request may be scheduled. False: its blocks are being loaded, advance() will say when to ask
   // again.
   bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
-  // What another engine must know to decode the request that ends here; its blocks are kept from now on.
-  // Nothing: it has not asked for it.
+  // The request ends here: blocks of its prompt are kept for whoever wants them. What its reply says of that.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::int64_t now_us);
 
-  // Lets go what is not needed any more. Returns the requests that are ready now.
-  std::vector<RequestId> advance(std::int64_t now_us);
+  // Lets go what is not needed any more. compute_seconds: see KvConnector::worth_loading. Returns the
+  // requests that are ready now.
+  std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
   // When advance() is to be called, whatever happens before.
-  std::int64_t wake_at_us() const { return leases_.next_end_us(); }
+  std::int64_t wake_at_us() const;
   // Gives blocks back because nothing can run without them. False: there are none to give.
   bool give_way();
+
+  // Gives all blocks back that can be. False: some are still read or written; wake() tells when they are not.
+  bool give_up_all(std::int64_t now_us);
 
   void add_stats(EngineStats& stats) const;
 
  private:
   // Blocks for a request that waits for its turn.
   struct Import {
-    enum class State : std::uint8_t { no_room, fetching, done };
+    enum class State : std::uint8_t {
+      no_room,
+      behind,  // another request is loading blocks of this one
+      loading,
+      done,
+    };
 
     std::shared_ptr<const Accepted> accepted;
+    std::vector<Hash128> keys{};  // see KvPrompt
     std::int64_t give_up_us = 0;  // no_room: until then
     State state = State::done;
     PrefixHold* hold = nullptr;  // null: there is none, or it has been given back
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   };
+  struct Export {
+    KvConnector* connector;
+    PrefixHold* hold;
+  };
 
-  KvTransfers(KvTransferOptions options, BlockFormat format, Scheduler& scheduler, Executor& executor,
-              std::function<void()> wake);
+  KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler, std::function<void()> wake);
 
-  Import::State begin_fetch(Import& entry, std::int64_t now_us);
-  void retry(std::int64_t now_us, std::vector<RequestId>& ready);
-  void give_lease_back(const KvTransferParams& from);
-  std::vector<Hash128> transfer_keys(const Accepted& accepted, int blocks) const;
-  void take(const FetchResult& result);
+  Result<> connect(const KvTransferOptions& options, int engine, Executor& executor);
+  CacheAccess access(Executor& executor);
+  KvPrompt prompt_of(const Accepted& accepted, std::span<const Hash128> keys) const;
+  Import::State begin_load(Import& entry, std::int64_t now_us);
+  void decline_all(const KvPrompt& prompt, const KvConnector* but = nullptr);
+  bool loads(Hash128 key) const;
+  void take_results(std::vector<RequestId>& ready);
+  void retry(Import::State state, std::int64_t now_us, std::vector<RequestId>& ready);
+  void drop_imports(bool done);
+  void drop_exports(std::int64_t now_us);
+  std::vector<Hash128> keys_of(const Accepted& accepted) const;
+  void take(const LoadResult& result);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
   void let_go(PrefixHold*& hold);
 
-  const KvTransferOptions options_;
   const BlockFormat format_;
+  const std::int64_t give_up_us_;  // that a request waits for room
   Scheduler& scheduler_;
   const std::function<void()> wake_;
-  const PrefixHasher hasher_;  // the same in all engines
+  const PrefixHasher hasher_;  // the same in all processes
+  double compute_seconds_ = 0;
 
   KvTransferStats stats_;
-  std::uint64_t last_lease_ = 0;
-  std::map<std::uint64_t, PrefixHold*> leased_;  // by Lease::owner
-  std::map<RequestId, Import> imports_;          // in the order of arrival
+  std::uint64_t last_owner_ = 0;
+  std::map<std::uint64_t, Export> exports_;  // by StoreTask::owner
+  std::map<RequestId, Import> imports_;      // in the order of arrival
 
   std::mutex mutex_;
-  std::vector<FetchResult> results_;  // under mutex_
+  std::vector<LoadResult> results_;  // under mutex_
 
-  LeaseTable leases_;
-  std::unique_ptr<BlockServer> server_;    // where it produces
-  std::unique_ptr<BlockFetcher> fetcher_;  // where it consumes
+  std::vector<std::unique_ptr<KvConnector>> connectors_;
 };
 
 }  // namespace octavo

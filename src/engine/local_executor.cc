@@ -112,6 +112,12 @@ Result<BlockFormat> LocalExecutor::block_format() const {
                      .bytes = cache_.exchange_bytes()};
 }
 
+Result<> LocalExecutor::release_cache() {
+  if (!device().shares_host_memory()) return Executor::release_cache();
+  cache_.release();
+  return {};
+}
+
 std::int64_t LocalExecutor::later_bytes() const {
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20;
   const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;

@@ -78,6 +78,7 @@ class LocalExecutor final : public Executor {
   void import_block(BlockId block, std::span<const std::byte> bytes) override {
     cache_.import_block(block, bytes);
   }
+  Result<> release_cache() override;
   Result<> encode_image(int place, std::string_view pixels) override;
   void drop_image(int place) override;
 

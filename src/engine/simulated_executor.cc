@@ -1,5 +1,6 @@
 #include "engine/simulated_executor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -88,6 +89,11 @@ Result<BlockFormat> SimulatedExecutor::block_format() const {
 
 void SimulatedExecutor::export_block(BlockId block, std::span<std::byte> out) const {
   std::memcpy(out.data(), &slots_[static_cast<std::size_t>(block * options_.block_size)], out.size());
+}
+
+Result<> SimulatedExecutor::release_cache() {
+  std::ranges::fill(slots_, 0);
+  return {};
 }
 
 void SimulatedExecutor::import_block(BlockId block, std::span<const std::byte> bytes) {

@@ -34,6 +34,7 @@ class SimulatedExecutor final : public Executor {
 
   Result<BlockFormat> block_format() const override;
   void export_block(BlockId block, std::span<std::byte> out) const override;
+  Result<> release_cache() override;
   void import_block(BlockId block, std::span<const std::byte> bytes) override;
 
   // What follows these tokens.

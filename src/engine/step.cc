@@ -9,6 +9,7 @@ namespace octavo {
 namespace {
 
 constexpr TokenId kNoDraft = -1;
+constexpr double kNewest = 0.2;  // share of the last step in a running mean
 
 }  // namespace
 
@@ -282,6 +283,11 @@ void StepLoop::note_computed(StepNumber step, StepRecord record, std::int64_t be
   record.microseconds = now_us - std::max(began_us, computed_us_);
   recent_steps_[step % recent_steps_.size()] = record;
   computed_us_ = now_us;
+  if (record.prompt_tokens <= record.answer_tokens) return;
+  const double seconds =
+      static_cast<double>(record.microseconds) * 1e-6 / (record.prompt_tokens + record.answer_tokens);
+  prompt_token_seconds_ =
+      prompt_token_seconds_ == 0 ? seconds : prompt_token_seconds_ + kNewest * (seconds - prompt_token_seconds_);
 }
 
 // Prompts are computed whole: each ends with the numbers that the model makes of it.

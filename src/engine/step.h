@@ -48,6 +48,9 @@ class StepLoop {
 
   const Histogram& step_tokens() const { return step_tokens_; }
   const RecentSteps& recent_steps() const { return recent_steps_; }
+  // What a token of a prompt takes: a running mean over steps that compute more of these than of others. 0: there
+  // was none yet.
+  double prompt_token_seconds() const { return prompt_token_seconds_; }
 
   // What grammars have cost so far.
   struct MaskCounters {
@@ -117,6 +120,7 @@ class StepLoop {
   std::int64_t computed_us_ = 0;  // when the step before it was
   Histogram step_tokens_ = step_token_histogram();
   RecentSteps recent_steps_ = {};
+  double prompt_token_seconds_ = 0;
   MaskCounters mask_counters_;
   DraftCounters draft_counters_;
 };

@@ -116,6 +116,16 @@ void DataParallelClient::unload_adapter(std::string name, AdapterDone done) {
   for (const auto& engine : engines_) engine->unload_adapter(name, one);
 }
 
+void DataParallelClient::sleep(int level, Done done) {
+  const Done one = after_all(engines_.size(), std::move(done));
+  for (const auto& engine : engines_) engine->sleep(level, one);
+}
+
+void DataParallelClient::wake_up(Done done) {
+  const Done one = after_all(engines_.size(), std::move(done));
+  for (const auto& engine : engines_) engine->wake_up(one);
+}
+
 std::vector<EngineStats> DataParallelClient::stats() const {
   std::vector<EngineStats> all;
   for (const auto& engine : engines_) all.push_back(std::move(engine->stats().front()));

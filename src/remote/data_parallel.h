@@ -31,6 +31,9 @@ class DataParallelClient final : public EngineClient {
   // On every engine. The first error is reported, after all have answered.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
+  // Every engine. The first error is reported, after all have answered.
+  void sleep(int level, Done done) override;
+  void wake_up(Done done) override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 

@@ -128,6 +128,12 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
       engine.abort(found->second);
   } else if (std::holds_alternative<ResetPrefixCache>(message)) {
     engine.reset_prefix_cache();
+  } else if (std::holds_alternative<Sleep>(message)) {
+    engine.sleep(1, [this](const Result<>& result) {
+      send(Slept{result ? std::nullopt : std::optional(result.error())});
+    });
+  } else if (std::holds_alternative<WakeUp>(message)) {
+    engine.wake_up([](const Result<>&) {});
   } else if (auto* change = std::get_if<ChangeAdapter>(&message)) {
     const auto done = [this, id = change->id](const Result<>& result) {
       if (id == 0) {

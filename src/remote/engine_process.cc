@@ -52,6 +52,8 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
     const std::lock_guard lock(mutex_);
     if (broken_) return failure(ErrorCode::unavailable, "the engine has failed");
     if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
+    if (sleep_level_ != 0)
+      return failure(ErrorCode::unavailable, "the engine sleeps; POST /wake_up wakes it");
     if (answers > places)
       return invalid("n", "this engine holds at most {} unfinished answers, got {}", places, answers);
     if (places_taken_ + answers > places)
@@ -86,12 +88,86 @@ void EngineProcess::unload_adapter(std::string name, AdapterDone done) {
   post(AdapterCommand{{.source = {.name = std::move(name), .path = {}}, .unload = true}, std::move(done)});
 }
 
+void EngineProcess::sleep(int level, Done done) {
+  const auto refusal = [&]() -> Result<> {
+    const std::lock_guard lock(mutex_);
+    if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
+    if (broken_ || closed_)
+      return failure(ErrorCode::unavailable, "the engine has failed or is shutting down");
+    if (sleep_level_ != 0) return invalid("level", "the engine sleeps already, at level {}", sleep_level_);
+    sleep_level_ = level;
+    slept_ = std::move(done);
+    return {};
+  }();
+  if (!refusal) return done(refusal);
+  wakeup_.wake();
+}
+
+void EngineProcess::wake_up(Done done) {
+  const auto at_once = [&]() -> std::optional<Result<>> {
+    const std::lock_guard lock(mutex_);
+    if (slept_ || woken_)
+      return failure(ErrorCode::unavailable, "the engine is still {}",
+                     slept_ ? "falling asleep" : "waking up");
+    if (sleep_level_ == 1) commands_.emplace_back(WakeUp{});
+    if (sleep_level_ == 2) {
+      woken_ = std::move(done);
+      return std::nullopt;  // when another process is ready
+    }
+    sleep_level_ = 0;
+    return Result<>{};
+  }();
+  wakeup_.wake();
+  if (at_once) done(*at_once);
+}
+
+// What an engine that dies is to be told again. True: the process is to end, at level 2.
+bool EngineProcess::falls_asleep() {
+  const std::lock_guard lock(mutex_);
+  if (!slept_ || !ready_ || places_taken_ > 0) return false;
+  if (sleep_level_ == 1 && !std::exchange(told_to_sleep_, true)) append_frame(child_.socket.out, Sleep{});
+  return sleep_level_ == 2;
+}
+
+// Without a process, until wake_up(). False: this client ends.
+bool EngineProcess::sleep_on() {
+  for (;;) {
+    pollfd waking{wakeup_.fd(), POLLIN, 0};
+    poll(&waking, 1, -1);
+    take_commands();
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    if (woken_) return true;
+  }
+}
+
+void EngineProcess::end_sleep(const Result<>& result) {
+  Done done;
+  {
+    const std::lock_guard lock(mutex_);
+    done = std::exchange(slept_, nullptr);
+    if (!result) sleep_level_ = 0;
+  }
+  if (done) done(result);
+}
+
+void EngineProcess::end_waking(const Result<>& result) {
+  Done done;
+  {
+    const std::lock_guard lock(mutex_);
+    done = std::exchange(woken_, nullptr);
+    if (done) sleep_level_ = 0;
+  }
+  if (done) done(result);
+}
+
 std::vector<EngineStats> EngineProcess::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
   stats.engine = info_.index;
   stats.unfinished = places_taken_;
   stats.healthy = !broken_;
+  stats.sleep_level = slept_ ? 0 : sleep_level_;
   return {stats};
 }
 
@@ -116,6 +192,12 @@ void EngineProcess::run() {
       stats_.running = 0;
       if (stopping_) break;
     }
+    if (ended && falls_asleep()) {
+      ready_ = false;
+      end_sleep({});
+      if (!sleep_on()) break;
+      continue;
+    }
     const Error death = load_error_.value_or(
         Error{ErrorCode::internal,
               fmt::format("the engine's process has died: {}{}", ended ? "" : ended.error().message + ", ", fate),
@@ -127,6 +209,8 @@ void EngineProcess::run() {
       const std::lock_guard lock(mutex_);
       broken_ = true;
     }
+    end_sleep(std::unexpected(death));
+    end_waking(std::unexpected(death));
     log_error("no engine is started any more: {} have died in a row", deaths_);
     end_all({ErrorCode::unavailable, "the engine has failed", {}});
     for (bool stopping = false; !stopping;) {
@@ -140,12 +224,15 @@ void EngineProcess::run() {
     return;
   }
   take_commands();
-  end_all({ErrorCode::unavailable, "the engine was stopped", {}});
+  const Error stopped{ErrorCode::unavailable, "the engine was stopped", {}};
+  end_sleep(std::unexpected(stopped));
+  end_waking(std::unexpected(stopped));
+  end_all(stopped);
 }
 
 // Runs an engine until it dies (an error says of what, where that is known) or this client is told to stop.
 Result<> EngineProcess::serve_child() {
-  ready_ = got_on_ = false;
+  ready_ = got_on_ = told_to_sleep_ = false;
   load_error_.reset();
   TRY(child_, ChildProcess::start(options_.command, options_.program));
   {
@@ -159,6 +246,7 @@ Result<> EngineProcess::serve_child() {
     if (!child_.socket.out.empty()) fds[0].events |= POLLOUT;
     poll(fds, 2, std::max(options_.hung_after_ms / 4, 1));
     if (fds[1].revents != 0) take_commands();
+    if (falls_asleep()) break;
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) break;
@@ -237,6 +325,8 @@ void EngineProcess::take(Command&& command) {
     end(place, FinishReason::abort, {});
   } else if (auto* adapter = std::get_if<AdapterCommand>(&command)) {
     take(std::move(*adapter));
+  } else if (std::holds_alternative<WakeUp>(command)) {
+    if (ready_) append_frame(child_.socket.out, WakeUp{});
   } else if (ready_) {
     append_frame(child_.socket.out, ResetPrefixCache{});
   }
@@ -273,6 +363,9 @@ Result<> EngineProcess::take(FromEngine&& message) {
     stats_ = *stats;
   } else if (const auto* changed = std::get_if<AdapterChanged>(&message)) {
     take(*changed);
+  } else if (const auto* slept = std::get_if<Slept>(&message)) {
+    told_to_sleep_ = false;
+    end_sleep(slept->error ? Result<>(std::unexpected(*slept->error)) : Result<>());
   } else if (const auto* loading = std::get_if<Loading>(&message)) {
     if (!told_ && options_.progress) options_.progress(loading->done, loading->all);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
@@ -292,6 +385,7 @@ void EngineProcess::greet(const Ready& ready) {
     started_.set_value({});
   }
   if (deaths_ > 0) log_info("the engine is back, {} requests go on", unfinished_.size());
+  end_waking({});
   for (const auto& [name, path] : adapters_)
     append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
   for (const auto& [id, command] : adapter_commands_) append_frame(child_.socket.out, command.change);

@@ -46,6 +46,9 @@ class EngineProcess final : public EngineClient {
   void reset_prefix_cache() override;
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
+  // Level 2 ends the process, and wake_up() starts another.
+  void sleep(int level, Done done) override;
+  void wake_up(Done done) override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 
@@ -63,7 +66,7 @@ class EngineProcess final : public EngineClient {
     ChangeAdapter change;
     AdapterDone done;
   };
-  using Command = std::variant<Accepted, Abort, ResetPrefixCache, AdapterCommand>;
+  using Command = std::variant<Accepted, Abort, ResetPrefixCache, AdapterCommand, WakeUp>;
 
   struct Unfinished {
     Request request;  // answers_so_far: of those that have not ended
@@ -79,6 +82,10 @@ class EngineProcess final : public EngineClient {
   void run();
   Result<> serve_child();
   bool recovers(const Error& death);
+  bool falls_asleep();
+  bool sleep_on();
+  void end_sleep(const Result<>& result);
+  void end_waking(const Result<>& result);
   void take_commands();
   void take(Command&& command);
   void greet(const Ready& ready);
@@ -102,6 +109,7 @@ class EngineProcess final : public EngineClient {
   ChildProcess child_;
   bool told_ = false;               // how the first start went
   bool ready_ = false;              // the engine takes requests
+  bool told_to_sleep_ = false;      // and has not answered yet
   std::int64_t ready_us_ = 0;
   std::int64_t heard_us_ = 0;
   bool got_on_ = false;             // a token has come from this engine
@@ -119,6 +127,8 @@ class EngineProcess final : public EngineClient {
   RequestId last_id_ = 0;
   int places_taken_ = 0;
   bool closed_ = false;
+  int sleep_level_ = 0;  // 0: awake; otherwise no requests are taken
+  Done slept_, woken_;   // of those who wait for it; null: nobody does
   bool broken_ = false;  // it died too often
   bool stopping_ = false;
   pid_t pid_ = -1;

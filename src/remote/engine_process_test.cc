@@ -102,6 +102,68 @@ TEST(EngineProcess, AHungEngineIsReplaced) {
   EXPECT_EQ(sink->record().tokens, expected(some_prompt(1, 20), 200));
 }
 
+// Waits for what `call` tells.
+Result<> outcome(const std::function<void(EngineClient::Done)>& call) {
+  std::promise<Result<>> told;
+  call([&](Result<> result) { told.set_value(std::move(result)); });
+  return told.get_future().get();
+}
+
+void expect_answer(EngineProcess& engine, unsigned seed, int cached) {
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine.submit(request_for(some_prompt(seed, 50), 20), sink).has_value());
+  ASSERT_TRUE(sink->wait_ended(1, 60s));
+  EXPECT_EQ(sink->record().tokens, expected(some_prompt(seed, 50), 20));
+  EXPECT_EQ(sink->record().ends[0].cached_tokens, cached);
+}
+
+TEST(EngineProcess, ItSleepsWhenAllHasEndedAndWakesWithoutItsCache) {
+  for (const int level : {1, 2}) {
+    const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
+    expect_answer(*engine, 1, 0);
+    expect_answer(*engine, 1, 48);
+    auto running = std::make_shared<Recorder>();
+    ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 200), running).has_value());
+    running->wait_outputs(3);
+    EXPECT_TRUE(outcome([&](auto done) { engine->sleep(level, done); }));
+    EXPECT_EQ(running->record().tokens, expected(some_prompt(2, 20), 200)) << "it was finished first";
+    EXPECT_EQ(engine->stats()[0].sleep_level, level);
+    EXPECT_EQ(engine->pid() > 0, level == 1);
+    EXPECT_TRUE(engine->stats()[0].healthy);
+    EXPECT_EQ(engine->submit(request_for(some_prompt(1, 20), 5), running).error().code,
+              ErrorCode::unavailable);
+    EXPECT_FALSE(outcome([&](auto done) { engine->sleep(level, done); })) << "it sleeps already";
+    EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
+    EXPECT_EQ(engine->stats()[0].sleep_level, 0);
+    EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); })) << "it is awake";
+    expect_answer(*engine, 1, 0);
+  }
+  EXPECT_TRUE(no_child_is_left());
+}
+
+TEST(EngineProcess, AnEngineThatDiesAsleepWakesAllTheSame) {
+  const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
+  EXPECT_TRUE(outcome([&](auto done) { engine->sleep(1, done); }));
+  kill_engine(*engine);
+  EXPECT_EQ(engine->stats()[0].sleep_level, 1);
+  EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
+  expect_answer(*engine, 1, 0);
+}
+
+TEST(EngineProcess, WhoWaitsForSleepHearsOfTheEnd) {
+  auto engine = EngineProcess::start(simulated({"--step-us=2000"})).value();
+  auto running = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 400), running).has_value());
+  std::promise<Result<>> told;
+  engine->sleep(2, [&](Result<> result) { told.set_value(std::move(result)); });
+  EXPECT_FALSE(outcome([&](auto done) { engine->wake_up(done); })) << "it is still falling asleep";
+  engine.reset();
+  EXPECT_FALSE(told.get_future().get());
+  EXPECT_TRUE(no_child_is_left());
+  EXPECT_FALSE(outcome([&](auto done) { EngineProcess::start(simulated({})).value()->sleep(3, done); }))
+      << "there is no level 3";
+}
+
 TEST(EngineProcess, ARequestThatKillsEnginesEndsAndTheServerGoesOn) {
   const auto engine = EngineProcess::start(simulated({"--step-us=200", "--die-of=7"})).value();
   auto deadly = std::make_shared<Recorder>(), good = std::make_shared<Recorder>();

@@ -32,6 +32,7 @@ class SlowExecutor final : public Executor {
     return device_.sample(tokens, rows);
   }
   Result<std::span<const SampledToken>> collect() override { return device_.collect(); }
+  Result<> release_cache() override { return device_.release_cache(); }
 
  private:
   int step_us_;

@@ -136,16 +136,24 @@ void fields(Is<KvTransferStats> auto& value, F&& f) {
   f(enabled, held_blocks, queries, hits, seconds, bytes, blocks, failures, expired);
 }
 template <class F>
+void fields(Is<KvTierStats> auto& value, F&& f) {
+  auto& [enabled, off, blocks, block_bytes, bytes_max, stored_blocks, stored_bytes, store_seconds,
+         loaded_bytes, load_seconds, evicted_blocks, dropped_stores, skipped_loads] = value;
+  f(enabled, off, blocks, block_bytes, bytes_max, stored_blocks, stored_bytes, store_seconds, loaded_bytes,
+    load_seconds, evicted_blocks, dropped_stores, skipped_loads);
+}
+template <class F>
 void fields(Is<EngineStats> auto& value, F&& f) {
   auto& [engine, unfinished, running, waiting, blocks_total, blocks_used, blocks_cached, grammar_cache_bytes,
-         request_bytes, adapters, healthy, hangs, prompt_tokens, prompt_tokens_cached, generation_tokens,
-         prefix_queries, prefix_hits, preemptions, grammar_cache_hits, grammar_cache_misses,
-         grammar_compile_us, grammar_masks, grammar_mask_ns, step_tokens, recent_steps, drafts, draft_tokens,
-         accepted_drafts, kv_transfer] = value;
+         request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens, prompt_tokens_cached,
+         generation_tokens, prefix_queries, prefix_hits, preemptions, grammar_cache_hits,
+         grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, step_tokens, recent_steps,
+         drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier] = value;
   f(engine, unfinished, running, waiting, blocks_total, blocks_used, blocks_cached, grammar_cache_bytes,
-    request_bytes, adapters, healthy, hangs, prompt_tokens, prompt_tokens_cached, generation_tokens, prefix_queries,
-    prefix_hits, preemptions, grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks,
-    grammar_mask_ns, step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts, kv_transfer);
+    request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens, prompt_tokens_cached,
+    generation_tokens, prefix_queries, prefix_hits, preemptions, grammar_cache_hits, grammar_cache_misses,
+    grammar_compile_us, grammar_masks, grammar_mask_ns, step_tokens, recent_steps, drafts, draft_tokens,
+    accepted_drafts, kv_transfer, kv_tier);
 }
 template <class F>
 void fields(Is<Hello> auto& value, F&& f) {
@@ -165,6 +173,19 @@ void fields(Is<Abort> auto& value, F&& f) {
 template <class F>
 void fields(Is<ResetPrefixCache> auto&, F&& f) {
   f();
+}
+template <class F>
+void fields(Is<Sleep> auto&, F&& f) {
+  f();
+}
+template <class F>
+void fields(Is<WakeUp> auto&, F&& f) {
+  f();
+}
+template <class F>
+void fields(Is<Slept> auto& value, F&& f) {
+  auto& [error] = value;
+  f(error);
 }
 template <class F>
 void fields(Is<AdapterSource> auto& value, F&& f) {
@@ -421,7 +442,10 @@ template void append_frame(std::string&, const Submit&);
 template void append_frame(std::string&, const Abort&);
 template void append_frame(std::string&, const ResetPrefixCache&);
 template void append_frame(std::string&, const ChangeAdapter&);
+template void append_frame(std::string&, const Sleep&);
+template void append_frame(std::string&, const WakeUp&);
 template void append_frame(std::string&, const AdapterChanged&);
+template void append_frame(std::string&, const Slept&);
 template void append_frame(std::string&, const Loading&);
 template void append_frame(std::string&, const Ready&);
 template void append_frame(std::string&, const Failed&);

@@ -19,7 +19,7 @@
 
 namespace octavo::remote {
 
-inline constexpr int kWireVersion = 3;
+inline constexpr int kWireVersion = 4;
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 
 // To the engine.
@@ -40,7 +40,9 @@ struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
   AdapterSource source;
   bool unload = false;
 };
-using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter>;
+struct Sleep {};  // EngineClient::sleep at level 1, when nothing is unfinished
+struct WakeUp {};
+using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp>;
 
 // From the engine. Stats come several times a second, whether or not there is work: silence means that it
 // hangs.
@@ -58,7 +60,10 @@ struct AdapterChanged {
   std::uint64_t id = 0;
   std::optional<Error> error;
 };
-using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged>;
+struct Slept {
+  std::optional<Error> error;
+};
+using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept>;
 
 // Appends a frame. Message: one of the alternatives above.
 template <class Message>

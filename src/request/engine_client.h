@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace octavo {
 
 class EngineClient {
  public:
+  // Told once, on any thread, how something that takes a while went.
+  using Done = std::function<void(Result<>)>;
+
   virtual ~EngineClient() = default;
 
   // What it runs, and its limits on requests.
@@ -43,6 +47,13 @@ class EngineClient {
   virtual void unload_adapter(std::string, AdapterDone done) {
     done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
   }
+
+  // Gives memory back until wake_up(): level 1 that of the KV cache, level 2 that of the weights, too, which are then
+  // read again. Refuses new requests (unavailable) at once, waits until the last one has ended, and forgets every
+  // cached prefix. `done` hears when it sleeps. Errors: it cannot, or a wake_up() came before.
+  virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine does not sleep")); }
+  // `done` hears when it takes requests again; at once where it is awake.
+  virtual void wake_up(Done done) { done({}); }
 
   // A snapshot of each engine behind this client; any thread, at any time.
   virtual std::vector<EngineStats> stats() const = 0;

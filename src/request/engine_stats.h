@@ -36,7 +36,7 @@ struct AdapterStats {
   int waiting = 0;
 };
 
-// Why blocks of another engine were not taken: the prompt was computed here instead.
+// Why blocks of another engine or of a tier were not taken: the prompt was computed here instead.
 enum class KvTransferFailure : std::uint8_t {
   unreachable,  // nobody answers at that address
   expired,      // the other engine does not hold the blocks any more
@@ -49,18 +49,35 @@ inline constexpr int kKvTransferFailures = 6;
 inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFailureNames = {
     "unreachable", "expired", "mismatch", "corrupt", "lost", "no_blocks"};
 
-// Of prefill and decode apart. Buckets are vLLM's of its NixlConnector.
+// Of blocks that come from elsewhere and go elsewhere. Buckets are vLLM's of its NixlConnector.
 struct KvTransferStats {
   bool enabled = false;
-  int held_blocks = 0;                                           // gauge: for leases, and fetched for requests that wait
+  int held_blocks = 0;                                           // gauge: for others, and loaded for requests that wait
   std::int64_t queries = 0;                                      // prompt tokens asked for and not cached here
   std::int64_t hits = 0;                                         // of those, fetched
-  Histogram seconds{{.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // of a fetch
+  Histogram seconds{{.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // of a fetch from another engine
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
                    8589934592}};
   Histogram blocks{{10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000}};
   std::array<std::int64_t, kKvTransferFailures> failures{};  // by KvTransferFailure
   std::int64_t expired = 0;  // leases that ended before anybody took the blocks
+};
+
+// Of the tier of KV blocks on a disk.
+struct KvTierStats {
+  bool enabled = false;
+  bool off = false;  // gauge: after an error, until the engine is started again
+  std::int64_t blocks = 0;      // gauge: that are there
+  std::int64_t block_bytes = 0;  // of each, on the disk
+  std::int64_t bytes_max = 0;
+  std::int64_t stored_blocks = 0;
+  std::int64_t stored_bytes = 0;
+  double store_seconds = 0;
+  std::int64_t loaded_bytes = 0;
+  double load_seconds = 0;
+  std::int64_t evicted_blocks = 0;
+  std::int64_t dropped_stores = 0;  // blocks that were not written because the disk is slow
+  std::int64_t skipped_loads = 0;   // prompts whose blocks were computed because that is faster
 };
 
 struct EngineStats {
@@ -78,6 +95,7 @@ struct EngineStats {
   std::vector<AdapterStats> adapters;  // that have any
   bool healthy = true;             // false: the step loop has failed for good
   bool hangs = false;              // the step that runs makes no progress
+  int sleep_level = 0;             // 0: awake; see EngineClient::sleep
 
   // Counters.
   std::int64_t prompt_tokens = 0;         // of answers that have begun
@@ -97,6 +115,7 @@ struct EngineStats {
   std::int64_t draft_tokens = 0;                                   // verified
   std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // draft tokens accepted, by position
   KvTransferStats kv_transfer{};
+  KvTierStats kv_tier{};
 };
 
 }  // namespace octavo

@@ -195,9 +195,10 @@ void write_kv_transfers(Engines engines, Exposition& out) {
   const auto failed = [](const Stats& e) {
     return std::accumulate(e.kv_transfer.failures.begin(), e.kv_transfer.failures.end(), std::int64_t{0});
   };
-  out.counter("external_prefix_cache_queries", "Prompt tokens that another engine was asked for.", engines,
+  out.counter("external_prefix_cache_queries",
+              "Prompt tokens that another engine or a tier of the cache was asked for.", engines,
               of(&KvTransferStats::queries));
-  out.counter("external_prefix_cache_hits", "Of those, fetched.", engines, of(&KvTransferStats::hits));
+  out.counter("external_prefix_cache_hits", "Of those, loaded.", engines, of(&KvTransferStats::hits));
   out.histogram("nixl_xfer_time_seconds", "Time to fetch the KV blocks of a request.", engines,
                 of(&KvTransferStats::seconds));
   out.histogram("nixl_bytes_transferred", "Bytes of the KV blocks fetched for a request.", engines,
@@ -207,13 +208,57 @@ void write_kv_transfers(Engines engines, Exposition& out) {
               engines, failed);
   out.counter("nixl_num_kv_expired_reqs", "Requests whose KV blocks nobody had fetched in time.", engines,
               of(&KvTransferStats::expired));
-  out.gauge("kv_transfer_held_blocks", "KV blocks kept for other engines and for requests that wait for theirs.",
-            engines, of(&KvTransferStats::held_blocks));
+  out.gauge(
+      "kv_transfer_held_blocks",
+      "KV blocks kept for other engines, for tiers that write them and for requests that wait for theirs.",
+      engines, of(&KvTransferStats::held_blocks));
   out.begin("kv_transfer_failures_total", "Transfers that failed, by reason.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i)
     for (std::size_t reason = 0; reason < kKvTransferFailureNames.size(); ++reason)
       out.sample("kv_transfer_failures_total", i, "reason", kKvTransferFailureNames[reason],
                  static_cast<double>(engines[i].kv_transfer.failures[reason]));
+}
+
+void write_sleep_states(Engines engines, Exposition& out) {
+  constexpr std::array<std::string_view, 3> kStates{"awake", "weights_offloaded", "discard_all"};  // by level
+  out.begin("engine_sleep_state", "1: the engine's state; the levels of /sleep in order, awake first.",
+            "gauge");
+  for (std::size_t i = 0; i < engines.size(); ++i)
+    for (std::size_t level = 0; level < kStates.size(); ++level)
+      out.sample("engine_sleep_state", i, "sleep_state", kStates[level],
+                 engines[i].sleep_level == static_cast<int>(level) ? 1 : 0);
+}
+
+// transfer_type as vLLM's, for a cache in host memory and a tier on disk.
+void write_kv_tiers(Engines engines, Exposition& out) {
+  using Tier = KvTierStats;
+  const auto of = [](auto Tier::* which) { return [=](const EngineStats& e) { return e.kv_tier.*which; }; };
+  const auto both_ways = [&](std::string_view name, std::string_view help, auto Tier::* stored,
+                             auto Tier::* loaded) {
+    out.begin(name, help, "counter");
+    for (std::size_t i = 0; i < engines.size(); ++i) {
+      out.sample(name, i, "transfer_type", "CPU_to_STORAGE", static_cast<double>(engines[i].kv_tier.*stored));
+      out.sample(name, i, "transfer_type", "STORAGE_to_CPU", static_cast<double>(engines[i].kv_tier.*loaded));
+    }
+  };
+  both_ways("kv_offload_total_bytes_total", "Bytes of KV blocks that went to a tier and came back.",
+            &Tier::stored_bytes, &Tier::loaded_bytes);
+  both_ways("kv_offload_total_time_total", "Seconds that this took.", &Tier::store_seconds,
+            &Tier::load_seconds);
+  out.gauge("kv_tier_blocks", "KV blocks on disk.", engines, of(&Tier::blocks));
+  out.gauge("kv_tier_usage_bytes", "Bytes of them.", engines,
+            [](const EngineStats& e) { return e.kv_tier.blocks * e.kv_tier.block_bytes; });
+  out.gauge("kv_tier_size_bytes", "Bytes that they may take.", engines, of(&Tier::bytes_max));
+  out.gauge("kv_tier_off", "1: the tier is off after an error, until the next start.", engines,
+            [](const EngineStats& e) { return e.kv_tier.off ? 1 : 0; });
+  out.counter("kv_tier_stored_blocks", "KV blocks written to disk.", engines, of(&Tier::stored_blocks));
+  out.counter("kv_tier_evicted_blocks", "KV blocks removed from the disk for others.", engines,
+              of(&Tier::evicted_blocks));
+  out.counter("kv_tier_dropped_blocks", "KV blocks not written because the disk is slower than they come.",
+              engines, of(&Tier::dropped_stores));
+  out.counter("kv_tier_skipped_loads",
+              "Prompts whose KV blocks were computed because that is faster than loading.", engines,
+              of(&Tier::skipped_loads));
 }
 
 void write_grammars(Engines engines, Exposition& out) {
@@ -309,9 +354,12 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   Exposition out(std::move(labels));
   write_engines(engines, info, out);
   write_grammars(engines, out);
+  write_sleep_states(engines, out);
   if (info.max_loras > 0) write_adapters(engines, info.max_loras, out);
   const auto transfers = [](const EngineStats& e) { return e.kv_transfer.enabled; };
   if (std::ranges::any_of(engines, transfers)) write_kv_transfers(engines, out);
+  const auto tiers = [](const EngineStats& e) { return e.kv_tier.enabled; };
+  if (std::ranges::any_of(engines, tiers)) write_kv_tiers(engines, out);
 
   std::vector<Answers> answers;  // of each engine
   {

@@ -42,6 +42,7 @@ struct ServeOptions {
   bool request_id_headers = false;     // answer with X-Request-Id
   bool tokenizer_info = false;         // /tokenizer_info
   bool dev_mode = false;               // routes for development
+  bool sleep_mode = false;             // of these, /sleep
   bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
   bool log_requests = false;
   bool page = true;                                          // a web page at `/`

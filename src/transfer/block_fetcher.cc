@@ -43,7 +43,7 @@ BlockFetcher::~BlockFetcher() {
   for (Worker& worker : workers_) worker.thread.join();
 }
 
-void BlockFetcher::post(FetchTask task) {
+void BlockFetcher::post(LoadTask task) {
   {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
@@ -56,10 +56,10 @@ void BlockFetcher::run(Worker& worker) {
   for (;;) {
     came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    const FetchTask task = std::move(tasks_.front());
+    const LoadTask task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    FetchResult result{.id = task.id};
+    LoadResult result{.id = task.id};
     const std::int64_t began = now_us();
     const Result<> fetched = fetch(worker, task, result);
     result.seconds = static_cast<double>(now_us() - began) * 1e-6;
@@ -79,7 +79,7 @@ bool BlockFetcher::set_socket(Worker& worker, const PeerSocket* socket) {
   return !stopping_;
 }
 
-Result<> BlockFetcher::fetch(Worker& worker, const FetchTask& task, FetchResult& result) {
+Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& result) {
   TRY(PeerSocket socket, PeerSocket::connect(task.from.remote_host, task.from.remote_port));
   if (!set_socket(worker, &socket)) socket.interrupt();
   Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
@@ -90,8 +90,8 @@ Result<> BlockFetcher::fetch(Worker& worker, const FetchTask& task, FetchResult&
   return fetched;
 }
 
-Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const FetchTask& task,
-                                  FetchResult& result) {
+Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const LoadTask& task,
+                                  LoadResult& result) {
   if (!worker.slots) {
     TRY(worker.slots, TransferSlots::create(slot_bytes(format_)));
   }
@@ -145,13 +145,13 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Fetc
 }
 
 // Into the cache, block by block.
-Result<> BlockFetcher::take(const FetchTask& task, std::span<const std::byte> packed, FetchResult& result) {
+Result<> BlockFetcher::take(const LoadTask& task, std::span<const std::byte> packed, LoadResult& result) {
   for (; !packed.empty(); packed = packed.subspan(format_.stride())) {
-    const auto place = static_cast<std::size_t>(result.fetched);
+    const auto place = static_cast<std::size_t>(result.loaded);
     const std::span<const std::byte> block = packed.first(format_.stride());
     TRY_VOID(verify(format_, task.keys[static_cast<std::size_t>(task.first) + place], block));
     write_(task.blocks[place], contents(format_, block));
-    ++result.fetched;
+    ++result.loaded;
     result.bytes += format_.bytes;
   }
   return {};

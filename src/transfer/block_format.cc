@@ -23,18 +23,17 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-Hash128 hash_of(const BlockFormat& format) {
-  const std::string text =
-      fmt::format("{}|{}|{}|{}", format.fingerprint, format.dtype, format.block_size, format.bytes);
-  return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), 0);
-}
-
 Hash128 checksum(std::span<const std::byte> bytes) { return hash_bytes(HashAlgorithm::xxh3_128, bytes, 0); }
 
 }  // namespace
 
 std::size_t BlockFormat::stride() const {
   return (sizeof(Header) + static_cast<std::size_t>(bytes) + 63) / 64 * 64;
+}
+
+Hash128 BlockFormat::digest() const {
+  const std::string text = fmt::format("{}|{}|{}|{}", fingerprint, dtype, block_size, bytes);
+  return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), 0);
 }
 
 std::string difference(const BlockFormat& a, const BlockFormat& b) {
@@ -56,7 +55,7 @@ std::span<const std::byte> contents(const BlockFormat& format, std::span<const s
 void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed) {
   const Header header{.magic = kMagic,
                       .bytes = static_cast<std::uint64_t>(format.bytes),
-                      .format = hash_of(format),
+                      .format = format.digest(),
                       .key = key,
                       .checksum = checksum(contents(format, packed))};
   std::memcpy(packed.data(), &header, sizeof header);
@@ -67,7 +66,7 @@ Result<> verify(const BlockFormat& format, Hash128 key, std::span<const std::byt
   Header header;
   std::memcpy(&header, packed.data(), sizeof header);
   if (header.magic != kMagic) return failure(ErrorCode::corrupt, "no KV block");
-  if (header.format != hash_of(format) || header.bytes != static_cast<std::uint64_t>(format.bytes))
+  if (header.format != format.digest() || header.bytes != static_cast<std::uint64_t>(format.bytes))
     return invalid("", "a KV block of another model or format");
   if (header.key != key) return invalid("", "a KV block of other tokens");
   if (header.checksum != checksum(contents(format, packed)))

@@ -23,6 +23,8 @@ struct BlockFormat {
 
   // From block to block where several stand in a row, headers included.
   std::size_t stride() const;
+  // Of all fields: what a block's header says.
+  Hash128 digest() const;
 };
 
 // What differs, for people: "model", "dtype", ...; "" where nothing does.

@@ -1,11 +1,17 @@
 #include "transfer/kv_transfer_options.h"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <boost/json/parse.hpp>
+#include <limits>
 
 namespace octavo {
 namespace {
 
 namespace json = boost::json;
+
+constexpr std::string_view kExtra = "kv_connector_extra_config";
 
 Result<> read(const json::value& value, std::string_view field, std::string& out) {
   if (!value.is_string()) return invalid(field, "must be a string");
@@ -13,12 +19,24 @@ Result<> read(const json::value& value, std::string_view field, std::string& out
   return {};
 }
 
-Result<> read(const json::value& value, std::string_view field, int max, int& out) {
+template <class Integer>
+Result<> read(const json::value& value, std::string_view field, Integer min, Integer max, Integer& out) {
   json::error_code not_integer;
-  const int number = value.to_number<int>(not_integer);
-  if (not_integer || number < 0 || number > max) return invalid(field, "must be an integer in [0, {}]", max);
+  const auto number = value.to_number<Integer>(not_integer);
+  if (not_integer || number < min || number > max)
+    return invalid(field, "must be an integer in [{}, {}]", min, max);
   out = number;
   return {};
+}
+
+Result<> read(const json::value& value, std::string_view field, bool& out) {
+  if (!value.is_bool()) return invalid(field, "must be true or false");
+  out = value.get_bool();
+  return {};
+}
+
+Result<> read_bytes(const json::value& value, std::string_view field, std::int64_t& out) {
+  return read(value, field, std::int64_t{1}, std::numeric_limits<std::int64_t>::max(), out);
 }
 
 Result<> read_role(const json::value& value, KvTransferOptions& out) {
@@ -31,52 +49,161 @@ Result<> read_role(const json::value& value, KvTransferOptions& out) {
   return {};
 }
 
-Result<> read_extra(const json::value& value, KvTransferOptions& out) {
-  if (!value.is_object()) return invalid("kv_connector_extra_config", "must be a JSON object");
-  for (const auto& [key, item] : value.get_object()) {
-    const std::string field = "kv_connector_extra_config." + std::string(key);
-    if (key == "side_channel_host") {
-      TRY_VOID(read(item, field, out.host));
-    } else if (key == "side_channel_port") {
-      TRY_VOID(read(item, field, 65'535, out.port.emplace()));
-    } else if (key == "kv_lease_duration") {
-      TRY_VOID(read(item, field, 86'400, out.lease_seconds));
-      if (out.lease_seconds < 1) return invalid(field, "must be at least 1 second");
-    } else if (key == "kv_recompute_threshold") {
-      TRY_VOID(read(item, field, 1 << 30, out.recompute_threshold));
-    } else if (key == "transport") {
-      std::string transport;
-      TRY_VOID(read(item, field, transport));
-      if (transport != "auto" && transport != "tcp")
-        return invalid(field, "must be \"auto\" or \"tcp\", got {:?}", transport);
-      out.shared_memory = transport == "auto";
-    } else if (key != "backends" && key != "num_threads") {  // of NIXL itself
-      return invalid("kv_connector_extra_config", "there is no field {:?}", std::string_view(key));
+// (name of the field, its value): what a connector does with a field of its extra config.
+template <class Take>
+Result<> for_extra(const json::object& extra, Take&& take) {
+  for (const auto& [key, item] : extra)
+    TRY_VOID(take(std::string_view(key), fmt::format("{}.{}", kExtra, std::string_view(key)), item));
+  return {};
+}
+
+std::unexpected<Error> no_field(std::string_view key) {
+  return invalid(kExtra, "there is no field {:?}", key);
+}
+
+Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
+  return for_extra(extra,
+                   [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
+                     if (key == "side_channel_host") return read(item, field, out.host);
+                     if (key == "side_channel_port") return read(item, field, 0, 65'535, out.port.emplace());
+                     if (key == "kv_lease_duration") return read(item, field, 1, 86'400, out.lease_seconds);
+                     if (key == "kv_recompute_threshold")
+                       return read(item, field, 0, 1 << 30, out.recompute_threshold);
+                     if (key == "transport") {
+                       std::string transport;
+                       TRY_VOID(read(item, field, transport));
+                       if (transport != "auto" && transport != "tcp")
+                         return invalid(field, "must be \"auto\" or \"tcp\", got {:?}", transport);
+                       out.shared_memory = transport == "auto";
+                       return {};
+                     }
+                     if (key != "backends" && key != "num_threads") return no_field(key);  // of NIXL itself
+                     return {};
+                   });
+}
+
+Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) {
+  DiskTierOptions& disk = out.disk.emplace();
+  const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
+    if (key == "shared_storage_path") return read(item, field, disk.folder);
+    if (key == "bytes_to_use") return read_bytes(item, field, disk.bytes);
+    if (key == "load_always") return read(item, field, disk.load_always);
+    return no_field(key);
+  };
+  TRY_VOID(for_extra(extra, take));
+  if (disk.folder.empty()) return invalid("kv_connector_extra_config.shared_storage_path", "must be given");
+  return {};
+}
+
+Result<> read_tier(const json::value& value, DiskTierOptions& disk) {
+  constexpr std::string_view kField = "kv_connector_extra_config.secondary_tiers";
+  if (!value.is_array() || value.get_array().size() != 1 || !value.get_array()[0].is_object())
+    return invalid(kField, "must be a list of one JSON object");
+  std::string type;
+  for (const auto& [key, item] : value.get_array()[0].get_object()) {
+    const std::string field = fmt::format("{}.{}", kField, std::string_view(key));
+    int threads = 0;
+    if (key == "type") {
+      TRY_VOID(read(item, field, type));
+    } else if (key == "root_dir") {
+      TRY_VOID(read(item, field, disk.folder));
+    } else if (key == "bytes_to_use") {
+      TRY_VOID(read_bytes(item, field, disk.bytes));
+    } else if (key == "load_always") {
+      TRY_VOID(read(item, field, disk.load_always));
+    } else if (key == "n_read_threads" || key == "n_write_threads") {
+      TRY_VOID(read(item, field, 1, 1024, threads));  // as many as there are
+    } else {
+      return invalid(kField, "there is no field {:?}", std::string_view(key));
+    }
+  }
+  if (type != "fs")
+    return field_failure(kField, ErrorCode::unsupported, "type must be \"fs\", got {:?}", type);
+  if (disk.folder.empty()) return invalid(kField, "root_dir must be given");
+  return {};
+}
+
+Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
+  DiskTierOptions& disk = out.disk.emplace();
+  const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
+    std::string text;
+    std::int64_t bytes = 0;
+    if (key == "secondary_tiers") return read_tier(item, disk);
+    if (key == "store_threshold") return read(item, field, 0, 1 << 30, disk.store_threshold);
+    if (key == "max_tracker_size") return read(item, field, 1, 1 << 26, disk.max_tracker_size);
+    if (key == "cpu_bytes_to_use") return read_bytes(item, field, bytes);  // there is no tier of host memory
+    if (key == "spec_name" || key == "eviction_policy") {
+      const std::string_view only = key == "spec_name" ? "TieringOffloadingSpec" : "lru";
+      TRY_VOID(read(item, field, text));
+      if (text != only)
+        return field_failure(field, ErrorCode::unsupported, "must be {:?}, got {:?}", only, text);
+      return {};
+    }
+    return no_field(key);
+  };
+  TRY_VOID(for_extra(extra, take));
+  if (disk.folder.empty())
+    return invalid("kv_connector_extra_config.secondary_tiers",
+                   "must be given: the cache itself is in host memory, a tier below it is a disk");
+  return {};
+}
+
+Result<> read_connector(const json::object& config, KvTransferOptions& out);
+
+Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
+  constexpr std::string_view kField = "kv_connector_extra_config.connectors";
+  const json::value* connectors = extra.if_contains("connectors");
+  if (extra.size() != 1 || connectors == nullptr || !connectors->is_array() ||
+      connectors->get_array().empty())
+    return invalid(kField, "must be given, a list of JSON objects, and alone");
+  for (const json::value& each : connectors->get_array()) {
+    if (!each.is_object()) return invalid(kField, "must be a list of JSON objects");
+    const json::value* name = each.get_object().if_contains("kv_connector");
+    if (name != nullptr && *name == "MultiConnector")
+      return invalid(kField, "must not have a MultiConnector");
+    KvTransferOptions one;
+    TRY_VOID(read_connector(each.get_object(), one));
+    const bool peers = one.produces || one.consumes;
+    if (peers && !(out.produces || out.consumes)) {
+      one.disk = std::move(out.disk);
+      out = std::move(one);
+    } else if (one.disk && !out.disk) {
+      out.disk = std::move(one.disk);
+    } else {
+      return field_failure(kField, ErrorCode::unsupported, "there can be one connector of each kind");
     }
   }
   return {};
 }
 
-}  // namespace
+struct ConnectorName {
+  std::string_view name;
+  Result<> (*read)(const json::object& extra, KvTransferOptions& out);
+  bool peers;
+};
+constexpr std::array kConnectors{ConnectorName{"NixlConnector", read_nixl, true},
+                                 ConnectorName{"OctavoConnector", read_nixl, true},
+                                 ConnectorName{"OffloadingConnector", read_offloading, false},
+                                 ConnectorName{"SharedStorageConnector", read_shared_storage, false},
+                                 ConnectorName{"ExampleConnector", read_shared_storage, false},
+                                 ConnectorName{"MultiConnector", read_multi, false}};
 
-Result<KvTransferOptions> parse_kv_transfer_config(std::string_view text) {
-  json::error_code not_json;
-  const json::value value = json::parse(text, not_json);
-  if (not_json || !value.is_object()) return invalid("kv_transfer_config", "must be a JSON object");
-  KvTransferOptions options{.enabled = true};
+Result<> read_connector(const json::object& config, KvTransferOptions& out) {
   std::string connector, policy = "recompute";
-  for (const auto& [key, item] : value.get_object()) {
+  json::object extra;
+  for (const auto& [key, item] : config) {
     const std::string_view name = key;
     if (item.is_null()) continue;
     if (name == "kv_connector") {
       TRY_VOID(read(item, name, connector));
     } else if (name == "kv_role") {
-      TRY_VOID(read_role(item, options));
+      TRY_VOID(read_role(item, out));
     } else if (name == "engine_id") {
-      TRY_VOID(read(item, name, options.engine_id));
-      if (options.engine_id.size() > 256) return invalid(name, "must have at most 256 bytes");
-    } else if (name == "kv_connector_extra_config") {
-      TRY_VOID(read_extra(item, options));
+      TRY_VOID(read(item, name, out.engine_id));
+      if (out.engine_id.size() > 256) return invalid(name, "must have at most 256 bytes");
+    } else if (name == kExtra) {
+      if (!item.is_object()) return invalid(kExtra, "must be a JSON object");
+      extra = item.get_object();
     } else if (name == "kv_load_failure_policy") {
       TRY_VOID(read(item, name, policy));
       if (policy != "recompute") return invalid(name, "only \"recompute\" is supported, got {:?}", policy);
@@ -85,13 +212,31 @@ Result<KvTransferOptions> parse_kv_transfer_config(std::string_view text) {
       return invalid("kv_transfer_config", "there is no field {:?}", name);
     }
   }
-  if (connector.empty()) return invalid("kv_connector", "must be given: \"NixlConnector\"");
-  if (connector != "NixlConnector" && connector != "OctavoConnector")
-    return field_failure("kv_connector", ErrorCode::unsupported,
-                         "{:?} is not supported, only \"NixlConnector\" (or \"OctavoConnector\", the same)",
-                         connector);
-  if (!options.produces && !options.consumes)
-    return invalid("kv_role", "must be given: kv_producer, kv_consumer or kv_both");
+  std::string names;
+  for (const ConnectorName& each : kConnectors) {
+    names += fmt::format("{}{:?}", names.empty() ? "" : ", ", each.name);
+    if (each.name != connector) continue;
+    if (!out.produces && !out.consumes)
+      return invalid("kv_role", "must be given: kv_producer, kv_consumer or kv_both");
+    if (!each.peers && !(out.produces && out.consumes))
+      return field_failure("kv_role", ErrorCode::unsupported, "must be kv_both with {}", connector);
+    if (!each.peers) out.produces = out.consumes = false;
+    return each.read(extra, out);
+  }
+  if (connector.empty()) return invalid("kv_connector", "must be given, one of {}", names);
+  return field_failure("kv_connector", ErrorCode::unsupported, "{:?} is not supported, only {}", connector,
+                       names);
+}
+
+}  // namespace
+
+Result<KvTransferOptions> parse_kv_transfer_config(std::string_view text) {
+  json::error_code not_json;
+  const json::value value = json::parse(text, not_json);
+  if (not_json || !value.is_object()) return invalid("kv_transfer_config", "must be a JSON object");
+  KvTransferOptions options;
+  TRY_VOID(read_connector(value.get_object(), options));
+  options.enabled = true;
   return options;
 }
 

@@ -1,6 +1,8 @@
-// --kv-transfer-config: vLLM's JSON object that lets engines hand KV blocks to each other.
+// --kv-transfer-config: vLLM's JSON object that says where KV blocks go to and come from, beside an engine's own
+// cache: other engines, tiers below it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,8 +11,19 @@
 
 namespace octavo {
 
+// A tier of blocks on a disk.
+struct DiskTierOptions {
+  std::string folder{};
+  std::int64_t bytes = std::int64_t{16} << 30;  // at most
+  int store_threshold = 0;        // a block is written when so many prompts have had it; up to 1: at once
+  int max_tracker_size = 64'000;  // blocks for which that is counted
+  bool load_always = false;       // also what is computed faster
+};
+
 struct KvTransferOptions {
   bool enabled = false;
+
+  // Other engines.
   bool produces = false;    // keeps blocks of prompts for others
   bool consumes = false;    // takes blocks of prompts from others
   std::string engine_id{};  // "": a new one at each start
@@ -22,9 +35,12 @@ struct KvTransferOptions {
   int lease_seconds = 30;       // that blocks are kept for somebody to come
   int recompute_threshold = 0;  // prompts that lack at most so many tokens here are computed here
   bool shared_memory = true;    // false: TCP also between processes of one host
+
+  std::optional<DiskTierOptions> disk{};
 };
 
-// Accepts vLLM's fields for its NixlConnector, which is what this does. Errors name the field.
+// Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector and SharedStorageConnector (a
+// disk), and its MultiConnector of these. Errors name the field.
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view json);
 
 }  // namespace octavo

@@ -1,5 +1,6 @@
 #include "transfer/kv_transfer_options.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace octavo {
@@ -37,11 +38,70 @@ TEST(KvTransferOptions, ErrorsNameTheField) {
   EXPECT_EQ(field(R"({"kv_conector": "NixlConnector"})"), "kv_transfer_config");
   EXPECT_EQ(field(R"({"kv_load_failure_policy": "fail"})"), "kv_load_failure_policy");
   EXPECT_EQ(field(R"({"kv_connector_extra_config": 1})"), "kv_connector_extra_config");
-  EXPECT_EQ(field(R"({"kv_connector_extra_config": {"x": 1}})"), "kv_connector_extra_config");
-  EXPECT_EQ(field(R"({"kv_connector_extra_config": {"side_channel_port": 65536}})"),
+  const auto extra = [&](std::string_view connector, std::string_view config) {
+    return field(
+        fmt::format(R"({{"kv_connector": "{}", "kv_role": "kv_both", "kv_connector_extra_config": {}}})",
+                    connector, config));
+  };
+  EXPECT_EQ(extra("NixlConnector", R"({"x": 1})"), "kv_connector_extra_config");
+  EXPECT_EQ(extra("NixlConnector", R"({"side_channel_port": 65536})"),
             "kv_connector_extra_config.side_channel_port");
-  EXPECT_EQ(field(R"({"kv_connector_extra_config": {"kv_lease_duration": 0}})"),
+  EXPECT_EQ(extra("NixlConnector", R"({"kv_lease_duration": 0})"),
             "kv_connector_extra_config.kv_lease_duration");
+  EXPECT_EQ(extra("SharedStorageConnector", "{}"), "kv_connector_extra_config.shared_storage_path");
+  EXPECT_EQ(extra("SharedStorageConnector", R"({"shared_storage_path": "a", "bytes_to_use": 0})"),
+            "kv_connector_extra_config.bytes_to_use");
+  EXPECT_EQ(extra("OffloadingConnector", R"({"cpu_bytes_to_use": 1})"),
+            "kv_connector_extra_config.secondary_tiers");
+  EXPECT_EQ(extra("OffloadingConnector", R"({"spec_name": "CPUOffloadingSpec"})"),
+            "kv_connector_extra_config.spec_name");
+  EXPECT_EQ(extra("OffloadingConnector", R"({"secondary_tiers": [{"type": "obj"}]})"),
+            "kv_connector_extra_config.secondary_tiers");
+  EXPECT_EQ(extra("MultiConnector", R"({"connectors": [{"kv_connector": "MultiConnector"}]})"),
+            "kv_connector_extra_config.connectors");
+  EXPECT_EQ(field(R"({"kv_connector": "SharedStorageConnector", "kv_role": "kv_producer",
+                      "kv_connector_extra_config": {"shared_storage_path": "a"}})"),
+            "kv_role");
+}
+
+TEST(KvTransferOptions, ReadsTiers) {
+  const KvTransferOptions shared =
+      parse_kv_transfer_config(R"({"kv_connector": "SharedStorageConnector", "kv_role": "kv_both",
+                                   "kv_connector_extra_config": {"shared_storage_path": "/a", "bytes_to_use": 9}})")
+          .value();
+  EXPECT_TRUE(shared.enabled && !shared.produces && !shared.consumes);
+  EXPECT_EQ(shared.disk->folder, "/a");
+  EXPECT_EQ(shared.disk->bytes, 9);
+  const KvTransferOptions offloading =
+      parse_kv_transfer_config(
+          R"({"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {
+               "spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": 1000, "eviction_policy": "lru",
+               "store_threshold": 2, "max_tracker_size": 7,
+               "secondary_tiers": [{"type": "fs", "root_dir": "/b", "n_read_threads": 16, "load_always": true}]}})")
+          .value();
+  EXPECT_EQ(offloading.disk->folder, "/b");
+  EXPECT_EQ(offloading.disk->store_threshold, 2);
+  EXPECT_EQ(offloading.disk->max_tracker_size, 7);
+  EXPECT_TRUE(offloading.disk->load_always);
+}
+
+TEST(KvTransferOptions, SeveralConnectorsAreOneOfEachKind) {
+  const auto multi = [](std::string_view connectors) {
+    return parse_kv_transfer_config(fmt::format(
+        R"({{"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": {{"connectors": [{}]}}}})",
+        connectors));
+  };
+  constexpr std::string_view kDisk = R"({"kv_connector": "ExampleConnector", "kv_role": "kv_both",
+                                         "kv_connector_extra_config": {"shared_storage_path": "/a"}})";
+  constexpr std::string_view kPeers = R"({"kv_connector": "NixlConnector", "kv_role": "kv_consumer"})";
+  for (const std::string& both :
+       {fmt::format("{}, {}", kDisk, kPeers), fmt::format("{}, {}", kPeers, kDisk)}) {
+    const KvTransferOptions options = multi(both).value();
+    EXPECT_TRUE(options.enabled && options.consumes && !options.produces);
+    EXPECT_EQ(options.disk->folder, "/a");
+  }
+  EXPECT_FALSE(multi(fmt::format("{}, {}", kDisk, kDisk)));
+  EXPECT_FALSE(multi(fmt::format("{}, {}", kPeers, kPeers)));
 }
 
 }  // namespace

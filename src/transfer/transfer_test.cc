@@ -44,15 +44,15 @@ struct Producer {
   }
 };
 
-FetchTask task_for(int port, int first = 0) {
-  FetchTask task{.id = 3,
-                 .from = {.remote_engine_id = "e",
-                          .remote_request_id = "r",
-                          .remote_host = "127.0.0.1",
-                          .remote_port = port},
-                 .first = first,
-                 .keys = some_keys(),
-                 .cancelled = std::make_shared<std::atomic<bool>>(false)};
+LoadTask task_for(int port, int first = 0) {
+  LoadTask task{.id = 3,
+                .from = {.remote_engine_id = "e",
+                         .remote_request_id = "r",
+                         .remote_host = "127.0.0.1",
+                         .remote_port = port},
+                .first = first,
+                .keys = some_keys(),
+                .cancelled = std::make_shared<std::atomic<bool>>(false)};
   for (BlockId b = first; b < kBlocks; ++b) task.blocks.push_back(b);
   return task;
 }
@@ -62,8 +62,8 @@ struct Consumer {
   std::vector<BlockId> written;
   bool right = true;
 
-  FetchResult fetch(FetchTask task, bool shared_memory = true, const BlockFormat& format = kFormat) {
-    std::promise<FetchResult> result;
+  LoadResult fetch(LoadTask task, bool shared_memory = true, const BlockFormat& format = kFormat) {
+    std::promise<LoadResult> result;
     BlockFetcher fetcher(
         format, shared_memory,
         [&](BlockId block, std::span<const std::byte> bytes) {
@@ -71,7 +71,7 @@ struct Consumer {
           written.push_back(block);
           right = right && std::ranges::all_of(bytes, [&](std::byte b) { return b == content(100 + block); });
         },
-        [&](FetchResult got) { result.set_value(std::move(got)); });
+        [&](LoadResult got) { result.set_value(std::move(got)); });
     fetcher.post(std::move(task));
     return result.get_future().get();
   }
@@ -85,10 +85,10 @@ TEST_P(Transports, BlocksArriveAsTheyAre) {
   Producer producer;
   for (const int first : {0, 13, kBlocks - 1}) {
     Consumer consumer;
-    const FetchResult result = consumer.fetch(task_for(producer.server->port(), first), GetParam());
+    const LoadResult result = consumer.fetch(task_for(producer.server->port(), first), GetParam());
     EXPECT_EQ(result.failure, std::nullopt) << result.message;
     EXPECT_EQ(result.id, 3u);
-    EXPECT_EQ(result.fetched, kBlocks - first);
+    EXPECT_EQ(result.loaded, kBlocks - first);
     EXPECT_EQ(result.bytes, (kBlocks - first) * kFormat.bytes);
     EXPECT_TRUE(consumer.right);
     EXPECT_EQ(std::ssize(consumer.written), kBlocks - first);
@@ -104,10 +104,10 @@ TEST_P(Transports, BlocksArriveAsTheyAre) {
 
 TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   Producer producer;
-  const auto failure = [&](FetchTask task, const BlockFormat& format = kFormat) {
+  const auto failure = [&](LoadTask task, const BlockFormat& format = kFormat) {
     Consumer consumer;
-    const FetchResult result = consumer.fetch(std::move(task), GetParam(), format);
-    EXPECT_EQ(result.fetched, 0);
+    const LoadResult result = consumer.fetch(std::move(task), GetParam(), format);
+    EXPECT_EQ(result.loaded, 0);
     EXPECT_TRUE(consumer.written.empty());
     EXPECT_NE(result.message, "");
     return result.failure;
@@ -116,17 +116,17 @@ TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   BlockFormat other = kFormat;
   other.fingerprint = "another";
   EXPECT_EQ(failure(task_for(port), other), KvTransferFailure::mismatch);
-  FetchTask tokens = task_for(port);
+  LoadTask tokens = task_for(port);
   tokens.keys.back().low += 1;
   EXPECT_EQ(failure(std::move(tokens)), KvTransferFailure::mismatch);
-  FetchTask longer = task_for(port);
+  LoadTask longer = task_for(port);
   longer.keys = some_keys(kBlocks + 1);
   longer.blocks.push_back(kBlocks);
   EXPECT_EQ(failure(std::move(longer)), KvTransferFailure::mismatch);
-  FetchTask request = task_for(port);
+  LoadTask request = task_for(port);
   request.from.remote_request_id = "another";
   EXPECT_EQ(failure(std::move(request)), KvTransferFailure::expired);
-  FetchTask engine = task_for(port);
+  LoadTask engine = task_for(port);
   engine.from.remote_engine_id = "another";
   EXPECT_EQ(failure(std::move(engine)), KvTransferFailure::expired);
   // None of this has cost the lease.
@@ -137,7 +137,7 @@ TEST(Transfer, NobodyListens) {
   int port = 0;
   close(listen_at("127.0.0.1", port).value());
   EXPECT_EQ(Consumer().fetch(task_for(port)).failure, KvTransferFailure::unreachable);
-  FetchTask nowhere = task_for(port);
+  LoadTask nowhere = task_for(port);
   nowhere.from.remote_host = "no.such.host.invalid";
   EXPECT_EQ(Consumer().fetch(std::move(nowhere)).failure, KvTransferFailure::unreachable);
 }
@@ -207,9 +207,9 @@ TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
   for (const auto& moment : moments) {
     BadPeer peer(moment);
     Consumer consumer;
-    const FetchResult result = consumer.fetch(task_for(peer.port));
+    const LoadResult result = consumer.fetch(task_for(peer.port));
     EXPECT_EQ(result.failure, KvTransferFailure::lost);
-    EXPECT_EQ(result.fetched, 0);
+    EXPECT_EQ(result.loaded, 0);
   }
 }
 
@@ -219,9 +219,9 @@ TEST(Transfer, WrongBytesAreNotTakenAndWhatCameBeforeIs) {
   wrong[kFormat.stride() - 1000] ^= std::byte{1};
   BadPeer peer([&](PeerSocket& s) { give(s, 2, wrong); });
   Consumer consumer;
-  const FetchResult result = consumer.fetch(task_for(peer.port));
+  const LoadResult result = consumer.fetch(task_for(peer.port));
   EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
-  EXPECT_EQ(result.fetched, 2);
+  EXPECT_EQ(result.loaded, 2);
   EXPECT_EQ(consumer.written, (std::vector<BlockId>{0, 1}));
   BadPeer other([&](PeerSocket& s) { give(s, 1, packed_block(3, 103)); });
   EXPECT_EQ(Consumer().fetch(task_for(other.port)).failure, KvTransferFailure::mismatch);

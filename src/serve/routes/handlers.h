@@ -36,6 +36,11 @@ http::Response server_info(Service&, std::string_view);
 void live(const ServicePtr&, const ExchangePtr&);
 Result<> reset_prefix_cache(const ServicePtr&, const ExchangePtr&);
 
+// sleep.cc
+Result<> sleep(const ServicePtr&, const ExchangePtr&);
+Result<> wake_up(const ServicePtr&, const ExchangePtr&);
+http::Response is_sleeping(Service&, std::string_view);
+
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);

@@ -68,6 +68,9 @@ constexpr Route kRoutes[] = {
     {.path = "/detokenize", .post = routes::detokenize},
     {.path = "/tokenizer_info", .get = routes::tokenizer_info},
     {.path = "/server_info", .get = routes::server_info, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/sleep", .post = routes::sleep, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/wake_up", .post = routes::wake_up, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/is_sleeping", .get = routes::is_sleeping, .enabled_by = &ServeOptions::dev_mode},
     {.path = "/reset_prefix_cache", .post = routes::reset_prefix_cache, .enabled_by = &ServeOptions::dev_mode},
 };
 

@@ -1,0 +1,272 @@
+// An engine with a tier of its cache on a disk.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/scratch_directory.h"
+#include "engine/load.h"
+#include "engine/test_answers.h"
+#include "engine/test_rig.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+KvTransferOptions tier_options(const ScratchDirectory& folder, std::int64_t bytes = std::int64_t{1} << 30) {
+  return {.enabled = true,
+          .disk = DiskTierOptions{.folder = folder.path(), .bytes = bytes, .load_always = true}};
+}
+
+template <class Condition>
+bool eventually(Condition&& condition) {
+  for (int i = 0; i < 30'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return condition();
+}
+
+// Nothing is on its way between cache and disk, and nobody keeps blocks.
+bool at_rest(const Engine& engine) { return engine.own_stats().kv_transfer.held_blocks == 0; }
+
+// A simulated engine, where a wrong block shows as a wrong token.
+struct TierRig : Rig {
+  using Rig::Rig;
+  Recorder::Record ask(const std::vector<TokenId>& prompt, int tokens) {
+    auto sink = std::make_shared<Recorder>();
+    EXPECT_TRUE(engine->submit(request_for(prompt, tokens), sink));
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expected(prompt, tokens));
+    generated += tokens;
+    return sink->record();
+  }
+  int cached(const std::vector<TokenId>& prompt, int tokens = 3) {
+    return ask(prompt, tokens).ends[0].cached_tokens;
+  }
+  // Its figures are those behind the last end, which the sink has before they are.
+  void rest() {
+    EXPECT_TRUE(
+        eventually([&] { return engine->own_stats().generation_tokens >= generated && at_rest(*engine); }));
+  }
+  void forget() {
+    rest();
+    engine->reset_prefix_cache();
+  }
+  KvTierStats tier() const { return engine->own_stats().kv_tier; }
+
+  std::int64_t generated = 0;
+};
+
+class KvTierModes : public EngineModes {};
+INSTANTIATE_TEST_SUITE_P(Modes, KvTierModes, EngineModes::all(), EngineModes::name);
+
+TEST_P(KvTierModes, AForgottenPromptComesBackFromTheDisk) {
+  const ScratchDirectory folder;
+  TierRig rig({.mode = GetParam(), .kv_transfer = tier_options(folder)});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  EXPECT_EQ(rig.cached(prompt), 0);
+  EXPECT_EQ(rig.cached(prompt), 96) << "from memory";
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 96);
+  rig.rest();
+  EXPECT_EQ(rig.engine->own_stats().kv_transfer.hits, 96);
+  EXPECT_EQ(rig.engine->own_stats().kv_transfer.queries, 96);
+  EXPECT_EQ(rig.tier().stored_blocks, 6);
+  rig.expect_empty();
+}
+
+TEST_P(KvTierModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
+  const ScratchDirectory folder;
+  const octavo::Setup setup{.num_blocks = 24,
+                            .max_tokens = 48,
+                            .max_model_len = 320,
+                            .mode = GetParam(),
+                            .kv_transfer = tier_options(folder, 60 * 128)};  // of 64 + 64 bytes each
+  std::mt19937 random(11);
+  for (int life = 0; life < 3; ++life) {
+    TierRig rig(setup);
+    std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+    for (int i = 0; i < 60; ++i) {
+      // Few beginnings, many ends.
+      std::vector<TokenId> prompt = some_prompt(random() % 4, 20 + static_cast<int>(random() % 150));
+      const std::vector<TokenId> end = some_prompt(static_cast<unsigned>(i), static_cast<int>(random() % 30));
+      prompt.insert(prompt.end(), end.begin(), end.end());
+      const int count = 1 + static_cast<int>(random() % 90);
+      const std::vector<TokenId> tokens = expected(prompt, count);
+      rig.learn(prompt, tokens);
+      auto sink = std::make_shared<Recorder>();
+      const auto id = rig.engine->submit(request_for(std::move(prompt), count), sink);
+      ASSERT_TRUE(id);
+      if (i % 7 == 3) {
+        rig.engine->abort(*id);
+      } else {
+        all.emplace_back(sink, tokens);
+      }
+      if (i % 20 == 10) rig.engine->reset_prefix_cache();
+    }
+    for (const auto& [sink, tokens] : all) {
+      sink->wait_ended(1);
+      EXPECT_EQ(sink->record().tokens, tokens);
+    }
+    rig.rest();
+    EXPECT_LE(rig.tier().blocks, 60);
+    rig.expect_empty();
+  }
+}
+
+TEST(KvTier, ARestartFindsTheBlocksAndSpoiltFilesCostThemselves) {
+  const ScratchDirectory folder;
+  const std::vector<TokenId> prompt = some_prompt(1, 200), other = some_prompt(2, 200);
+  {
+    TierRig rig({.kv_transfer = tier_options(folder)});
+    rig.ask(prompt, 3);
+    rig.rest();
+    rig.ask(other, 3);
+    rig.rest();
+    EXPECT_EQ(rig.tier().blocks, 24);
+  }
+  {
+    TierRig rig({.kv_transfer = tier_options(folder)});
+    EXPECT_EQ(rig.cached(prompt), 192);
+    EXPECT_EQ(rig.tier().stored_blocks, 0);
+  }
+  // A byte of every file changes, or its end is gone.
+  int spoilt = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    if (entry.path().extension() != ".kv") continue;
+    if (++spoilt % 2 == 0) {
+      fs::resize_file(entry.path(), 100);
+    } else {
+      std::fstream(entry.path(), std::ios::in | std::ios::out | std::ios::binary).seekp(70).put('\x77');
+    }
+  }
+  ASSERT_EQ(spoilt, 24);
+  TierRig rig({.kv_transfer = tier_options(folder)});
+  EXPECT_EQ(rig.cached(prompt), 0);
+  rig.rest();
+  EXPECT_EQ(
+      rig.engine->own_stats().kv_transfer.failures[static_cast<std::size_t>(KvTransferFailure::corrupt)], 1);
+  EXPECT_FALSE(rig.tier().off);
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 192) << "it was computed and written again";
+}
+
+TEST(KvTier, RequestsOfTheSamePromptLoadItOnce) {
+  const ScratchDirectory folder;
+  const std::vector<TokenId> prompt = some_prompt(1, 400);
+  TierRig rig({.num_blocks = 200, .kv_transfer = tier_options(folder)});
+  rig.ask(prompt, 1);
+  rig.forget();
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (int i = 0; i < 6; ++i) {
+    sinks.push_back(std::make_shared<Recorder>());
+    ASSERT_TRUE(rig.engine->submit(request_for(prompt, 2), sinks.back()));
+  }
+  for (const auto& sink : sinks) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expected(prompt, 2));
+    EXPECT_EQ(sink->record().ends[0].cached_tokens, 384);
+  }
+  rig.rest();
+  EXPECT_EQ(rig.engine->own_stats().kv_transfer.hits, 384);
+}
+
+TEST(KvTier, SaltsKeepPromptsApart) {
+  const ScratchDirectory folder;
+  TierRig rig({.kv_transfer = tier_options(folder)});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  rig.ask(prompt, 1);
+  rig.forget();
+  Request salted = request_for(prompt, 5);
+  salted.identity.salt = "tenant";
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(std::move(salted), sink));
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().ends[0].cached_tokens, 0);
+}
+
+TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
+  const ScratchDirectory folder;
+  TierRig rig({.kv_transfer = tier_options(folder)});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  rig.ask(prompt, 3);
+  rig.forget();
+  // Folders stand where files were.
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+    if (entry.path().extension() == ".kv") {
+      fs::remove(entry.path());
+      fs::create_directory(entry.path());
+    }
+  EXPECT_EQ(rig.cached(prompt), 0);
+  EXPECT_TRUE(eventually([&] { return rig.tier().off; }));
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 0);
+}
+
+TEST(KvTier, AnEngineThatWritesAndLoadsCanBeStopped) {
+  const ScratchDirectory folder;
+  for (int life = 0; life < 4; ++life) {
+    TierRig rig({.num_blocks = 200, .kv_transfer = tier_options(folder)});
+    std::vector<std::shared_ptr<Recorder>> sinks;
+    for (unsigned i = 0; i < 8; ++i) {
+      sinks.push_back(std::make_shared<Recorder>());
+      ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(i, 300), 40), sinks.back()));
+    }
+    sinks[static_cast<std::size_t>(life)]->wait_ended(1);
+    rig.engine.reset();
+    for (const auto& sink : sinks) EXPECT_TRUE(sink->wait_ended(1));
+  }
+}
+
+TEST(KvTier, WhatCannotBeDoneIsRefusedAtTheStart) {
+  const ScratchDirectory folder;
+  const auto field = [&](KvTransferOptions transfer) {
+    SchedulerOptions options;
+    options.num_blocks = 64;
+    options.max_model_len = 512;
+    auto executor = std::make_unique<SimulatedExecutor>(SimulatedExecutorOptions{kVocab, kBlock, 64, false});
+    const auto engine =
+        Engine::start(options, {}, {.executor = std::move(executor), .kv_transfer = std::move(transfer)});
+    return engine ? "" : engine.error().field;
+  };
+  EXPECT_EQ(field(tier_options(folder)), "");
+  EXPECT_EQ(field(tier_options(folder, 10)), "kv_transfer_config");
+  const TierRig rig({.kv_transfer = tier_options(folder)});
+  EXPECT_EQ(field(tier_options(folder)), "kv_transfer_config") << "another engine has it";
+}
+
+// Real models: tokens and log-probabilities are the same, bit for bit, whether the prompts were computed, in
+// memory or on disk, with pools so small that sequences are preempted.
+class KvTierOfModels : public testing::TestWithParam<std::pair<std::string, std::string>> {};
+
+TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
+  const ScratchDirectory folder;
+  EngineOptions plain;
+  plain.model_dir = "tests/data/models/" + GetParam().first;
+  plain.device = "cpu";
+  plain.threads = 2;
+  plain.num_blocks = 40;
+  plain.max_model_len = 160;
+  plain.kv_cache_dtype = GetParam().second;
+  constexpr int kRequests = 10;
+  const std::vector<CollectedAnswer> wanted = answers_of(*load_engine(plain).value(), kRequests);
+  for (const int blocks : {40, 12, 40}) {
+    EngineOptions tiered = plain;
+    tiered.num_blocks = blocks;
+    tiered.kv_transfer = tier_options(folder);
+    const auto engine = load_engine(tiered).value();
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_TRUE(answers_of(*engine, kRequests) == wanted) << blocks << " blocks, round " << round;
+      if (round == 1) engine->reset_prefix_cache();
+    }
+    EXPECT_TRUE(eventually([&] { return at_rest(*engine); }));
+    EXPECT_EQ(engine->own_stats().kv_tier.off, false);
+    EXPECT_GT(engine->own_stats().kv_transfer.hits, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTierOfModels,
+                         testing::Values(std::pair{"llama", "auto"}, std::pair{"llama", "fp8"},
+                                         std::pair{"qwen3", "int8_per_token_head"}),
+                         [](const auto& test) { return test.param.first + "_" + test.param.second; });
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,229 @@
+#include "transfer/block_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".kv";
+constexpr std::string_view kUnfinished = ".part";
+
+std::string name_of(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
+
+std::optional<Hash128> key_of(const fs::path& file) {
+  const std::string name = file.stem();
+  Hash128 key;
+  const auto read = [](std::string_view digits, std::uint64_t& out) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out, 16);
+    return error == std::errc{} && end == digits.data() + digits.size();
+  };
+  if (file.extension() != kSuffix || name.size() != 32) return std::nullopt;
+  if (!read(std::string_view(name).substr(0, 16), key.high) || !read(std::string_view(name).substr(16), key.low))
+    return std::nullopt;
+  return key;
+}
+
+std::unexpected<Error> refused(std::string_view what, const fs::path& path) {
+  return failure(ErrorCode::io, "cannot {} {}: {}", what, path.string(), std::strerror(errno));
+}
+
+// Closes itself.
+class File {
+ public:
+  File(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, BlockFormat format,
+                                                     std::int64_t bytes_max, int engine) {
+  const std::int64_t most = bytes_max / static_cast<std::int64_t>(format.stride());
+  if (most < 1) return invalid("", "{} bytes hold no KV block of {}", bytes_max, format.stride());
+  const fs::path own = fs::path(folder) / fmt::format("{}-{}", name_of(format.digest()), engine);
+  std::error_code error;
+  fs::create_directories(own, error);
+  if (error) return failure(ErrorCode::io, "cannot make {}: {}", own.string(), error.message());
+  const fs::path lock_path = own / "lock";
+  const int lock = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) return refused("open", lock_path);
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    close(lock);
+    return failure(ErrorCode::unavailable, "{} is used by another engine", own.string());
+  }
+  std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), most, lock));
+  TRY_VOID(files->find_all());
+  return files;
+}
+
+BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::int64_t most, int lock)
+    : folder_(std::move(folder)),
+      format_(std::move(format)),
+      most_(static_cast<std::size_t>(most)),
+      lock_(lock) {}
+
+BlockFiles::~BlockFiles() { close(lock_); }
+
+fs::path BlockFiles::path_of(Hash128 key) const {
+  const std::string name = name_of(key);
+  return folder_ / name.substr(0, 2) / (name + std::string(kSuffix));
+}
+
+// What another process has left: whole files in the order of their use, and what it was writing.
+Result<> BlockFiles::find_all() {
+  std::vector<std::pair<fs::file_time_type, Hash128>> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() == kUnfinished) {
+      std::error_code stays;
+      fs::remove(at->path(), stays);
+    } else if (const auto key = key_of(at->path())) {
+      std::error_code gone;
+      const fs::file_time_type time = at->last_write_time(gone);
+      if (!gone) found.emplace_back(time, *key);
+    }
+  }
+  if (error) return failure(ErrorCode::io, "cannot read {}: {}", folder_.string(), error.message());
+  std::ranges::sort(found);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [time, key] : found) add(key);
+  make_room(most_);
+  return {};
+}
+
+void BlockFiles::add(Hash128 key) {
+  const auto [place, is_new] = places_.try_emplace(key);
+  if (is_new) place->second = uses_.insert(uses_.end(), key);
+}
+
+void BlockFiles::forget(Hash128 key) {
+  const auto place = places_.find(key);
+  if (place == places_.end()) return;
+  uses_.erase(place->second);
+  places_.erase(place);
+}
+
+void BlockFiles::make_room(std::size_t most) {
+  while (places_.size() > most) {
+    const Hash128 oldest = uses_.front();
+    forget(oldest);
+    std::error_code stays;
+    fs::remove(path_of(oldest), stays);
+    ++evicted_;
+  }
+}
+
+int BlockFiles::leading(std::span<const Hash128> keys) const {
+  const std::lock_guard lock(mutex_);
+  const auto first_missing =
+      std::ranges::find_if(keys, [&](const Hash128& key) { return !places_.contains(key); });
+  return static_cast<int>(first_missing - keys.begin());
+}
+
+bool BlockFiles::contains(Hash128 key) const {
+  const std::lock_guard lock(mutex_);
+  return places_.contains(key);
+}
+
+void BlockFiles::touch(std::span<const Hash128> keys) {
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
+    utimensat(AT_FDCWD, path_of(*key).c_str(), nullptr,
+              0);  // without it a restart knows the order less exactly
+    const std::lock_guard lock(mutex_);
+    if (const auto place = places_.find(*key); place != places_.end())
+      uses_.splice(uses_.end(), uses_, place->second);
+  }
+}
+
+Result<> BlockFiles::read(Hash128 key, std::span<std::byte> packed) {
+  const fs::path path = path_of(key);
+  const File file(path, O_RDONLY);
+  if (file.fd() < 0 && errno != ENOENT) return refused("open", path);
+  Result<> good = failure(ErrorCode::not_found, "{} is gone", path.string());
+  if (file.fd() >= 0) {
+    std::size_t done = 0;
+    while (done < packed.size()) {
+      const ssize_t got = ::read(file.fd(), packed.data() + done, packed.size() - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return refused("read", path);
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    good = done == packed.size()
+               ? verify(format_, key, packed)
+               : failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
+  }
+  if (good) return good;
+  std::error_code stays;
+  fs::remove(path, stays);
+  const std::lock_guard lock(mutex_);
+  forget(key);
+  return good;
+}
+
+Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
+  const fs::path path = path_of(key);
+  const fs::path unfinished = path.string() + std::string(kUnfinished);
+  std::error_code error;
+  fs::create_directory(path.parent_path(), error);
+  if (error)
+    return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
+  {
+    // Before the file is there, so that the folder never holds more.
+    const std::lock_guard lock(mutex_);
+    make_room(most_ - 1);
+  }
+  const auto write_all = [&]() -> Result<> {
+    const File file(unfinished, O_WRONLY | O_CREAT | O_TRUNC);
+    if (file.fd() < 0) return refused("open", unfinished);
+    while (!packed.empty()) {
+      const ssize_t put = ::write(file.fd(), packed.data(), packed.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return refused("write", unfinished);
+      packed = packed.subspan(static_cast<std::size_t>(put));
+    }
+    if (rename(unfinished.c_str(), path.c_str()) != 0) return refused("rename", unfinished);
+    return {};
+  };
+  const Result<> written = write_all();
+  if (!written) {
+    fs::remove(unfinished, error);
+    return written;
+  }
+  const std::lock_guard lock(mutex_);
+  add(key);
+  return {};
+}
+
+std::int64_t BlockFiles::count() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int64_t>(places_.size());
+}
+
+std::int64_t BlockFiles::evicted() const {
+  const std::lock_guard lock(mutex_);
+  return evicted_;
+}
+
+}  // namespace octavo

@@ -1,0 +1,73 @@
+// KV blocks as files of a folder, a file for each, the least recently used removed where they would take more
+// than so many bytes.
+//
+//   FOLDER/<digest of the format>-<engine>/<first 2 digits of the key>/<key>.kv
+//
+// A file is a packed block (block_format.h). It is written under another name and renamed when it is whole;
+// what a crash or a full disk has left of one is told by its checksum. The order of use outlives the process
+// as the files' times. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "transfer/block_format.h"
+
+namespace octavo {
+
+class BlockFiles {
+ public:
+  // Makes the folder, or finds what is in it. engine: its number; each has its own files. Errors: no room for
+  // a single block; another process has these files open; the system refuses.
+  static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
+                                                  std::int64_t bytes_max, int engine);
+  ~BlockFiles();
+  BlockFiles(const BlockFiles&) = delete;
+  BlockFiles& operator=(const BlockFiles&) = delete;
+
+  // How many of the first keys are there.
+  int leading(std::span<const Hash128> keys) const;
+  bool contains(Hash128 key) const;
+  // They are used now, in one go: tails are removed before what they continue.
+  void touch(std::span<const Hash128> keys);
+
+  // Reads and verifies a block, format.stride() bytes. Errors: not_found (gone meanwhile);
+  // corrupt, invalid_argument: not the block, its file is removed; io.
+  Result<> read(Hash128 key, std::span<std::byte> packed);
+  // Writes a sealed block. Errors: io, the disk is full among them.
+  Result<> write(Hash128 key, std::span<const std::byte> packed);
+
+  std::int64_t count() const;
+  std::int64_t evicted() const;
+
+ private:
+  using Uses = std::list<Hash128>;  // the last used last
+
+  BlockFiles(std::filesystem::path folder, BlockFormat format, std::int64_t most, int lock);
+  Result<> find_all();
+  std::filesystem::path path_of(Hash128 key) const;
+  void add(Hash128 key);  // mutex_ is held
+  void forget(Hash128 key);
+  void make_room(std::size_t most);
+
+  const std::filesystem::path folder_;
+  const BlockFormat format_;
+  const std::size_t most_;  // files
+  const int lock_;          // an open file, locked
+
+  mutable std::mutex mutex_;  // guards all below
+  Uses uses_;
+  std::unordered_map<Hash128, Uses::iterator, HashOfHash> places_;
+  std::int64_t evicted_ = 0;
+};
+
+}  // namespace octavo

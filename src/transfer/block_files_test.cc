@@ -1,0 +1,184 @@
+#include "transfer/block_files.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <thread>
+
+#include "base/scratch_directory.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+const BlockFormat kFormat{.fingerprint = "model", .dtype = "bf16", .block_size = 16, .bytes = 5000};
+const auto kStride = static_cast<std::int64_t>(kFormat.stride());
+
+Hash128 key(int i) {
+  return {static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15, static_cast<std::uint64_t>(i)};
+}
+
+std::vector<std::byte> block(int i) {
+  std::vector<std::byte> packed(kFormat.stride(), static_cast<std::byte>(i));
+  seal(kFormat, key(i), packed);
+  return packed;
+}
+
+struct Files {
+  ScratchDirectory folder;
+  std::unique_ptr<BlockFiles> files;
+
+  explicit Files(std::int64_t blocks = 100) { open(blocks); }
+  void open(std::int64_t blocks = 100) {
+    files.reset();
+    files = BlockFiles::open(folder.path(), kFormat, blocks * kStride, 0).value();
+  }
+  Result<> put(int i) { return files->write(key(i), block(i)); }
+  Result<> get(int i) {
+    std::vector<std::byte> packed(kFormat.stride());
+    const Result<> read = files->read(key(i), packed);
+    EXPECT_TRUE(!read || packed == block(i));
+    return read;
+  }
+  fs::path path(int i) const {
+    const std::string name = fmt::format("{:016x}{:016x}.kv", key(i).high, key(i).low);
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+      if (entry.path().filename() == name) return entry.path();
+    return {};
+  }
+  int count_on_disk() const {
+    int count = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+      count += entry.is_regular_file() && entry.path().filename() != "lock";
+    return count;
+  }
+};
+
+TEST(BlockFiles, WhatIsWrittenIsReadAlsoByTheNextProcess) {
+  Files f;
+  EXPECT_EQ(f.get(1).error().code, ErrorCode::not_found);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(f.put(i));
+  f.open();
+  EXPECT_EQ(f.files->count(), 20);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(f.get(i)) << i;
+  const std::vector<Hash128> keys{key(3), key(4), key(50), key(5)};
+  EXPECT_EQ(f.files->leading(keys), 2);
+}
+
+TEST(BlockFiles, TheLeastRecentlyUsedMakeRoom) {
+  Files f(4);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(f.put(i));
+  const std::vector<Hash128> used{key(0), key(1)};
+  f.files->touch(used);
+  ASSERT_TRUE(f.put(4));
+  ASSERT_TRUE(f.put(5));
+  EXPECT_FALSE(f.files->contains(key(2)));
+  EXPECT_FALSE(f.files->contains(key(3)));
+  ASSERT_TRUE(f.put(6));
+  EXPECT_TRUE(f.files->contains(key(0))) << "the tail of what was used together goes first";
+  EXPECT_FALSE(f.files->contains(key(1)));
+  EXPECT_EQ(f.files->evicted(), 3);
+  EXPECT_EQ(f.count_on_disk(), 4);
+}
+
+TEST(BlockFiles, TheOrderOfUseOutlivesTheProcess) {
+  Files f;
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(f.put(i));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file systems count time coarsely
+  const std::vector<Hash128> used{key(0), key(3)};
+  f.files->touch(used);
+  f.open(2);
+  EXPECT_EQ(f.files->count(), 2);
+  EXPECT_TRUE(f.files->contains(key(0)) && f.files->contains(key(3)));
+  EXPECT_EQ(f.count_on_disk(), 2);
+}
+
+TEST(BlockFiles, SpoiltFilesAreErrorsAndGo) {
+  Files f;
+  const auto spoil = [&](int i, auto&& change) {
+    EXPECT_TRUE(f.put(i));
+    std::fstream file(f.path(i), std::ios::in | std::ios::out | std::ios::binary);
+    change(file);
+    file.close();
+    f.open();  // as after a crash
+    const ErrorCode code = f.get(i).error().code;
+    EXPECT_FALSE(f.files->contains(key(i)));
+    EXPECT_EQ(f.path(i), fs::path());
+    return code;
+  };
+  const auto flip = [](std::streamoff at) {
+    return [at](std::fstream& file) { file.seekp(at).put('\x55'); };
+  };
+  EXPECT_EQ(spoil(1, flip(2000)), ErrorCode::corrupt);
+  EXPECT_EQ(spoil(2, flip(0)), ErrorCode::corrupt);
+  EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // another format
+  EXPECT_EQ(spoil(4, [&](std::fstream&) { fs::resize_file(f.path(4), 3000); }), ErrorCode::corrupt);
+  EXPECT_EQ(spoil(5, [&](std::fstream&) { fs::resize_file(f.path(5), 0); }), ErrorCode::corrupt);
+  // A good block under another's name.
+  EXPECT_EQ(spoil(6,
+                  [&](std::fstream& file) {
+                    const auto other = block(7);
+                    file.write(reinterpret_cast<const char*>(other.data()), std::ssize(other));
+                  }),
+            ErrorCode::invalid_argument);
+}
+
+TEST(BlockFiles, WhatWasBeingWrittenIsRemoved) {
+  Files f;
+  ASSERT_TRUE(f.put(1));
+  const fs::path unfinished = f.path(1).string() + ".part";
+  std::ofstream(unfinished) << "half";
+  f.open();
+  EXPECT_FALSE(fs::exists(unfinished));
+  EXPECT_EQ(f.files->count(), 1);
+}
+
+TEST(BlockFiles, AFileThatSomebodyRemovesIsAMiss) {
+  Files f;
+  ASSERT_TRUE(f.put(1));
+  fs::remove(f.path(1));
+  EXPECT_EQ(f.get(1).error().code, ErrorCode::not_found);
+  EXPECT_FALSE(f.files->contains(key(1)));
+}
+
+TEST(BlockFiles, AFullDiskIsAnErrorThatLeavesNothing) {
+  Files f;
+  ASSERT_TRUE(f.put(1));
+  // Files cannot grow beyond this: as on a full disk, a write is cut short and the next one fails.
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit tiny{3000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tiny);
+  const Result<> written = f.put(2);
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::io);
+  EXPECT_FALSE(f.files->contains(key(2)));
+  EXPECT_EQ(f.count_on_disk(), 1);
+  EXPECT_TRUE(f.get(1));
+}
+
+TEST(BlockFiles, OneProcessAtATimeAndRoomForABlock) {
+  Files f;
+  EXPECT_EQ(BlockFiles::open(f.folder.path(), kFormat, kStride, 0).error().code, ErrorCode::unavailable);
+  EXPECT_TRUE(BlockFiles::open(f.folder.path(), kFormat, kStride, 1)) << "another engine's are its own";
+  EXPECT_EQ(BlockFiles::open(f.folder.path(), kFormat, kStride - 1, 2).error().code,
+            ErrorCode::invalid_argument);
+  f.folder.write("file", "");
+  EXPECT_EQ(BlockFiles::open(f.folder / "file", kFormat, kStride, 0).error().code, ErrorCode::io);
+}
+
+TEST(BlockFiles, ModelsHaveTheirOwn) {
+  Files f;
+  ASSERT_TRUE(f.put(1));
+  BlockFormat other = kFormat;
+  other.fingerprint = "another";
+  EXPECT_EQ(BlockFiles::open(f.folder.path(), other, kStride, 0).value()->count(), 0);
+}
+
+}  // namespace
+}  // namespace octavo

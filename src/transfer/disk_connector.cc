@@ -1,0 +1,246 @@
+#include "transfer/disk_connector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace octavo {
+namespace {
+
+constexpr double kNewest = 0.2;  // share of the last load in the running mean
+constexpr int kProbeEvery =
+    32;  // loads that are not worth it are done that often, to see whether they are now
+
+KvTransferFailure failure_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return KvTransferFailure::mismatch;
+    case ErrorCode::corrupt:
+      return KvTransferFailure::corrupt;
+    default:
+      return KvTransferFailure::lost;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KvConnector>> DiskConnector::open(const DiskTierOptions& options, BlockFormat format,
+                                                         int engine, int cache_blocks, CacheAccess cache) {
+  TRY(auto files, BlockFiles::open(options.folder, format, options.bytes, engine));
+  log_info("KV blocks on disk: {} found in {}", files->count(), options.folder);
+  return std::unique_ptr<KvConnector>(
+      new DiskConnector(options, std::move(format), std::move(files), cache_blocks, std::move(cache)));
+}
+
+DiskConnector::DiskConnector(const DiskTierOptions& options, BlockFormat format,
+                             std::unique_ptr<BlockFiles> files, int cache_blocks, CacheAccess cache)
+    : options_(options),
+      format_(std::move(format)),
+      files_(std::move(files)),
+      blocks_waiting_max_(static_cast<std::size_t>(std::max(cache_blocks / 8, 1))),
+      cache_(std::move(cache)) {
+  for (std::thread& reader : readers_) reader = std::thread([this] { read_loop(); });
+  writer_ = std::thread([this] { write_loop(); });
+}
+
+DiskConnector::~DiskConnector() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  give_up_store_ = true;
+  load_came_.notify_all();
+  store_came_.notify_all();
+  for (std::thread& reader : readers_) reader.join();
+  writer_.join();
+}
+
+int DiskConnector::matched(const KvPrompt& prompt) {
+  if (off_) return 0;
+  return files_->leading(prompt.keys);
+}
+
+bool DiskConnector::worth_loading(int blocks, double compute_seconds) {
+  const std::lock_guard lock(mutex_);
+  std::size_t before = 0;
+  for (const LoadTask& task : loads_) before += task.blocks.size();
+  const double load = (static_cast<double>(before) / kReaders + blocks) * block_seconds_;
+  const double compute = blocks * format_.block_size * compute_seconds;
+  const bool worth = options_.load_always || load <= compute || compute == 0;
+  skipped_in_a_row_ = worth ? 0 : (skipped_in_a_row_ + 1) % kProbeEvery;
+  if (worth || skipped_in_a_row_ == 0) return true;
+  ++stats_.skipped_loads;
+  return false;
+}
+
+void DiskConnector::load(LoadTask task) {
+  {
+    const std::lock_guard lock(mutex_);
+    loads_.push_back(std::move(task));
+  }
+  load_came_.notify_one();
+}
+
+void DiskConnector::read_loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    load_came_.wait(lock, [&] { return stopping_ || !loads_.empty(); });
+    if (stopping_) return;
+    const LoadTask task = std::move(loads_.front());
+    loads_.pop_front();
+    lock.unlock();
+    LoadResult result{.id = task.id};
+    const std::int64_t began = now_us();
+    read(task, result);
+    result.seconds = static_cast<double>(now_us() - began) * 1e-6;
+    lock.lock();
+    stats_.loaded_bytes += result.bytes;
+    stats_.load_seconds += result.seconds;
+    if (result.loaded > 0) {
+      const double seconds = result.seconds / result.loaded;
+      block_seconds_ = block_seconds_ == 0 ? seconds : block_seconds_ + kNewest * (seconds - block_seconds_);
+    }
+    lock.unlock();
+    cache_.loaded(std::move(result));
+    lock.lock();
+  }
+}
+
+void DiskConnector::read(const LoadTask& task, LoadResult& result) {
+  std::vector<std::byte> packed(format_.stride());
+  for (const BlockId block : task.blocks) {
+    if (*task.cancelled || off_) break;
+    const Hash128 key = task.keys[static_cast<std::size_t>(task.first + result.loaded)];
+    if (const Result<> read = files_->read(key, packed); !read) {
+      if (read.error().code == ErrorCode::io) turn_off(read.error());
+      if (read.error().code != ErrorCode::not_found) result.failure = failure_of(read.error().code);
+      result.message = read.error().message;
+      break;
+    }
+    cache_.write(block, contents(format_, std::span<const std::byte>(packed)));
+    ++result.loaded;
+    result.bytes += format_.bytes;
+  }
+  files_->touch(std::span(task.keys).first(static_cast<std::size_t>(task.first + result.loaded)));
+}
+
+void DiskConnector::count_uses(std::span<const Hash128> keys) {
+  if (options_.store_threshold <= 1) return;
+  for (const Hash128& key : keys) {
+    const auto [place, is_new] = uses_.try_emplace(key);
+    ++place->second;
+    if (!is_new) continue;
+    used_.push_back(key);
+    if (used_.size() <= static_cast<std::size_t>(options_.max_tracker_size)) continue;
+    uses_.erase(used_.front());
+    used_.pop_front();
+  }
+}
+
+// So many of the first blocks that all that are wanted are among them.
+std::size_t DiskConnector::wanted(std::span<const Hash128> keys) const {
+  const auto is_wanted = [&](const Hash128& key) {
+    if (files_->contains(key)) return false;
+    if (options_.store_threshold <= 1) return true;
+    const auto place = uses_.find(key);
+    return place != uses_.end() && place->second >= options_.store_threshold;
+  };
+  std::size_t count = keys.size();
+  while (count > 0 && !is_wanted(keys[count - 1])) --count;
+  return count;
+}
+
+bool DiskConnector::wants(const KvPrompt& prompt) {
+  if (off_) return false;
+  count_uses(prompt.keys);
+  return wanted(prompt.keys) > 0;
+}
+
+std::optional<KvTransferParams> DiskConnector::store(const KvPrompt&, StoreTask task, std::int64_t) {
+  if (task.blocks.empty()) return std::nullopt;
+  const std::size_t count = wanted(task.keys);
+  task.keys.resize(count);
+  task.blocks.resize(count);
+  {
+    const std::lock_guard lock(mutex_);
+    if (blocks_waiting_ != 0 && blocks_waiting_ + task.blocks.size() > blocks_waiting_max_) {
+      stats_.dropped_stores += std::ssize(task.blocks);  // the disk is slower than what comes
+      stored_.push_back(task.owner);
+    } else {
+      blocks_waiting_ += task.blocks.size();
+      stores_.push_back(std::move(task));
+    }
+  }
+  store_came_.notify_one();
+  return std::nullopt;
+}
+
+void DiskConnector::write_loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    store_came_.wait(lock, [&] { return stopping_ || !stores_.empty(); });
+    if (stopping_) return;
+    const StoreTask task = std::move(stores_.front());
+    stores_.pop_front();
+    give_up_store_ = false;
+    lock.unlock();
+    write(task);
+    lock.lock();
+    blocks_waiting_ -= task.blocks.size();
+    stored_.push_back(task.owner);
+    cache_.wake();
+  }
+}
+
+void DiskConnector::write(const StoreTask& task) {
+  std::vector<std::byte> packed(format_.stride());
+  for (std::size_t i = 0; i < task.blocks.size() && !give_up_store_ && !off_; ++i) {
+    if (files_->contains(task.keys[i])) continue;
+    const std::int64_t began = now_us();
+    cache_.read(task.blocks[i], contents(format_, std::span(packed)));
+    seal(format_, task.keys[i], packed);
+    if (const Result<> written = files_->write(task.keys[i], packed); !written)
+      return turn_off(written.error());
+    const std::lock_guard lock(mutex_);
+    ++stats_.stored_blocks;
+    stats_.stored_bytes += format_.bytes;
+    stats_.store_seconds += static_cast<double>(now_us() - began) * 1e-6;
+  }
+  files_->touch(task.keys);
+}
+
+void DiskConnector::turn_off(const Error& error) {
+  if (!off_.exchange(true)) log_error("the tier of KV blocks on disk is off from now on: {}", error.message);
+}
+
+std::vector<std::uint64_t> DiskConnector::take_stored(std::int64_t) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(stored_, {});
+}
+
+bool DiskConnector::give_way() {
+  const std::lock_guard lock(mutex_);
+  give_up_store_ = true;
+  if (stores_.empty()) return false;  // the one that is being written ends with its next block
+  for (const StoreTask& task : stores_) {
+    stored_.push_back(task.owner);
+    blocks_waiting_ -= task.blocks.size();
+  }
+  stores_.clear();
+  return true;
+}
+
+void DiskConnector::add_stats(EngineStats& stats) const {
+  const std::lock_guard lock(mutex_);
+  stats.kv_tier = stats_;
+  stats.kv_tier.enabled = true;
+  stats.kv_tier.off = off_;
+  stats.kv_tier.blocks = files_->count();
+  stats.kv_tier.bytes_max = options_.bytes;
+  stats.kv_tier.evicted_blocks = files_->evicted();
+  stats.kv_tier.block_bytes = static_cast<std::int64_t>(format_.stride());
+}
+
+}  // namespace octavo

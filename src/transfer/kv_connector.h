@@ -1,0 +1,100 @@
+// Where KV blocks are beside an engine's own cache: at another engine, on a disk below it. A file for each
+// kind of place; to the engine (engine/kv_transfers.h) all are the same.
+//
+// A connector knows blocks by the names that all processes agree on (chained hashes of all tokens up to a
+// block's end, adapter and salt) and moves their bytes, on threads of its own. Which blocks of the cache they
+// go to or come from, and for how long nobody else has those, is the engine's business.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "kv/block_pool.h"
+#include "request/engine_stats.h"
+#include "request/kv_transfer.h"
+#include "request/request.h"
+
+namespace octavo {
+
+// A prompt, as a connector sees it.
+struct KvPrompt {
+  RequestId id = 0;
+  std::string_view name{};  // the request's
+  int tokens = 0;
+  std::span<const Hash128> keys{};           // of its full blocks, but for one that its last token fills
+  const KvTransferParams* params = nullptr;  // that the request brings; null: none
+};
+
+struct LoadTask {
+  RequestId id = 0;
+  KvTransferParams from{};        // of the request, if it brings any
+  int first = 0;                  // blocks [first, keys.size()) of the prompt are wanted
+  std::vector<Hash128> keys{};    // of the prompt's blocks, from its first on
+  std::vector<BlockId> blocks{};  // where block first + i goes; empty: none is wanted
+  std::shared_ptr<const std::atomic<bool>> cancelled{};  // nobody wants them any more
+};
+
+struct LoadResult {
+  RequestId id = 0;
+  int loaded = 0;  // blocks first, first + 1, .. that are there
+  std::int64_t bytes = 0;
+  double seconds = 0;
+  std::optional<KvTransferFailure> failure{};  // why there are no more
+  std::string message{};
+};
+
+// Blocks of a prompt that has been computed. Until take_stored() names the owner they are not written.
+struct StoreTask {
+  std::uint64_t owner = 0;        // the engine's name for them
+  std::vector<Hash128> keys{};    // of the prompt's blocks, from its first on
+  std::vector<BlockId> blocks{};  // where each of them is
+};
+
+// How the engine's cache is read and written: (block, contents), as BlockFormat says. Any thread.
+struct CacheAccess {
+  std::function<void(BlockId, std::span<std::byte>)> read{};
+  std::function<void(BlockId, std::span<const std::byte>)> write{};
+  std::function<void(LoadResult)> loaded{};  // ends a load; once for each task that wants blocks
+  std::function<void()> wake{};              // take_stored() has something
+};
+
+// All calls are on the engine's thread, and none waits. Whoever ends a connector has nothing more to come
+// from it.
+class KvConnector {
+ public:
+  virtual ~KvConnector() = default;
+
+  // How many blocks of the prompt, from its first on, can be loaded as far as is known.
+  virtual int matched(const KvPrompt& prompt) = 0;
+  // Whether that many of them are better loaded than computed. compute_seconds: what a token of a prompt
+  // takes here; 0: not known yet.
+  virtual bool worth_loading(int blocks, double compute_seconds) = 0;
+  virtual void load(LoadTask task) = 0;
+  // Nothing of the prompt is loaded from here.
+  virtual void decline(const KvPrompt&) {}
+
+  // Whether any blocks of the prompt, which has been computed, are to be kept for it.
+  virtual bool wants(const KvPrompt& prompt) = 0;
+  // Takes them. What the request's reply says of it, if anything. A task without blocks has no end.
+  virtual std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task,
+                                                std::int64_t now_us) = 0;
+  // Owners of tasks that have ended.
+  virtual std::vector<std::uint64_t> take_stored(std::int64_t now_us) = 0;
+  // When take_stored() has something, if nothing happens before.
+  virtual std::int64_t wake_at_us() const { return std::numeric_limits<std::int64_t>::max(); }
+  // Ends a task because its blocks are needed here: take_stored() has it. False: there is none that can be.
+  virtual bool give_way() = 0;
+
+  virtual void add_stats(EngineStats& stats) const = 0;
+};
+
+}  // namespace octavo

@@ -1,0 +1,101 @@
+"""/sleep, /wake_up and /is_sleeping behind the development switch."""
+
+import threading
+
+import httpx
+import openai
+import pytest
+from conftest import eventually, fetch, metric, serve
+from test_engine_process import engines
+
+FLAGS = ["--served-model-name=demo", "--server-dev-mode", "--enable-sleep-mode"]
+PROMPT = " ".join(f"word {i} of a long prompt about rivers and the sea;" for i in range(150))
+
+
+def ask(base, **changes):
+    client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+    body = {"model": "demo", "prompt": PROMPT, "max_tokens": 16, "temperature": 0, "logprobs": 2}
+    return client.completions.create(**(body | changes)).choices[0]
+
+
+def sleeps(base):
+    return httpx.get(base + "/is_sleeping").json() == {"is_sleeping": True}
+
+
+def state(base):
+    lines = [line for line in fetch(base + "/metrics").splitlines() if line.startswith("vllm:engine_sleep_state{")]
+    (on,) = [line for line in lines if line.endswith(" 1")]
+    return on.split('sleep_state="')[1].split('"')[0]
+
+
+def resident_bytes(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return int(next(line for line in file if line.startswith("Anonymous:")).split()[1]) * 1024
+
+
+@pytest.fixture(scope="module")
+def base():
+    with serve(*FLAGS) as base:
+        yield base
+
+
+@pytest.mark.parametrize("level, name", [(1, "weights_offloaded"), (2, "discard_all")])
+def test_it_sleeps_refuses_and_wakes_to_the_same_answers(base, level, name):
+    before = ask(base)
+    (engine,) = engines(base)
+    awake = resident_bytes(engine)
+    assert state(base) == "awake" and not sleeps(base)
+    assert httpx.post(f"{base}/sleep?level={level}", timeout=60).status_code == 200
+    assert sleeps(base) and state(base) == name
+    if level == 1:
+        assert resident_bytes(engine) < awake
+    else:
+        assert engines(base) == []
+    with pytest.raises(openai.InternalServerError, match="sleeps") as refused:
+        ask(base)
+    assert refused.value.status_code == 503
+    assert httpx.post(f"{base}/sleep?level=1").status_code == 400
+    assert httpx.get(base + "/health").status_code == 200
+    assert httpx.post(base + "/wake_up", timeout=60).status_code == 200
+    assert not sleeps(base) and state(base) == "awake"
+    hits = metric(base, "vllm:prefix_cache_hits_total")
+    after = ask(base)
+    assert (after.text, after.logprobs) == (before.text, before.logprobs)
+    assert eventually(lambda: metric(base, "vllm:num_requests_running") == 0)
+    assert metric(base, "vllm:prefix_cache_hits_total") in (0, hits), "the cache was forgotten"
+
+
+def test_what_runs_is_finished_first(base):
+    texts = []
+    stream = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0).completions.create(
+        model="demo", prompt="Once", max_tokens=600, temperature=0, stream=True, extra_body={"ignore_eos": True})
+    texts.append(next(iter(stream)).choices[0].text)
+    answers = []
+    falling = threading.Thread(target=lambda: answers.append(httpx.post(base + "/sleep?level=2", timeout=120)))
+    falling.start()
+    count = 1 + sum(1 for _ in stream)
+    falling.join()
+    assert answers[0].status_code == 200 and count > 10
+    assert sleeps(base)
+    assert httpx.post(base + "/wake_up", timeout=60).status_code == 200
+    ask(base)
+
+
+def test_awake_is_what_it_was_when_woken_twice(base):
+    assert httpx.post(base + "/wake_up").status_code == 200
+    ask(base)
+
+
+@pytest.mark.parametrize("query", ["level=0", "level=3", "level=x", "level=1&mode=abort"])
+def test_wrong_levels_and_modes_are_refused(base, query):
+    answer = httpx.post(f"{base}/sleep?{query}")
+    assert answer.status_code == 400
+    assert query.split("&")[-1].split("=")[0] in answer.text
+    assert httpx.post(f"{base}/wake_up?tags=weights").status_code == 400
+
+
+def test_it_needs_its_switches():
+    with serve("--server-dev-mode") as base:
+        assert "--enable-sleep-mode" in httpx.post(base + "/sleep").text
+    with serve("--enable-sleep-mode") as base:
+        assert httpx.post(base + "/sleep").status_code == 404
