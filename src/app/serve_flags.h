@@ -20,6 +20,7 @@ struct ServeCommand {
   bool run_engine = false;
   int run_rank = 0;
   int shutdown_timeout_s = 30;
+  std::string otlp_traces_endpoint;
   bool log_stats = true;
   double log_stats_interval_s = 10;
   bool list_flags = false;

@@ -23,6 +23,8 @@ using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply);
 Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request);
+Result<GenerationPlan> prepare_completion_as(const Service& service, openai::CompletionRequest request,
+                                             std::string_view id_prefix, const ReplyMaker& reply);
 
 // The conversation as ids, with the images in it: also what /tokenize answers.
 struct ChatTokens {

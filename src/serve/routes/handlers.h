@@ -39,6 +39,10 @@ Result<> reset_prefix_cache(const ServicePtr&, const ExchangePtr&);
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
+// What headers say of a generation: its id and its time.
+Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
+// With the engine and the trace that headers name.
+Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 // Names once, in the log, fields that have no effect; then the engine has it.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
@@ -46,6 +50,11 @@ std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, Genera
 void warn_unknown(Service& service, const std::vector<std::string>& names);
 // Who asks: a key, where keys are checked, otherwise an address.
 std::string client_of(const Service& service, const http::Request& request);
+
+// inference.cc
+Result<> inference(const ServicePtr&, const ExchangePtr&);
+Result<> render_chat(const ServicePtr&, const ExchangePtr&);
+Result<> render_completion(const ServicePtr&, const ExchangePtr&);
 
 // pooling.cc
 Result<> embeddings(const ServicePtr&, const ExchangePtr&);
