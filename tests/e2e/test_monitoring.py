@@ -1,13 +1,16 @@
-"""The Prometheus rules and the Grafana dashboard under deploy/monitoring ask for what there is."""
+"""What a server tells of itself: metrics and what deploy/monitoring asks of them, spans, log lines."""
 
 import json
 import re
 import shutil
 import subprocess
+import threading
+import urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from conftest import fetch
+from conftest import eventually, fetch, free_port, serve
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
 needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian's prometheus) is not installed")
@@ -56,3 +59,64 @@ def test_promtool_reads_the_page(server, client, model):
     assert result.returncode in (0, 3), result.stderr
     for name in asked_for():
         assert re.search(rf"^{name}[{{ ]", page, flags=re.M), name
+
+
+def test_spans_reach_a_collector():
+    spans = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            for resource in body["resourceSpans"]:
+                for scope in resource["scopeSpans"]:
+                    spans.extend((self.path, resource["resource"], span) for span in scope["spans"])
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    collector = HTTPServer(("127.0.0.1", 0), Collector)
+    threading.Thread(target=collector.serve_forever, daemon=True).start()
+    with serve("--otlp-traces-endpoint", f"http://127.0.0.1:{collector.server_port}/v1/traces") as base:
+        for path, body in [
+            ("/v1/completions", {"prompt": "Once", "max_tokens": 5}),
+            ("/v1/messages", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5}),
+        ]:
+            headers = {"Content-Type": "application/json", "traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
+            request = urllib.request.Request(base + path, json.dumps(body).encode(), headers)
+            urllib.request.urlopen(request, timeout=60).read()
+        assert eventually(lambda: len(spans) >= 2)
+    collector.shutdown()
+    for path, resource, span in spans:
+        assert path == "/v1/traces"
+        assert {"key": "service.name", "value": {"stringValue": "octavo"}} in resource["attributes"]
+        assert (span["name"], span["traceId"], span["parentSpanId"]) == ("llm_request", "ab" * 16, "cd" * 8)
+        attributes = {a["key"]: next(iter(a["value"].values())) for a in span["attributes"]}
+        assert attributes["gen_ai.usage.completion_tokens"] == "5"
+        assert 0 <= attributes["gen_ai.latency.time_to_first_token"] <= attributes["gen_ai.latency.e2e"]
+
+
+def test_log_lines_as_json():
+    port = free_port()
+    command = ["build/release/octavo", "serve", "--port", str(port), "--log-format", "json", "--log-level", "debug"]
+    command += ["--enable-log-requests", "--max-log-len", "9"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        lines = []
+        for line in process.stderr:
+            lines.append(json.loads(line))
+            if "ready on" in lines[-1]["message"]:
+                body = {"prompt": 'A "quoted"\n story', "max_tokens": 2, "request_id": "r1"}
+                request = urllib.request.Request(
+                    f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+                )
+                urllib.request.urlopen(request, timeout=60).read()
+                process.terminate()
+    finally:
+        process.kill()
+        process.wait()
+    assert all(set(line) == {"time", "level", "message"} for line in lines)
+    prompts = [line["message"] for line in lines if "prompt" in line["message"] and "cmpl-r1" in line["message"]]
+    assert any('A \\"quoted' in text and "story" not in text for text in prompts), prompts

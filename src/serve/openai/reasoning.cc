@@ -29,6 +29,7 @@ constexpr Parser kParsers[] = {
     {"qwen3"},
     {.name = "seed_oss", .begin = "<seed:think>", .end = "</seed:think>"},
     {"step3"},
+    {"step3p5"},
 };
 
 }  // namespace

@@ -43,17 +43,6 @@ std::string salt_of(std::string_view client, std::string_view own) {
   return fmt::format("{:016x}{:016x}@{}", hash.high, hash.low, own);
 }
 
-// X-Request-Timeout, in seconds; 0: not given.
-Result<double> timeout_of(const http::Request& request) {
-  const auto given = request.headers.find("X-Request-Timeout");
-  if (!given) return 0.0;
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), seconds);
-  if (error != std::errc{} || end != given->data() + given->size())
-    return invalid("X-Request-Timeout", "must be a number of seconds, got {:?}", *given);
-  return openai::checked_timeout(seconds);
-}
-
 template <class Parse, class Prepare>
 Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, Parse parse, Prepare prepare) {
   TRY(boost::json::object body, openai::parse_body(exchange->take_body()));
@@ -66,18 +55,25 @@ Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, Parse pa
 
 }  // namespace
 
-Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation) {
-  std::string& id = generation.request_id;
-  if (id.empty()) id = request.headers.find("X-Request-Id").value_or("").substr(0, kIdBytesMax);
-  TRY(const double timeout_s, timeout_of(request));
-  if (timeout_s > 0) generation.timeout_s = timeout_s;
+Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation) {
+  const auto given = request.headers.find("X-Request-Timeout");
+  if (!given) return {};
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), seconds);
+  if (error != std::errc{} || end != given->data() + given->size())
+    return invalid("X-Request-Timeout", "must be a number of seconds, got {:?}", *given);
+  TRY(generation.timeout_s, openai::checked_timeout(seconds));
   return {};
 }
 
+Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation) {
+  std::string& id = generation.request_id;
+  if (id.empty()) id = request.headers.find("X-Request-Id").value_or("").substr(0, kIdBytesMax);
+  return read_timeout(request, generation);
+}
+
 Result<> start(const ServicePtr& service, const ExchangePtr& exchange, GenerationPlan plan) {
-  const http::Request& request = exchange->request();
-  TRY(plan.engine, chosen_engine(request));
-  if (const auto trace = request.headers.find("traceparent")) plan.trace = parse_traceparent(*trace);
+  TRY(plan.engine, chosen_engine(exchange->request()));
   generate(service, exchange, std::move(plan));
   return {};
 }
@@ -109,6 +105,7 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
     log_info("{}: {} prompts, first of {} tokens, max_tokens {}, from {}", plan.request.request_id,
              plan.prompts.size(), plan.prompts.front().size(), plan.request.sampling.max_tokens.value_or(0),
              exchange->request().peer);
+  if (const auto trace = exchange->request().headers.find("traceparent")) plan.trace = parse_traceparent(*trace);
   if (service->options.log_requests && log_enabled(LogLevel::debug)) log_prompt(*service, plan);
   plan.client = client_of(*service, exchange->request());
   if (service->options.isolate_prefix_cache)

@@ -39,11 +39,13 @@ Result<> reset_prefix_cache(const ServicePtr&, const ExchangePtr&);
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
-// What headers say of a generation: its id and its time.
+// X-Request-Timeout, in seconds, above what the body says.
+Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
+// That, and X-Request-Id where the body has none.
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
-// With the engine and the trace that headers name.
+// With the engine that the headers name.
 Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
-// Names once, in the log, fields that have no effect; then the engine has it.
+// Names once, in the log, fields that have no effect; then the engine has it, as its client's and in its trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
 // Says once for each name that a field of a request has no effect.
