@@ -10,6 +10,7 @@
 #include "fleet/extproc/pick_metrics.h"
 #include "fleet/proxy/route_metrics.h"
 #include "request/engine_stats.h"
+#include "serve/http_metrics.h"
 #include "serve/metrics.h"
 #include "serve/process_metrics.h"
 
@@ -50,8 +51,9 @@ std::string metrics_page() {
       "`octavo serve --list-metrics` prints this page. Each program answers `GET /metrics` in Prometheus' "
       "text format.\n\n"
       "## octavo serve\n\n"
-      "vLLM's names. Every series has the labels `model_name` and `engine`; counters begin at 0 with the "
-      "engine's process.\n\n"
+      "vLLM's names. Every `vllm:` series has the labels `model_name` and `engine`; its counters begin at 0 with "
+      "the engine's process. `http_` series have `handler` (the route), `method` and `status` (as `2xx`); probes "
+      "and `/metrics` are not counted.\n\n"
       "{}\n"
       "## octavo route\n\n"
       "SGLang's names where it has them. Beside these, gauges of each worker: `smg_worker_requests_active`, "
@@ -61,7 +63,7 @@ std::string metrics_page() {
       "## octavo pick\n\n"
       "llm-d's names.\n\n"
       "{}",
-      table(Metrics("model", 1).text(engines, info) + process_metrics()), table(fleet::RouteMetrics().text()),
+      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics()), table(fleet::RouteMetrics().text()),
       table(fleet::PickMetrics().text(fleet::FleetView{})));
 }
 

@@ -22,6 +22,7 @@ struct ServeCommand {
   int shutdown_timeout_s = 30;
   double kv_offloading_gib = 0;  // 0: no tier
   std::string kv_offloading_backend = "native";
+  std::string otlp_traces_endpoint;
   bool log_stats = true;
   double log_stats_interval_s = 10;
   bool list_flags = false;

@@ -35,13 +35,26 @@ Result<Serving> start_serving(ServeCommand& c) {
   if (c.fingerprint_mode == "custom" && c.fingerprint_value.empty())
     return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
   c.runtime.serve.system_fingerprint = fingerprint(c);
+  if (!c.otlp_traces_endpoint.empty()) {
+    const std::string name = environment("OTEL_SERVICE_NAME");
+    TRY(c.runtime.serve.tracer, Tracer::start(c.otlp_traces_endpoint, name.empty() ? "octavo" : name));
+  }
   if (!c.auto_tool_choice) c.runtime.tool_call_parser.clear();
   if (c.engine_process) c.runtime.engine_command = engine_command();
   if (!c.cors.origins.empty()) c.http.cors = c.cors;
   Serving serving;
-  TRY(serving.server, ApiServer::start(c.runtime.serve.api_keys, c.http));
-  log_info("listening on {}; 503 until the model is loaded", serving.server->address());
+  const std::vector<std::string> api_keys = c.runtime.serve.api_keys;
+  const auto listen = [&]() -> Result<> {
+    TRY(serving.server, ApiServer::start(api_keys, c.http));
+    return {};
+  };
+  // Beside another server on the port, requests come from the first moment on.
+  if (!c.http.reuse_port) {
+    TRY_VOID(listen());
+    log_info("listening on {}; 503 until the model is loaded", serving.server->address());
+  }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
+  if (c.http.reuse_port) TRY_VOID(listen());
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
   log_info("{}: {:.2f} GB of weights, {} KV blocks ({:.2f} GB), context of {} tokens", engine.architecture,

@@ -14,7 +14,6 @@ constexpr std::string_view kNoCompiler = "kernels are compiled with the program"
 constexpr std::string_view kNoPython = "there is no Python to load code into";
 constexpr std::string_view kNoOffload = "weights stay on the device that computes";
 constexpr std::string_view kPooling = "a model's own files say what is made of texts, and how; see --runner";
-constexpr std::string_view kNoTracing = "no traces yet";
 constexpr std::string_view kNotMeasured = "no such metric";
 
 constexpr VllmFlag works(std::string_view name, std::string_view shorthand = "") {
@@ -70,7 +69,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--tool-parser-plugin", value, kNoPython),
     only("auto", "--tool-strict-level", value, "strict is what a request says of its tools"),
     refused("--tool-server", value, "the server calls no tools itself"),
-    any("--max-log-len", value, "prompts are not logged"),
+    works("--max-log-len"),
     works("--enable-prompt-tokens-details"),
     refused("--enable-per-request-metrics", nothing, "replies carry no timings yet"),
     any("--enable-server-load-tracking", nothing, "/load always counts"),
@@ -322,14 +321,14 @@ constexpr VllmFlag kFlags[] = {
     works("--log-level"),
     refused("--log-config-file", value, "--log-level is all there is to choose"),
     any("--show-hidden-metrics-for-version", value, "no metric is hidden"),
-    refused("--otlp-traces-endpoint", value, kNoTracing),
-    refused("--collect-detailed-traces", values, kNoTracing),
+    works("--otlp-traces-endpoint"),
+    refused("--collect-detailed-traces", values, "a span tells the times of its request, not those of the model's parts"),
     only("none", "--per-request-spec-decode-metrics", value, "replies carry no timings yet"),
     refused("--kv-cache-metrics", nothing, kNotMeasured),
     any("--kv-cache-metrics-sample", value, kNotMeasured),
     refused("--custom-histogram-buckets", value, "buckets are vLLM's own"),
     refused("--cudagraph-metrics", nothing, kNotMeasured),
-    any("--enable-layerwise-nvtx-tracing", nothing, kNoTracing),
+    any("--enable-layerwise-nvtx-tracing", nothing, "perf and nsys work from outside"),
     refused("--enable-mfu-metrics", nothing, kNotMeasured),
     refused("--enable-logging-iteration-details", nothing, "steps are not logged"),
     any("--jit-monitor-mode", value, kNoCompiler),

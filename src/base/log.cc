@@ -1,12 +1,17 @@
 #include "base/log.h"
+#include "base/log_format.h"
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <string>
 
 namespace octavo {
 namespace {
+
+constexpr const char* kTextPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$ %v";
+std::atomic<bool> json_lines = false;
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
@@ -28,7 +33,7 @@ spdlog::logger& logger() {
   static const auto instance = [] {
     auto made =
         std::make_shared<spdlog::logger>("octavo", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-    made->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+    made->set_pattern(kTextPattern);
     return made;
   }();
   return *instance;
@@ -47,12 +52,28 @@ std::string without_controls(std::string_view text) {
   return out;
 }
 
+// A JSON string of text without control characters.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
 }  // namespace
 
 void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
 bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }
 void log_line(LogLevel level, std::string_view text) {
-  logger().log(to_spdlog(level), without_controls(text));
+  std::string line = without_controls(text);
+  if (json_lines) line = quoted(line);
+  logger().log(to_spdlog(level), line);
+}
+void set_log_format(LogFormat format) {
+  json_lines = format == LogFormat::json;
+  logger().set_pattern(json_lines ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%v})" : kTextPattern);
 }
 
 }  // namespace octavo

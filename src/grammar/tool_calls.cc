@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "grammar/harmony.h"
 #include "grammar/json_value.h"
 
 namespace octavo::grammar {
@@ -82,6 +83,7 @@ class TagWriter {
 
   Result<std::string> write(std::span<const Tool> tools, ToolChoice choice) {
     const bool free = choice == ToolChoice::free;
+    if (dialect_.form == Form::harmony) return harmony(tools, free);
     if (free && dialect_.trigger.empty())
       return invalid(kField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
     const std::string opening = fmt::format("{}{}", dialect_.begin, dialect_.list ? "[" : "");
@@ -109,6 +111,17 @@ class TagWriter {
     return fmt::format(R"({{"type":"structural_tag","format":{}}})", format);
   }
 
+  static Result<std::string> harmony(std::span<const Tool> tools, bool free) {
+    std::vector<std::string> messages;
+    for (std::size_t i = 0; i < tools.size(); ++i) {
+      TRY(const Json schema, parameters_of(tools[i], i));
+      const bool bound = !free || tools[i].strict;
+      messages.push_back(harmony_call(tools[i].name, bound ? to_text(schema) : R"({"type":"object"})"));
+    }
+    if (free) messages.push_back(harmony_final(R"({"type":"any_text"})"));
+    return harmony_tag(messages);
+  }
+
   // Free text in which the trigger begins these parts.
   std::string in_text(const std::vector<std::string>& parts, bool once) const {
     const bool special = std::ranges::find(special_tokens_, dialect_.trigger) != special_tokens_.end();
@@ -121,7 +134,7 @@ class TagWriter {
 
   // A call of any of the tools, without its first `skip` bytes.
   Result<std::string> one_of(std::span<const Tool> tools, bool free, std::size_t skip) const {
-    if (dialect_.form == Form::python)
+    if (dialect_.form == Form::python || dialect_.form == Form::gemma)
       return invalid(kField, "calls cannot be enforced with the tool dialect '{}'", dialect_.name);
     const bool object = dialect_.form == Form::object;
     const std::string name_end =
@@ -133,8 +146,10 @@ class TagWriter {
       const bool bound = !free || tools[i].strict;
       std::vector<std::string> parts;
       const std::string opening = fmt::format("{}{}{}{}", dialect_.call_begin, object ? "{\"name\": \"" : "",
-                                              tools[i].name, name_end);
+                                              tools[i].name, dialect_.numbered ? ":" : "");
       append(parts, std::string_view(opening).substr(skip));
+      if (dialect_.numbered) parts.push_back(R"({"type":"regex","pattern":"[0-9]{1,4}"})");
+      append(parts, name_end);
       std::string_view end = call_end;
       if (dialect_.form != Form::parameters) {
         parts.push_back(json_schema(bound ? to_text(schema) : R"({"type":"object"})"));
@@ -154,6 +169,16 @@ class TagWriter {
   static std::string text_until(std::string_view end) {
     return fmt::format(R"({{"type":"tag","begin":"","content":{{"type":"any_text"}},"end":{}}})",
                        quoted(end));
+  }
+
+  // A special token in the mark cannot stand in the text before it.
+  void append_text_until(std::vector<std::string>& parts, std::string_view end) const {
+    const bool special = std::ranges::any_of(special_tokens_, [&](const std::string& name) {
+      return !name.empty() && end.contains(name);
+    });
+    if (!special) return parts.push_back(text_until(end));
+    parts.emplace_back(R"({"type":"any_text"})");
+    append(parts, end);
   }
 
   // Literal text, with the special tokens in it as tokens.
@@ -215,6 +240,7 @@ class TagWriter {
       return refuse("has a $ref to elsewhere than $defs, which is not supported");
     const Json* value = resolved(root, property);
     if (!value) return refuse("has a $ref that leads nowhere");
+    if (dialect_.says_text) append(block, is_text(*value) ? "true\">" : "false\">");
     if (!is_text(*value)) {
       Json with_definitions = property;
       for (const std::string_view key : {"$defs", "definitions"})
@@ -239,7 +265,7 @@ class TagWriter {
           texts.push_back(const_string(item.text));
     if (!choices && constant) texts.push_back(const_string(constant->text));
     if (!choices && !constant) {
-      block.push_back(text_until(dialect_.parameter_end));
+      append_text_until(block, dialect_.parameter_end);
       return {};
     }
     if (texts.empty()) return refuse("has no value");

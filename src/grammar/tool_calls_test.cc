@@ -148,8 +148,45 @@ TEST(ToolCalls, RequiredInEveryDialect) {
        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>x</arg_value></tool_call>",
        "<tool_call>stop</tool_call>",
        "<tool_call>get_weather</tool_call>",
-       {"<tool_call>", "</tool_call>", "<arg_key>"}}};
-  ASSERT_EQ(std::size(forms) + 1, tool_dialects().size());  // all but pythonic, which is only read
+       {"<tool_call>", "</tool_call>", "<arg_key>"}},
+      {"granite-20b-fc",
+       "<function_call> {\"name\": \"stop\", \"arguments\": {}}",
+       "\n<function_call> {\"name\": \"get_weather\", \"arguments\": {\"city\": \"x\"}}",
+       "<function_call> {\"name\": \"get_weather\", \"arguments\": {}}",
+       {"<function_call>"}},
+      {"gigachat3",
+       "function call<|role_sep|>\n{\"name\": \"stop\", \"arguments\": {}}",
+       "",
+       "function call<|role_sep|>\n{\"name\": \"start\", \"arguments\": {}}",
+       {"<|role_sep|>"}},
+      {"kimi_k2",
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:12<|tool_call_argument_begin|>"
+       "{\"city\": \"x\"}<|tool_call_end|><|tool_calls_section_end|>",
+       "",
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.stop<|tool_call_argument_begin|>{}"
+       "<|tool_call_end|><|tool_calls_section_end|>",
+       {"<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>",
+        "<|tool_call_end|>", "<|tool_calls_section_end|>"}},
+      {"deepseek_v32",
+       "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" "
+       "string=\"true\">x</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" string=\"false\">3"
+       "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+       "",
+       "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" "
+       "string=\"false\">x</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+       {"｜DSML｜"}},
+      {"step3",
+       "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"get_weather\">"
+       "<steptml:parameter name=\"city\">x</steptml:parameter></steptml:invoke><｜tool_call_end｜>"
+       "<｜tool_calls_end｜>",
+       "",
+       "<｜tool_calls_begin｜><｜tool_calls_end｜>",
+       {"<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "<｜tool_sep｜>"}}};
+  const auto enforced = [](const ToolDialect& dialect) {  // harmony_test.cc has those of gpt-oss
+    using enum ToolDialect::Form;
+    return dialect.form == object || dialect.form == named || dialect.form == parameters;
+  };
+  ASSERT_EQ(std::ssize(forms), std::ranges::count_if(tool_dialects(), enforced));
   for (const Form& form : forms)
     // Whether the marks are special tokens or plain text, the same texts match.
     for (const auto& special : {std::vector<std::string>(), form.special}) {

@@ -25,6 +25,7 @@ namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr int kLingerMs = 1000;
+constexpr int kFirstRequestMs = 1000;  // to a new connection, of a server that stops
 constexpr std::size_t kLingerBytesMax = 16 << 20;
 constexpr std::size_t kKeptCapacity = 1024;  // of buffers that are empty
 
@@ -89,8 +90,11 @@ void Connection::sweep(std::int64_t now) {
 
 void Connection::stop_when_idle() {
   stopping_ = true;
-  // A request that has begun to arrive is answered, too.
-  if (phase_ == Phase::idle) close(CloseReason::server_stopping);
+  // A request that has begun to arrive is answered, too, and whoever has just connected is about to send one.
+  error_code ignored;
+  if (phase_ != Phase::idle || socket_.available(ignored) > 0) return;
+  if (fresh_) return enter(Phase::idle, kFirstRequestMs);
+  close(CloseReason::server_stopping);
 }
 
 void Connection::close(CloseReason reason) {
@@ -270,6 +274,7 @@ bool Connection::hold_body() {
 }
 
 void Connection::dispatch() {
+  fresh_ = false;
   request_.body = std::move(parser_->get().body());
   parser_.reset();
   release_if_large(unread_);

@@ -40,6 +40,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void stop_when_idle();
   void close(CloseReason reason);
 
+  const ServerOptions& options() const { return context_->options; }
+
   // From any thread: see Exchange.
   // `serial` says which request is answered; calls for one that is over are ignored.
   void respond(std::uint64_t serial, Response response);
@@ -90,6 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;
   std::unique_ptr<ServerTlsSession> tls_;  // null: plain HTTP
   bool stopping_ = false;
+  bool fresh_ = true;  // has sent no request yet
   std::int64_t read_deadline_us_ = 0;   // 0: none
   std::int64_t write_deadline_us_ = 0;  // 0: none
   std::string unread_;                  // bytes received and not yet parsed

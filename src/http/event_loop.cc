@@ -59,6 +59,7 @@ void EventLoop::arm_sweep() {
 
 void EventLoop::stop_idle() {
   boost::asio::post(io_, [this] {
+    stops_idle_ = true;
     std::vector<std::shared_ptr<Connection>> all;
     for (const auto& [key, connection] : connections_) all.push_back(connection);
     for (const auto& connection : all) connection->stop_when_idle();

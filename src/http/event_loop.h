@@ -40,6 +40,7 @@ class EventLoop : public std::enable_shared_from_this<EventLoop> {
   std::size_t size() const { return count_.load(std::memory_order_relaxed); }
 
   void stop_idle();  // from any thread: close connections as they become idle
+  bool stops_idle() const { return stops_idle_; }
   void close_all();  // from any thread: close every connection now and let the thread end
   void join();
 
@@ -52,6 +53,7 @@ class EventLoop : public std::enable_shared_from_this<EventLoop> {
   boost::asio::steady_timer sweep_timer_{io_};
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
   std::atomic<std::size_t> count_ = 0;
+  bool stops_idle_ = false;
   bool ending_ = false;
   std::array<char, 65536> scratch_{};
   std::thread thread_;

@@ -1,8 +1,13 @@
 #include "http/exchange.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
 #include <utility>
 
+#include "base/clock.h"
 #include "http/connection.h"
+#include "http/inflate.h"
 
 namespace octavo::http {
 
@@ -10,15 +15,61 @@ Exchange::Exchange(Request request, BodyShare body_share, std::shared_ptr<Connec
                    std::uint64_t serial)
     : request_(std::move(request)),
       body_share_(std::move(body_share)),
+      begun_us_(now_us()),
       connection_(std::move(connection)),
       serial_(serial) {}
-Exchange::~Exchange() { connection_->abandon(serial_); }
+Exchange::~Exchange() {
+  count(status_ == 0 ? 500 : status_.load(), 0);
+  connection_->abandon(serial_);
+}
+
+// Once for each request.
+void Exchange::count(int status, std::uint64_t response_bytes) {
+  const auto& answered = connection_->options().answered;
+  if (!answered || counted_.test_and_set()) return;
+  std::uint64_t request_bytes = 0;
+  if (const auto length = request_.headers.find("Content-Length"))
+    std::from_chars(length->data(), length->data() + length->size(), request_bytes);
+  answered({.method = request_.method,
+            .path = request_.path,
+            .status = status,
+            .request_bytes = request_bytes,
+            .response_bytes = response_bytes,
+            .seconds = static_cast<double>(now_us() - begun_us_) * 1e-6});
+}
+
+std::optional<Response> Exchange::decode_body(std::uint64_t bytes_max) {
+  const auto coding = request_.headers.find("Content-Encoding");
+  if (!coding || equal_ignoring_case(*coding, "identity")) return std::nullopt;
+  const auto refusal = [&](int status, std::string text) {
+    const auto& make = connection_->options().refusal;
+    return make ? make(status, text) : Response{.status = status, .content_type = "text/plain", .body = text};
+  };
+  if (!equal_ignoring_case(*coding, "gzip") && !equal_ignoring_case(*coding, "deflate"))
+    return refusal(415, "only Content-Encoding: gzip and deflate");
+  std::string body;
+  const std::uint64_t compressed = request_.body.size();
+  bool full = false;
+  const Inflated result = inflate(request_.body, bytes_max, body, [&](std::uint64_t size) {
+    full = !body_share_.grow_to(compressed + size);
+    return !full;
+  });
+  request_.body.clear();
+  if (full) return refusal(503, "too many request bodies are waiting");
+  if (result == Inflated::too_large)
+    return refusal(413, fmt::format("the body must have at most {} bytes, also without its gzip", bytes_max));
+  if (result == Inflated::malformed) return refusal(400, "the body is not what its Content-Encoding says");
+  request_.body = std::move(body);
+  return std::nullopt;
+}
 
 void Exchange::respond(Response response) {
+  count(response.status, response.body.size());
   for (const auto& [name, value] : extra_) response.headers.add(name, value);
   connection_->respond(serial_, std::move(response));
 }
 void Exchange::start_stream(Response response) {
+  status_ = response.status;
   for (const auto& [name, value] : extra_) response.headers.add(name, value);
   connection_->start_stream(serial_, std::move(response));
 }
@@ -28,7 +79,10 @@ bool Exchange::wait_writable(std::function<void()> resume) {
   return connection_->wait_writable(serial_, std::move(resume));
 }
 void Exchange::cut() { connection_->cut(serial_); }
-void Exchange::finish() { connection_->finish(serial_); }
+void Exchange::finish() {
+  count(status_, 0);
+  connection_->finish(serial_);
+}
 void Exchange::on_close(std::function<void(CloseReason)> callback) {
   connection_->on_close(serial_, std::move(callback));
 }

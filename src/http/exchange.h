@@ -1,9 +1,11 @@
 // One request and the way to answer it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +24,14 @@ enum class CloseReason : std::uint8_t {
   out_of_memory,    // there was none left for this connection
 };
 
+// How a request was answered.
+struct Answered {
+  std::string_view method, path;
+  int status = 0;
+  std::uint64_t request_bytes = 0, response_bytes = 0;  // as Content-Length has them; 0: it does not
+  double seconds = 0;  // since all of the request was there
+};
+
 // Answer it once: respond(), or start_stream() then any number of write() and one finish(). All of it may be
 // called from any thread and never waits. An exchange that is dropped unanswered sends 500; a stream that is
 // dropped unfinished closes the connection, so that the client does not take it for complete.
@@ -37,6 +47,9 @@ class Exchange {
   // Moves the body out. It goes on counting in the server's budget, for what is made of it, until the
   // exchange ends or release_body() is called. Only for the thread that handles the request.
   std::string take_body() { return std::exchange(request_.body, {}); }
+  // Undoes the body's Content-Encoding (gzip, deflate), in at most `bytes_max` bytes. A response refuses it: not
+  // that coding, malformed, too large, or the server's budget is used up.
+  std::optional<Response> decode_body(std::uint64_t bytes_max);
   void release_body() { const BodyShare released = std::move(body_share_); }
 
   // A field for whatever response follows, also one that is made elsewhere.
@@ -64,8 +77,13 @@ class Exchange {
   void on_close(std::function<void(CloseReason)> callback);
 
  private:
+  void count(int status, std::uint64_t response_bytes);
+
   Request request_;
   BodyShare body_share_;
+  const std::int64_t begun_us_;
+  std::atomic<int> status_ = 0;  // of a stream
+  std::atomic_flag counted_;
   Headers extra_;
   std::shared_ptr<Connection> connection_;
   std::uint64_t serial_;  // which of the connection's requests this is

@@ -16,6 +16,11 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
 }
 
+void Headers::set(std::string name, std::string value) {
+  std::erase_if(fields_, [&](const auto& field) { return equal_ignoring_case(field.first, name); });
+  add(std::move(name), std::move(value));
+}
+
 std::optional<std::string_view> Headers::find(std::string_view name) const {
   for (const auto& [key, value] : fields_)
     if (equal_ignoring_case(key, name)) return value;

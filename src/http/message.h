@@ -16,6 +16,8 @@ class Headers {
   Headers(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
 
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
+  // In place of all fields of that name.
+  void set(std::string name, std::string value);
   // The first value of that name; nullopt when there is none.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;

@@ -30,6 +30,7 @@ using boost::system::error_code;
 using Socket = Connection::Socket;
 using Protocol = Socket::protocol_type;
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
+using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
 struct Server::State {
   std::shared_ptr<const ServerContext> context;
@@ -49,6 +50,7 @@ struct Server::State {
   Result<> listen_on_path();
   error_code listen_at(const Protocol::endpoint& endpoint);
   void accept();
+  void take_waiting();
   void take(Socket socket, const std::shared_ptr<EventLoop>& loop);
   void stop_accepting();
   std::size_t connections() const;
@@ -98,6 +100,7 @@ error_code Server::State::listen_at(const Protocol::endpoint& endpoint) {
   acceptor.emplace(loops.front()->io());
   if (acceptor->open(endpoint.protocol(), error); !error)
     acceptor->set_option(Acceptor::reuse_address(true), error);
+  if (!error && context->options.reuse_port) acceptor->set_option(ReusePort(true), error);
   if (!error) acceptor->bind(endpoint, error);
   if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
   return error;
@@ -126,12 +129,26 @@ void Server::State::accept() {
   });
 }
 
+// Connections that wait for this socket are lost when it closes, though another server listens on the port.
+void Server::State::take_waiting() {
+  error_code error;
+  acceptor->cancel(error);
+  acceptor->non_blocking(true, error);
+  while (!error) {
+    const auto loop = loops[next_loop++ % loops.size()];
+    Socket socket(loop->io());
+    acceptor->accept(socket, error);
+    if (!error) take(std::move(socket), loop);
+  }
+}
+
 void Server::State::take(Socket socket, const std::shared_ptr<EventLoop>& loop) {
   const bool busy = connections() >= context->options.connections_max;
   asio::post(loop->io(), [loop = loop.get(), shared = context, busy, taken = std::move(socket)]() mutable {
     const auto connection = std::make_shared<Connection>(std::move(taken), loop->shared_from_this(), shared);
     if (!loop->add(connection)) return;
     busy ? connection->refuse_busy() : connection->start();
+    if (loop->stops_idle()) connection->stop_when_idle();
   });
 }
 
@@ -187,6 +204,7 @@ void Server::stop(int grace_ms) {
 void Server::State::stop_accepting() {
   asio::post(loops.front()->io(), [this] {
     error_code ignored;
+    if (context->options.reuse_port) take_waiting();
     acceptor->close(ignored);
     accept_pause->cancel();
   });

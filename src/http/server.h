@@ -27,6 +27,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free one
   std::string uds{};       // path of a Unix socket to listen on, in place of host and port
+  bool reuse_port = false;  // another server may listen on the same port (SO_REUSEPORT): each gets a part
   int threads = 1;
 
   // Limits. Reaching one is answered with the status beside it.
@@ -47,6 +48,8 @@ struct ServerOptions {
   // Asked when a request with a body has sent its header (request.body is empty): a response refuses it
   // before the body is read, and closes the connection.
   std::function<std::optional<Response>(const Request&)> admit{};
+  // Told of each request that has got its answer, before the last byte is sent. Any thread.
+  std::function<void(const Answered&)> answered{};
   // The body of refusals that the server makes itself (400, 408, 413, 431, 503). Default: the message as
   // plain text.
   std::function<Response(int status, const std::string& message)> refusal{};

@@ -337,12 +337,14 @@ TEST_F(ServerTest, StopLetsAnswersInFlightFinishAndCutsTheRest) {
   std::atomic<int> cut = 0;
   serve(
       [&](std::shared_ptr<Exchange> exchange) {
+        if (exchange->request().path == "/idle") return exchange->respond({.body = "ok"});
         exchange->on_close([&](CloseReason r) { cut += r == CloseReason::server_stopping; });
         const std::lock_guard lock(mutex);
         held.push_back(std::move(exchange));
       },
       {.threads = 2});
   Client idle = client();
+  EXPECT_EQ(idle.get("/idle").value().body, "ok");
   Client finishing = client();
   Client hanging = client();
   ASSERT_TRUE(finishing.send_raw("GET /finish HTTP/1.1\r\nHost: x\r\n\r\n").has_value());
@@ -363,6 +365,51 @@ TEST_F(ServerTest, StopLetsAnswersInFlightFinishAndCutsTheRest) {
   stopper.join();
   EXPECT_EQ(cut, 1);
   EXPECT_FALSE(Client::connect({.port = server_->port()}).has_value());
+}
+
+// Who has connected and not asked yet is not cut off by a stop.
+TEST_F(ServerTest, StopAnswersTheFirstRequestOfANewConnection) {
+  serve(echo);
+  Client fresh = client();
+  while (server_->connections() == 0) std::this_thread::sleep_for(1ms);
+  std::thread stopper([&] { server_->stop(10'000); });
+  while (Client::connect({.port = server_->port()}).has_value()) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(fresh.get("/late").value().status, 200);
+  stopper.join();
+}
+
+// One server after another on a port: every connection is answered.
+TEST(Servers, ShareAPort) {
+  const auto answering = [](std::string body) {
+    return [body](std::shared_ptr<Exchange> exchange) { exchange->respond({.body = body}); };
+  };
+  ServerOptions options{.reuse_port = true};
+  auto first = Server::start(options, answering("first")).value();
+  options.port = first->port();
+  auto second = Server::start(options, answering("second")).value();
+  options.reuse_port = false;
+  EXPECT_FALSE(Server::start(options, answering("third")));
+  std::atomic<int> of_first = 0, of_second = 0, failed = 0;
+  std::atomic<bool> ends = false;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 4; ++i)
+    clients.emplace_back([&] {
+      while (!ends) {
+        auto client = Client::connect({.port = options.port});
+        const auto response = client ? client->get("/") : Result<Response>(std::unexpected(client.error()));
+        if (!response)
+          ++failed;
+        else
+          ++(response->body == "first" ? of_first : of_second);
+      }
+    });
+  while (of_first < 50 || of_second < 50) std::this_thread::sleep_for(1ms);
+  first->stop(10'000);
+  const int before = of_second;
+  while (of_second < before + 200) std::this_thread::sleep_for(1ms);
+  ends = true;
+  for (std::thread& thread : clients) thread.join();
+  EXPECT_EQ(failed, 0);
 }
 
 TEST_F(ServerTest, StopLetsAnUploadInProgressEnd) {

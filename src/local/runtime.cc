@@ -115,9 +115,14 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
     serve.tool_tokens = openai::tool_tokens(*serve.rules.tool_dialect, tokenizer);
     serve.rules.special_tokens = openai::special_tokens(tokenizer);
   }
-  if (!options.reasoning_parser.empty()) {
-    TRY(serve.rules.reasoning, openai::reasoning_rule(options.reasoning_parser, tokenizer));
+  const std::string_view asked = options.reasoning_parser, own = openai::own_reasoning_parser(tokenizer);
+  if (const std::string_view parser = asked.empty() ? own : asked; !parser.empty()) {
+    TRY(serve.rules.reasoning, openai::reasoning_rule(parser, tokenizer));
   }
+  if (serve.rules.tool_dialect && serve.rules.tool_dialect->form == grammar::ToolDialect::Form::harmony &&
+      !(serve.rules.reasoning && serve.rules.reasoning->harmony))
+    return invalid("tool-call-parser", "{} needs the tokens of gpt-oss and no other --reasoning-parser",
+                   options.tool_call_parser);
   return {};
 }
 

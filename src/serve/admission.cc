@@ -1,5 +1,10 @@
 #include "serve/admission.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+
 namespace octavo {
 namespace {
 
@@ -47,9 +52,25 @@ bool Admission::take(const std::string& client, const Price& price) {
 void Admission::give_back(const std::string& client, const Price& price) {
   const std::lock_guard lock(mutex_);
   used_ -= price;
+  count_ends(price.answers);
   const auto found = clients_.find(client);
   found->second -= price;
   if (found->second.answers == 0 && found->second.bytes == 0) clients_.erase(found);
+}
+
+void Admission::count_ends(int answers) {
+  if (answers == 0) return;
+  const std::int64_t now = now_us();
+  constexpr double kNews = 0.1;  // the weight of the last answer
+  const double seconds = static_cast<double>(now - last_end_us_) * 1e-6 / answers;
+  if (last_end_us_ > 0) seconds_an_answer_ += (seconds_an_answer_ > 0 ? kNews : 1) * (seconds - seconds_an_answer_);
+  last_end_us_ = now;
+}
+
+int Admission::retry_after_s(const Price& price) const {
+  constexpr double kMost = 60;
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(std::clamp(std::ceil(seconds_an_answer_ * price.answers), 1.0, kMost));
 }
 
 Price Admission::used() const {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 namespace octavo {
 namespace {
 
@@ -26,6 +29,19 @@ TEST(Admission, WhatCanNeverFitIsTheRequestsFault) {
     EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(admission.admit("a", answers(6)).error().field, "n");
   EXPECT_TRUE(admission.possible({.answers = 5, .bytes = 500}).has_value());
+}
+
+TEST(Admission, SaysWhenToTryAgainByThePaceOfEnds) {
+  Admission admission({.answers = 10, .bytes = 1000}, {.answers = 10, .bytes = 1000});
+  EXPECT_EQ(admission.retry_after_s(answers(10)), 1);  // nothing has ended yet
+  for (int i = 0; i < 3; ++i) {
+    auto ticket = admission.admit("a", answers(1)).value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  }
+  // At least 0.15 s an answer.
+  EXPECT_GE(admission.retry_after_s(answers(10)), 2);
+  EXPECT_GE(admission.retry_after_s(answers(10)), admission.retry_after_s(answers(1)));
+  EXPECT_LE(admission.retry_after_s(answers(1'000'000)), 60);
 }
 
 TEST(Admission, EverythingComesBack) {

@@ -39,6 +39,9 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::vector<std::strin
   const auto door = std::make_shared<Door>(api_keys);
   // Nobody without a key gets to send a body, wherever to.
   http.admit = [door](const http::Request& request) { return unauthorized(door->keys, request); };
+  http.answered = [door](const http::Answered& answered) {
+    if (const auto service = door->service.load()) count_answer(*service, answered);
+  };
   auto handler = [door](std::shared_ptr<http::Exchange> exchange) {
     if (const auto service = door->service.load()) return route(service, door->keys, std::move(exchange));
     exchange->respond(openai::error_response(503, "the model is loading"));

@@ -1,7 +1,10 @@
 #include "serve/generation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "base/clock.h"
@@ -105,7 +108,9 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   if (!ticket) {
     service->metrics.admission_rejected();
     (void)plan.reply->failed(ticket.error());
-    if (exchange) exchange->respond(plan.error_response(ticket.error()));
+    http::Response refusal = plan.error_response(ticket.error());
+    refusal.headers.set("Retry-After", std::to_string(service->admission.retry_after_s(plan.price)));
+    if (exchange) exchange->respond(std::move(refusal));
     return {};
   }
   const std::shared_ptr<Generation> self(
@@ -128,6 +133,8 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
     self->started_ = true;
   }
   self->schedule();
+  if (const double timeout_s = self->plan_.request.timeout_s; timeout_s > 0)
+    self->service_->deadlines.add(self->plan_.arrived_us + static_cast<std::int64_t>(timeout_s * 1e6), self);
   return self;
 }
 
@@ -171,10 +178,16 @@ void Generation::deliver(Mail&& mail) noexcept {
   schedule();
 }
 
-void Generation::shut_down() {
+void Generation::shut_down() { end_with({ErrorCode::unavailable, "the server is shutting down", ""}); }
+
+void Generation::time_out() {
+  end_with({ErrorCode::unavailable, fmt::format("its {} s are over", plan_.request.timeout_s), "timeout"});
+}
+
+void Generation::end_with(Error error) {
   {
     const std::lock_guard lock(mutex_);
-    shutting_down_ = true;
+    ending_ = std::move(error);
   }
   schedule();
 }
@@ -183,7 +196,7 @@ void Generation::shut_down() {
 void Generation::schedule() {
   {
     const std::lock_guard lock(mutex_);
-    if (!started_ || scheduled_ || (mail_.empty() && !shutting_down_)) return;
+    if (!started_ || scheduled_ || (mail_.empty() && !ending_)) return;
     scheduled_ = true;
   }
   service_->delivery.post([self = shared_from_this()] { self->drain(); });
@@ -198,7 +211,7 @@ void Generation::drain() {
   if (streaming() && exchange_->wait_writable(again)) return;
   std::string out;
   const bool concluded_before = concluded_;
-  if (stops()) fail({ErrorCode::unavailable, "the server is shutting down", ""}, out);
+  if (const auto error = told_to_end()) fail(*error, out);
   const std::size_t piece = streaming() ? kPieceBytes : std::string::npos;
   while (out.size() < piece && (next_ < batch_.size() || fetch())) take(std::move(batch_[next_++]), out);
   if (streaming() && !out.empty() && !exchange_->write(out)) cancel();
@@ -219,14 +232,15 @@ bool Generation::fetch() {
 // Whether the worker may leave: nothing has come meanwhile.
 bool Generation::rest() {
   const std::lock_guard lock(mutex_);
-  scheduled_ = !mail_.empty() || shutting_down_;
+  scheduled_ = !mail_.empty() || ending_;
   return !scheduled_;
 }
 
-// True once, when the server stops before the end.
-bool Generation::stops() {
+// Once, when it is to end early.
+std::optional<Error> Generation::told_to_end() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(shutting_down_, false) && !concluded_;
+  auto error = std::exchange(ending_, std::nullopt);
+  return concluded_ ? std::nullopt : error;
 }
 
 void Generation::take(Mail&& mail, std::string& out) {
@@ -297,6 +311,25 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
                                   .n = sampling.n,
                                   .times = times,
                                   .finished_us = at_us});
+  if (service_->options.tracer) service_->options.tracer->record(span_of(run, choice, reason, times, at_us));
+}
+
+AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,
+                               const RequestTimes& times, std::int64_t at_us) const {
+  const SamplingParams& sampling = plan_.request.sampling;
+  return {.context = plan_.trace,
+          .request_id = plan_.request.request_id,
+          .model = plan_.request.model,
+          .max_tokens = sampling.max_tokens.value_or(0),
+          .temperature = sampling.temperature,
+          .top_p = sampling.top_p,
+          .n = sampling.n,
+          .prompt_tokens = run.echoed.tokens,
+          .generation_tokens = choice.answer.tokens(),
+          .finish_reason = name(reason),
+          .times = times,
+          .arrived_us = plan_.arrived_us,
+          .finished_us = at_us};
 }
 
 void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& out) {

@@ -31,8 +31,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // Ends what is unfinished, with FinishReason::abort.
   void cancel() noexcept;
-  // Any thread. Ends it with an error that the client is told: the server stops.
+  // Any thread. Each ends it with an error that the client is told: the server stops; the request's own time is
+  // over.
   void shut_down();
+  void time_out();
 
  private:
   struct Mail {
@@ -65,12 +67,15 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void drain();
   bool fetch();
   bool rest();
-  bool stops();
+  void end_with(Error error);
+  std::optional<Error> told_to_end();
   void take(Mail&& mail, std::string& out);
   Result<> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, const Mail& mail);
   void record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                   const RequestTimes& times, std::int64_t at_us);
+  AnswerSpan span_of(const Run& run, const Choice& choice, FinishReason reason, const RequestTimes& times,
+                     std::int64_t at_us) const;
   void emit(Run& run, Choice& choice, openai::AnswerPart&& part, std::string& out);
   void add_echo(const Run& run, std::size_t prompt, openai::AnswerPart& part) const;
   void conclude(std::string& out);
@@ -100,7 +105,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool started_ = false;
   bool scheduled_ = false;
   bool cancelled_ = false;
-  bool shutting_down_ = false;
+  std::optional<Error> ending_{};  // what the client is to be told
 };
 
 }  // namespace octavo

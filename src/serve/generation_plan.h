@@ -15,6 +15,7 @@
 #include "serve/openai/errors.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/reply.h"
+#include "serve/tracing.h"
 
 namespace octavo {
 
@@ -35,6 +36,7 @@ struct GenerationPlan {
   std::int64_t arrived_us = 0;
   Price price{};            // of what is known before it runs
   std::string client{};     // whose share of the server it takes
+  std::optional<TraceContext> trace{};  // that the request belongs to
   std::optional<int> engine{};  // that is to answer, of several
   bool background = false;  // nobody waits for the reply
 };

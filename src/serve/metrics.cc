@@ -9,6 +9,8 @@
 #include <numeric>
 #include <vector>
 
+#include "serve/prometheus_text.h"
+
 namespace octavo {
 namespace {
 
@@ -30,20 +32,6 @@ std::vector<double> token_gap_bounds() {
 }
 std::vector<double> latency_bounds() {
   return {.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
-}
-
-// Label values escape backslash, quote and line feed.
-std::string escaped(std::string_view value) {
-  std::string out;
-  for (const char c : value) {
-    if (c == '\n') {
-      out += "\\n";
-      continue;
-    }
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
-  }
-  return out;
 }
 
 double seconds_since_1970() {
@@ -74,7 +62,8 @@ class Exposition {
   template <class Items, class Which>
   void histogram(std::string_view name, std::string_view help, const Items& items, Which&& which) {
     begin(name, help, "histogram");
-    for (std::size_t i = 0; i < std::size(items); ++i) histogram(name, labels_[i], std::invoke(which, items[i]));
+    const std::string full = fmt::format("vllm:{}", name);
+    for (std::size_t i = 0; i < std::size(items); ++i) append_histogram(text_, full, labels_[i], std::invoke(which, items[i]));
   }
 
   void begin(std::string_view name, std::string_view help, std::string_view type) {
@@ -99,19 +88,6 @@ class Exposition {
     for (std::size_t i = 0; i < std::size(items); ++i)
       line("vllm:{}{{{}}} {}\n", name, labels_[i], std::invoke(value, items[i]));
   }
-  void histogram(std::string_view name, std::string_view labels, const Histogram& histogram) {
-    std::int64_t below = 0;
-    const auto counts = histogram.counts();
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      below += counts[i];
-      const bool last = i + 1 == counts.size();
-      const std::string bound = last ? "+Inf" : fmt::format("{}", histogram.bounds()[i]);
-      line("vllm:{}_bucket{{{},le=\"{}\"}} {}\n", name, labels, bound, below);
-    }
-    line("vllm:{}_sum{{{}}} {}\n", name, labels, histogram.sum());
-    line("vllm:{}_count{{{}}} {}\n", name, labels, below);
-  }
-
   std::vector<std::string> labels_;
   std::string text_;
 };

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "grammar/harmony.h"
 #include "serve/images.h"
 
 namespace octavo {
@@ -133,15 +134,63 @@ Result<std::string> echo_text(const Service& service, const openai::TextOrTokens
   return service.tokenizer.decode(ids, true);
 }
 
+// How models that fill in the middle want what stands before and behind it.
+struct FillInMarks {
+  std::string_view before, behind, middle;
+};
+constexpr FillInMarks kFillInMarks[] = {
+    {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},  // Qwen Coder, CodeGemma, Granite 4
+    {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},        // StarCoder, Granite Code
+    {"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},        // SantaCoder
+    {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},  // DeepSeek
+    {"▁<PRE>", "▁<SUF>", "▁<MID>"},                          // Code Llama
+};
+
+Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<TokenId> prompt,
+                                       const std::string& suffix, const openai::GenerationRequest& request) {
+  const Tokenizer& tokenizer = service.tokenizer;
+  for (const FillInMarks& marks : kFillInMarks) {
+    const auto before = tokenizer.id_of(marks.before), behind = tokenizer.id_of(marks.behind),
+               middle = tokenizer.id_of(marks.middle);
+    if (!before || !behind || !middle) continue;
+    TRY(const std::vector<TokenId> rest, tokenizer.encode(suffix, false, prompt_bytes_max(service, false)));
+    // Behind what begins every text.
+    std::size_t at = 0;
+    if (request.add_special_tokens)
+      while (at < prompt.size() && tokenizer.is_special(prompt[at])) ++at;
+    prompt.insert(prompt.begin() + static_cast<std::ptrdiff_t>(at), *before);
+    prompt.push_back(*behind);
+    prompt.insert(prompt.end(), rest.begin(), rest.end());
+    prompt.push_back(*middle);
+    return prompt;
+  }
+  return invalid("suffix", "is not supported by this model: its tokenizer has no tokens for filling in the middle");
+}
+
 std::optional<openai::Thinking> thinking_of(const Service& service, const openai::GenerationRequest& request,
                                             const std::vector<TokenId>& prompt) {
   const std::optional<openai::ReasoningRule>& rule = service.options.rules.reasoning;
   if (!rule) return std::nullopt;
+  if (rule->harmony) {
+    const grammar::ToolDialect* dialect = request.tools.dialect;
+    const bool calls = dialect && dialect->form == grammar::ToolDialect::Form::harmony;
+    return openai::Thinking{.shown = request.include_reasoning,
+                            .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
+  }
   return openai::Thinking{
       .begin = rule->begin,
       .end = rule->end,
       .open = begins_with_thoughts(*rule, prompt, service.tokenizer, request.reasoning_off),
       .shown = request.include_reasoning};
+}
+
+// What answers must look like is said of their last message, where they begin with a header. Calls of strict
+// tools are messages of their own.
+Result<> bind_final_message(const openai::HarmonyReader& reader, openai::GenerationRequest& request) {
+  if (!request.output || reader.place() != openai::HarmonyReader::Place::header) return {};
+  if (request.tools.dialect && request.output->field == "tools") return {};
+  TRY(request.output, grammar::in_final_message(*std::move(request.output)));
+  return {};
 }
 
 }  // namespace
@@ -223,6 +272,7 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   TRY_VOID(fits_context(service, ids.size(), "messages"));
   std::vector<std::vector<TokenId>> prompts;
   const std::optional<openai::Thinking> thinking = thinking_of(service, asked, ids);
+  if (thinking && thinking->harmony) TRY_VOID(bind_final_message(*thinking->harmony, asked));
   prompts.push_back(std::move(ids));
   TRY(GenerationPlan plan,
       plan_generation(service, std::move(asked), std::move(prompts), {.images = std::move(images)}, id_prefix, reply));
@@ -231,12 +281,20 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
 }
 
 Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request) {
+  return prepare_completion_as(service, std::move(request), "cmpl-", openai::completion_reply);
+}
+
+Result<GenerationPlan> prepare_completion_as(const Service& service, openai::CompletionRequest request,
+                                             std::string_view id_prefix, const ReplyMaker& reply) {
   TRY_VOID(service.admission.possible(
       {.answers = request.generation.sampling.n * static_cast<int>(request.prompts.size())}));
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;
   for (const openai::TextOrTokens& prompt : request.prompts) {
     TRY(std::vector<TokenId> ids, tokens_of(service, prompt, request.generation));
+    if (request.suffix) {
+      TRY(ids, filled_in(service, std::move(ids), *request.suffix, request.generation));
+    }
     truncate(ids, request.generation, service.options.rules.max_model_len);
     TRY_VOID(fits_context(service, ids.size(), "prompt"));
     if (request.echo) {
@@ -244,8 +302,8 @@ Result<GenerationPlan> prepare_completion(const Service& service, openai::Comple
     }
     prompts.push_back(std::move(ids));
   }
-  TRY(GenerationPlan plan, plan_generation(service, std::move(request.generation), std::move(prompts), {}, "cmpl-",
-                                           openai::completion_reply));
+  TRY(GenerationPlan plan, plan_generation(service, std::move(request.generation), std::move(prompts), {}, id_prefix,
+                                           reply));
   plan.echo_texts = std::move(echoes);
   plan.prompt_only = request.prompt_only;
   return plan;

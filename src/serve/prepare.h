@@ -32,6 +32,8 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
                                        std::string_view id_prefix, const ReplyMaker& reply);
 
 Result<GenerationPlan> prepare_completion(const Service& service, openai::CompletionRequest request);
+Result<GenerationPlan> prepare_completion_as(const Service& service, openai::CompletionRequest request,
+                                             std::string_view id_prefix, const ReplyMaker& reply);
 
 // The conversation as ids, with the images in it: also what /tokenize answers.
 struct ChatTokens {

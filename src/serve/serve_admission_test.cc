@@ -121,5 +121,73 @@ TEST_F(AdmissionTest, DetokenizeTakesOnlySoManyIds) {
   EXPECT_EQ(param(refused), "tokens");
 }
 
+// A gateway names the tenants; the same prompt of two tenants has two cache identities.
+TEST_F(AdmissionTest, TenantsByHeader) {
+  serve([](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
+        [](ServeOptions& o, http::ServerOptions&) {
+          o.max_num_seqs = 4;
+          o.max_num_queued_reqs = 8;
+          o.client_header = "X-Tenant";
+          o.isolate_prefix_cache = true;
+        });
+  const auto salt = [&](const std::string& tenant, const std::string& more = "") {
+    const std::string body = R"({"prompt":"x","max_tokens":1)" + more + "}";
+    EXPECT_EQ(client()
+                  .request("POST", "/v1/completions", body,
+                           {{"Content-Type", "application/json"}, {"X-Tenant", tenant}})
+                  .value()
+                  .status,
+              200);
+    return engine_->last_request.identity.salt;
+  };
+  const std::string a = salt("a"), b = salt("b");
+  EXPECT_NE(a, b);
+  EXPECT_NE(a, "");
+  EXPECT_EQ(salt("a"), a);
+  EXPECT_NE(salt("a", R"(,"cache_salt":"own")"), a);
+  EXPECT_NE(salt("a", R"(,"cache_salt":"own")"), salt("b", R"(,"cache_salt":"own")"));
+  EXPECT_EQ(a.find("a@"), std::string::npos) << "the tenant's name is not told";
+
+  // One tenant's eight answers leave room for the other's.
+  http::Client holding = client();
+  const std::string body = R"({"prompt":"x","seed":1,"stream":true,"n":8})";
+  ASSERT_TRUE(holding
+                  .send_raw(fmt::format("POST /v1/completions HTTP/1.1\r\nHost: x\r\nX-Tenant: a\r\n"
+                                        "Content-Length: {}\r\n\r\n{}",
+                                        body.size(), body))
+                  .has_value());
+  ASSERT_TRUE(eventually([&] { return engine_->running() == 1; }));
+  const auto status = [&](const std::string& tenant) {
+    return client()
+        .request("POST", "/v1/completions", R"({"prompt":"x"})",
+                 {{"Content-Type", "application/json"}, {"X-Tenant", tenant}})
+        .value();
+  };
+  const http::Response refused = status("a");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_GE(std::stoi(std::string(refused.headers.find("Retry-After").value_or("0"))), 1);
+  EXPECT_EQ(refused.headers.count("Retry-After"), 1U);
+  EXPECT_EQ(status("b").status, 200);
+}
+
+TEST_F(AdmissionTest, ARequestsTimeEndsIt) {
+  serve([](const Request&, int) { return Script{.tokens = bytes_of("xy"), .hang = true}; });
+  const http::Response whole = post("/v1/completions", R"({"prompt":"x","timeout":0.05})");
+  EXPECT_EQ(whole.status, 503) << whole.body;
+  EXPECT_THAT(whole.body, HasSubstr("timeout: its 0.05 s are over"));
+  const http::Response stream = client()
+                                    .request("POST", "/v1/completions", R"({"prompt":"x","stream":true})",
+                                             {{"Content-Type", "application/json"}, {"X-Request-Timeout", "0.05"}})
+                                    .value();
+  EXPECT_EQ(stream.status, 200);
+  const auto all = events(stream);
+  ASSERT_GE(all.size(), 2U);
+  EXPECT_THAT(all[all.size() - 2], HasSubstr("timeout: its 0.05 s are over"));
+  EXPECT_EQ(all.back(), "[DONE]");
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
+  EXPECT_EQ(post("/v1/completions", R"({"prompt":"x","timeout":0})").status, 400);
+  EXPECT_EQ(post("/v1/completions", R"({"prompt":"x","timeout":1e9})").status, 400);
+}
+
 }  // namespace
 }  // namespace octavo

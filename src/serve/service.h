@@ -14,12 +14,15 @@
 #include "request/engine_client.h"
 #include "serve/adapter_names.h"
 #include "serve/admission.h"
+#include "serve/deadlines.h"
+#include "serve/http_metrics.h"
 #include "serve/live_feed.h"
 #include "serve/live_generations.h"
 #include "serve/metrics.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/response_store.h"
 #include "serve/sound_rules.h"
+#include "serve/tracing.h"
 #include "serve/worker_pool.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -44,7 +47,14 @@ struct ServeOptions {
   bool dev_mode = false;               // routes for development
   bool sleep_mode = false;             // of these, /sleep
   bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
+  std::shared_ptr<Tracer> tracer{};  // null: no spans
   bool log_requests = false;
+  std::optional<int> max_log_len{};  // bytes of a prompt in the log; nothing: all
+  // Of the request that tells tenants apart, in place of keys and addresses; "": none. It must come from a
+  // gateway: whoever sends it is believed.
+  std::string client_header{};
+  bool isolate_prefix_cache = false;  // clients share no cached prefixes
+  std::uint64_t body_bytes_max = 64 << 20;                   // of a compressed body, when it is not
   bool page = true;                                          // a web page at `/`
   int intake_threads = 2;                                    // parse, render, tokenise
   int delivery_threads = 2;                                  // detokenise, write
@@ -88,6 +98,7 @@ struct Service {
   const ServeOptions options;
   const std::shared_ptr<AdapterNames> adapters;
   Metrics metrics;
+  HttpMetrics http;
   LiveFeed live;
   Admission admission;
   LiveGenerations generations;  // as /load counts them
@@ -106,6 +117,7 @@ struct Service {
     adapters->add(card);
   }
 
+  Deadlines deadlines;
   openai::ResponseStore responses;
   WorkerPool intake;
   WorkerPool delivery;

@@ -1,4 +1,4 @@
-// A tokenizer for tests: one token for each byte (its id is the byte), and two special tokens.
+// A tokenizer for tests: one token for each byte (its id is the byte), and two special tokens or more.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -24,7 +24,8 @@ inline std::string as_utf8(unsigned code_point) {
 
 // Byte-level BPE without merges. Printable Latin-1 bytes stand for themselves, the others for U+0100 onwards
 // (GPT-2).
-inline Tokenizer byte_tokenizer() {
+// special: more special tokens, from kTestVocabulary on.
+inline Tokenizer byte_tokenizer(const std::vector<std::string>& special = {}) {
   namespace json = boost::json;
   json::object vocabulary;
   unsigned next = 256;
@@ -32,17 +33,20 @@ inline Tokenizer byte_tokenizer() {
     const bool itself = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
     vocabulary[as_utf8(itself ? byte : next++)] = byte;
   }
-  const auto special = [](TokenId id, std::string_view text) {
+  const auto added = [](TokenId id, std::string_view text) {
     return json::object{{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
                         {"rstrip", false}, {"normalized", false}, {"special", true}};
   };
+  json::array all_added{added(kEndToken, "<|end|>"), added(kMarkToken, "<|mark|>")};
+  for (const std::string& text : special)
+    all_added.push_back(added(kEndToken + static_cast<TokenId>(all_added.size()), text));
   const json::object byte_level{
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
   const json::object all{
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},
-      {"added_tokens", json::array{special(kEndToken, "<|end|>"), special(kMarkToken, "<|mark|>")}},
+      {"added_tokens", all_added},
       {"normalizer", nullptr},
       {"pre_tokenizer", byte_level},
       {"post_processor", nullptr},

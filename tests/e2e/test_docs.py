@@ -42,3 +42,18 @@ def test_links_lead_somewhere(page):
 def test_every_page_is_on_the_site():
     listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.M))
     assert listed == {page.name for page in PAGES}
+
+
+def test_the_tests_that_failures_names_exist():
+    page = (ROOT / "docs" / "failures.md").read_text()
+    unit = set()
+    for file in [*ROOT.glob("src/**/*_test.cc"), *ROOT.glob("tests/*.cc")]:
+        for suite, name in re.findall(r"^TEST\w*\((\w+),\s*(\w+)\)", file.read_text(), flags=re.M):
+            unit |= {f"{suite}.{name}", f"{suite}.*"}
+    e2e = {name for file in ROOT.glob("tests/e2e/*.py") for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)}
+    fuzzers = {file.stem for file in ROOT.glob("src/**/*_fuzz.cc")}
+    named = set(re.findall(r"`(\w+\.[\w*]+|test_\w+|\w+_fuzz)`", page))
+    missing = {name for name in named if name not in unit | e2e | fuzzers}
+    assert not missing
+    rows = re.findall(r"^\| ([SO]\d\d) ", page, flags=re.M)
+    assert rows == [f"S{i:02}" for i in range(1, 29)] + [f"O{i:02}" for i in range(1, 31)]

@@ -1,7 +1,10 @@
 #include "serve/openai/answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/check.h"
 
@@ -25,7 +28,10 @@ Answer::Answer(const Tokenizer& tokenizer, const SamplingParams& sampling,
       eos_ids_(&eos_ids),
       detokenizer_(tokenizer, sampling.skip_special_tokens, prompt_tail, kept_special),
       stops_(std::move(stops)),
-      thinking_(thinking) {}
+      thinking_(std::move(thinking)) {
+  if (thinking_ && thinking_->harmony)
+    thinking_->open = thinking_->harmony->place() == HarmonyReader::Place::thought;
+}
 
 AnswerPart Answer::take(Output&& output) {
   CHECK(!finished_, "an answer that is finished gets no more outputs");
@@ -50,6 +56,11 @@ AnswerPart Answer::take(Output&& output) {
 // Whether the token is a mark that begins or ends the thoughts, which is no text.
 bool Answer::turn(TokenId id, AnswerPart& part) {
   if (!thinking_) return false;
+  if (thinking_->harmony) {
+    const bool marks = thinking_->harmony->marks(id);
+    if (marks) turn_message(id, part);
+    return marks;
+  }
   const bool begins = id == thinking_->begin && wordless_;
   const bool ends = id == thinking_->end && thinking_->open;
   if (!begins && !ends) return false;
@@ -58,6 +69,28 @@ bool Answer::turn(TokenId id, AnswerPart& part) {
   thinking_->open = begins;
   wordless_ = begins;
   return true;
+}
+
+// A message is over, its text complete unless `whole` is false.
+void Answer::close_message(AnswerPart& part, bool whole) {
+  add_text(detokenizer_.finish(), part);
+  if (part.finish) return;
+  target(part) += stops_.finish();
+  if (whole && calls() && !argued_) part.text += "{}";
+}
+
+void Answer::turn_message(TokenId id, AnswerPart& part) {
+  using Place = HarmonyReader::Place;
+  HarmonyReader& reader = *thinking_->harmony;
+  if (reader.place() != Place::header) {
+    close_message(part, true);
+    if (part.finish) return;
+    if (calls()) part.text += "<|call|>";
+  }
+  reader.take(id);
+  thinking_->open = reader.place() == Place::thought;
+  argued_ = false;
+  if (calls()) part.text += fmt::format("<|start|>functions.{}<|message|>", reader.function());
 }
 
 // The token that ended the text is not part of it.
@@ -69,7 +102,9 @@ bool Answer::silent(const Output& output, std::size_t position) const {
 }
 
 void Answer::add_text(std::string_view piece, AnswerPart& part) {
-  wordless_ = wordless_ && piece.find_first_not_of(" \n\r\t") == std::string_view::npos;
+  const bool blank = piece.find_first_not_of(" \n\r\t") == std::string_view::npos;
+  wordless_ = wordless_ && blank;
+  argued_ = argued_ || !blank;
   std::string& text = target(part);
   // Before min_tokens no stop string is looked for.
   if (sampling_->stop.empty() || tokens_ <= sampling_->min_tokens) {
@@ -84,9 +119,8 @@ void Answer::add_text(std::string_view piece, AnswerPart& part) {
 }
 
 void Answer::end(const Output& output, AnswerPart& part) {
-  add_text(detokenizer_.finish(), part);
+  close_message(part, output.finished == FinishReason::stop);
   if (part.finish) return;
-  target(part) += stops_.finish();
   part.finish = output.finished;
   if (output.stop_token) part.stop_reason = *output.stop_token;
 }

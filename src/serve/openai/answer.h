@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "request/request.h"
+#include "serve/openai/harmony.h"
 #include "text/detokenizer.h"
 #include "text/stop_strings.h"
 
@@ -36,6 +37,8 @@ struct Thinking {
   TokenId begin = 0, end = 0;
   bool open = false;  // the answer begins with thoughts, whether or not it says so
   bool shown = true;  // they are reported, with their tokens and log-probabilities
+  // Of gpt-oss, in place of begin, end and open. Calls come in the text, as the tool dialect `openai` has them.
+  std::optional<HarmonyReader> harmony{};
 };
 
 class Answer {
@@ -55,9 +58,14 @@ class Answer {
 
  private:
   bool turn(TokenId id, AnswerPart& part);
+  void turn_message(TokenId id, AnswerPart& part);
+  void close_message(AnswerPart& part, bool whole);
   void add_text(std::string_view piece, AnswerPart& part);
   std::string& target(AnswerPart& part) const { return thinks() ? part.reasoning : part.text; }
   bool thinks() const { return thinking_ && thinking_->open; }
+  bool calls() const {
+    return thinking_ && thinking_->harmony && thinking_->harmony->place() == HarmonyReader::Place::call;
+  }
   void end(const Output& output, AnswerPart& part);
   bool silent(const Output& output, std::size_t position) const;
 
@@ -67,6 +75,7 @@ class Answer {
   StopSplitter stops_;
   std::optional<Thinking> thinking_;
   bool wordless_ = true;  // no text has come yet
+  bool argued_ = false;   // the call has arguments
   int tokens_ = 0;
   int reasoning_tokens_ = 0;
   bool finished_ = false;

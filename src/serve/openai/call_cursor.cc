@@ -10,7 +10,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int kPythonDepthMax = 64;
+constexpr int kLiteralDepthMax = 64;
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -156,13 +156,16 @@ bool CallCursor::string(std::string& out) {
   return true;
 }
 
-bool CallCursor::python(std::string& out, int depth) {
-  if (!ready() || depth > kPythonDepthMax) return false;
+// quote: Gemma's, "" for Python.
+bool CallCursor::item(std::string& out, std::string_view quote, int depth) {
+  if (!ready() || depth > kLiteralDepthMax) return false;
   const char first = text_[at_];
+  if (!quote.empty() && literal(quote)) return quoted_string(out, quote);
+  if (starved_) return false;
   if (first == '\'' || first == '"') return python_string(out);
   if (first == '[' || first == '(' || first == '{') {
     ++at_;
-    return python_items(first == '[' ? ']' : first == '(' ? ')' : '}', out, depth);
+    return items(first == '[' ? ']' : first == '(' ? ')' : '}', out, quote, depth);
   }
   std::string text;
   if (!value(text)) return false;
@@ -170,12 +173,13 @@ bool CallCursor::python(std::string& out, int depth) {
   if (text == "None") text = "null";
   json::error_code error;
   json::parse(text, error);
-  out += text;
-  return !error;
+  const bool word = error && !quote.empty();
+  out += word ? json::serialize(json::value(text)) : text;
+  return !error || word;
 }
 
 // The items of a list, a tuple or a dictionary, behind its opening bracket.
-bool CallCursor::python_items(char end, std::string& out, int depth) {
+bool CallCursor::items(char end, std::string& out, std::string_view quote, int depth) {
   out += end == '}' ? '{' : '[';
   for (bool first = true; !next_is(end); first = false) {
     if (!first && !literal(",")) return false;
@@ -183,14 +187,34 @@ bool CallCursor::python_items(char end, std::string& out, int depth) {
     if (starved_) return false;
     if (!first) out += ", ";
     if (end == '}') {
-      if (!(next_is('"') || next_is('\'')) || !python_string(out) || !literal(":")) return false;
+      if (!member_name(out, quote) || !literal(":")) return false;
       out += ": ";
     }
-    if (!python(out, depth + 1)) return false;
+    if (!item(out, quote, depth + 1)) return false;
   }
   if (starved_) return false;
   ++at_;
   out += end == '}' ? '}' : ']';
+  return true;
+}
+
+bool CallCursor::member_name(std::string& out, std::string_view quote) {
+  if (!ready()) return false;
+  if (!quote.empty() && literal(quote)) return quoted_string(out, quote);
+  if (next_is('"') || next_is('\'')) return python_string(out);
+  std::string word;
+  if (starved_ || quote.empty() || !name(word)) return false;
+  out += json::serialize(json::value(word));
+  return true;
+}
+
+// What stands before the next `quote`.
+bool CallCursor::quoted_string(std::string& out, std::string_view quote) {
+  const std::size_t end = text_.find(quote, at_);
+  starved_ = end == std::string_view::npos;
+  if (starved_) return false;
+  out += json::serialize(json::value(text_.substr(at_, end - at_)));
+  at_ = end + quote.size();
   return true;
 }
 

@@ -36,7 +36,9 @@ class CallCursor {
   // Any JSON value, as it is written.
   bool value(std::string& out);
   // A literal of Python, written as JSON.
-  bool python(std::string& out, int depth = 0);
+  bool python(std::string& out) { return item(out, "", 0); }
+  // A value as Gemma writes it, written as JSON: strings between two `quote`s, names of members as they are.
+  bool gemma(std::string& out, std::string_view quote) { return item(out, quote, 0); }
   // Whether this byte comes next; it is not read.
   bool next_is(char byte);
 
@@ -46,8 +48,11 @@ class CallCursor {
  private:
   bool ready();
   bool word(std::string& out);
+  bool item(std::string& out, std::string_view quote, int depth);
+  bool items(char end, std::string& out, std::string_view quote, int depth);
+  bool member_name(std::string& out, std::string_view quote);
   bool python_string(std::string& out);
-  bool python_items(char end, std::string& out, int depth);
+  bool quoted_string(std::string& out, std::string_view quote);
 
   std::string_view text_;
   std::size_t at_ = 0;

@@ -31,8 +31,19 @@ Result<> read_max_tokens(Fields& fields, const RequestRules& rules, CompletionRe
   return {};
 }
 
+// A text that ends nowhere: "" is as good as none, as clients send it.
+Result<> read_suffix(Fields& fields, CompletionRequest& request) {
+  std::string suffix;
+  TRY_VOID(fields.text("suffix", suffix));
+  if (suffix.empty()) return {};
+  if (request.echo) return invalid("suffix", "cannot be combined with echo");
+  if (request.generation.sampling.truncate_prompt_tokens)
+    return invalid("suffix", "cannot be combined with truncate_prompt_tokens");
+  request.suffix = std::move(suffix);
+  return {};
+}
+
 Result<> refuse_completion_only(Fields& f, int n) {
-  TRY_VOID(f.refuse("suffix", "is not supported"));
   TRY_VOID(f.refuse("prompt_embeds", "is not supported: prompts are text or token ids"));
   std::optional<int> best_of;
   TRY_VOID(f.integer("best_of", best_of));
@@ -80,6 +91,7 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   TRY_VOID(fields.boolean("echo", request.echo));
   TRY_VOID(read_max_tokens(fields, rules, request));
   TRY_VOID(fields.integer("logprobs", out.sampling.logprobs));
+  TRY_VOID(read_suffix(fields, request));
   TRY_VOID(refuse_completion_only(fields, out.sampling.n));
   TRY_VOID(finish_reading(fields, rules, out));
   if (request.echo && out.sampling.logprobs) out.sampling.prompt_logprobs = out.sampling.logprobs;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +21,7 @@ Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, std::string_view 
 struct CompletionRequest {
   GenerationRequest generation;
   std::vector<TextOrTokens> prompts;
+  std::optional<std::string> suffix;  // what is to be between it and the prompt
   bool echo = false;         // the answer begins with the prompt
   bool prompt_only = false;  // echo with max_tokens = 0: nothing is generated for the client to see
 };

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kSaltBytesMax = 128;
 constexpr std::size_t kRequestIdBytesMax = 256;
+constexpr double kTimeoutMaxS = 86'400;
 
 // {"token id": bias}
 Result<> read_logit_bias(Fields& f, SamplingParams& p) {
@@ -83,6 +84,11 @@ Result<> read_identity(Fields& f, const RequestRules& rules, GenerationRequest& 
   TRY_VOID(f.text("request_id", out.request_id));
   if (out.request_id.size() > kRequestIdBytesMax)
     return invalid("request_id", "at most {} bytes, got {}", kRequestIdBytesMax, out.request_id.size());
+  if (f.any("timeout")) {
+    double timeout = 0;
+    TRY_VOID(f.number("timeout", timeout));
+    TRY(out.timeout_s, checked_timeout(timeout));
+  }
   if (!f.any("cache_salt")) return {};
   TRY_VOID(f.text("cache_salt", out.cache_salt));
   if (out.cache_salt.empty() || out.cache_salt.size() > kSaltBytesMax)
@@ -144,6 +150,11 @@ void RequestRules::take_limits(const EngineInfo& engine) {
   limits.max_logprobs = engine.max_logprobs;
   max_model_len = engine.max_model_len;
   priority_scheduling = engine.priorities;
+}
+
+Result<double> checked_timeout(double seconds) {
+  if (seconds > 0 && seconds <= kTimeoutMaxS) return seconds;
+  return invalid("timeout", "must be more than 0 and at most {} seconds, got {}", kTimeoutMaxS, seconds);
 }
 
 Result<std::string> read_model(Fields& fields, const RequestRules& rules) {

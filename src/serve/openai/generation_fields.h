@@ -76,6 +76,7 @@ struct GenerationRequest {
   std::optional<KvTransferParams> kv_transfer;
   bool include_reasoning = true;
   bool reasoning_off = false;     // the chat template was told so
+  double timeout_s = 0;           // from its arrival; 0: none
   bool max_tokens_given = false;  // by the request, not by a default
   std::vector<std::string> unknown_fields;
 };
@@ -88,6 +89,9 @@ Result<> read_shape(Fields& fields, const GenerationDefaults& defaults, Sampling
 // Reads the shared fields into `out`, except those that the two endpoints spell differently (max_tokens,
 // logprobs).
 Result<> read_shared_fields(Fields& fields, const RequestRules& rules, GenerationRequest& out);
+
+// The request's `timeout` in seconds, or the header X-Request-Timeout's.
+Result<double> checked_timeout(double seconds);
 
 // To be called when every field is read: applies the rules between fields.
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out);

@@ -32,7 +32,8 @@ void MessageReader::read_free(const AnswerPart& part, MessageDelta& delta) {
   delta.content = std::move(parsed.content);
   delta.called = parser_->calls() > 0;
   for (CallPiece& piece : parsed.calls) {
-    std::string id = piece.name.empty() ? "" : new_tool_call_id(tools_->dialect);
+    std::string id = std::move(piece.id);
+    if (!piece.name.empty() && id.empty()) id = new_tool_call_id(tools_->dialect);
     delta.calls.push_back({piece.index, std::move(id), std::move(piece.name), std::move(piece.arguments)});
   }
 }

@@ -12,6 +12,8 @@ struct Parser {
   bool from_start = true;
 };
 
+constexpr std::string_view kHarmony = "openai_gptoss";
+
 constexpr Parser kParsers[] = {
     {"deepseek_r1"},
     {.name = "deepseek_v3", .from_start = false},
@@ -27,6 +29,7 @@ constexpr Parser kParsers[] = {
     {"qwen3"},
     {.name = "seed_oss", .begin = "<seed:think>", .end = "</seed:think>"},
     {"step3"},
+    {"step3p5"},
 };
 
 }  // namespace
@@ -34,10 +37,18 @@ constexpr Parser kParsers[] = {
 std::vector<std::string_view> reasoning_parsers() {
   std::vector<std::string_view> names;
   std::ranges::transform(kParsers, std::back_inserter(names), &Parser::name);
+  names.push_back(kHarmony);
   return names;
 }
 
 Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& tokenizer) {
+  if (parser == kHarmony) {
+    const auto tokens = HarmonyTokens::of(tokenizer);
+    if (!tokens)
+      return invalid("reasoning-parser", "{} needs the tokens of gpt-oss, which the tokenizer does not have",
+                     parser);
+    return ReasoningRule{.harmony = tokens};
+  }
   const auto found = std::ranges::find(kParsers, parser, &Parser::name);
   if (found == std::end(kParsers)) return invalid("reasoning-parser", "there is none of the name {}", parser);
   const auto begin = tokenizer.id_of(found->begin), end = tokenizer.id_of(found->end);
@@ -45,6 +56,10 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
     return invalid("reasoning-parser", "{} needs the tokens {} and {}, which the tokenizer does not have",
                    parser, found->begin, found->end);
   return ReasoningRule{.begin = *begin, .end = *end, .from_start = found->from_start};
+}
+
+std::string_view own_reasoning_parser(const Tokenizer& tokenizer) {
+  return HarmonyTokens::of(tokenizer) ? kHarmony : "";
 }
 
 bool begins_with_thoughts(const ReasoningRule& rule, std::span<const std::int32_t> prompt,

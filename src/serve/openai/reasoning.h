@@ -1,11 +1,13 @@
 // Models that think before they answer: which part of what they write is thought.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "serve/openai/harmony.h"
 #include "text/tokenizer.h"
 
 namespace octavo::openai {
@@ -13,6 +15,7 @@ namespace octavo::openai {
 struct ReasoningRule {
   std::int32_t begin = 0, end = 0;  // the tokens around thoughts
   bool from_start = false;          // a model thinks first without saying so, unless its prompt ends that
+  std::optional<HarmonyTokens> harmony{};  // of gpt-oss, in place of all that
 };
 
 // vLLM's --reasoning-parser names that are known here.
@@ -20,6 +23,9 @@ std::vector<std::string_view> reasoning_parsers();
 
 // Errors: no such parser, or the tokenizer lacks its tokens.
 Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& tokenizer);
+
+// The parser that a tokenizer asks for by itself; "": none.
+std::string_view own_reasoning_parser(const Tokenizer& tokenizer);
 
 // Whether an answer to this prompt begins with thoughts. The prompt decides as far as it opens or closes them
 // in the turn that is to be answered; else the rule, unless the request turned thinking off.

@@ -1,5 +1,7 @@
 #include "serve/openai/tool_parser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -68,8 +70,8 @@ ToolParser::Step ToolParser::step() {
       return stream_text_value();
     case State::json_value:
       return read_json_value();
-    case State::python:
-      return read_python();
+    case State::literals:
+      return read_literal();
     case State::call_end:
       return read_call_end();
     case State::next_call:
@@ -141,13 +143,16 @@ ToolParser::Found ToolParser::call_head(CallCursor& cursor, bool first) {
                             : cursor.literal(dialect_.list ? "," : dialect_.separator);
   bool read = opened && cursor.literal(dialect_.call_begin);
   name_.clear();
+  id_.clear();
   whole_.clear();
   if (read && dialect_.form == ToolDialect::Form::object) return object_head(cursor);
   read = read && cursor.name(name_);
+  if (dialect_.numbered) read = read && cursor.literal(":") && cursor.name(id_);
   switch (dialect_.form) {
     case ToolDialect::Form::object:
       break;
     case ToolDialect::Form::named:
+    case ToolDialect::Form::harmony:
       read = read && cursor.literal(dialect_.name_end) && cursor.next_is('{');
       break;
     case ToolDialect::Form::parameters:
@@ -156,8 +161,12 @@ ToolParser::Found ToolParser::call_head(CallCursor& cursor, bool first) {
     case ToolDialect::Form::python:
       read = read && cursor.literal("(");
       break;
+    case ToolDialect::Form::gemma:
+      read = read && cursor.literal("{");
+      break;
   }
   if (!read) return cursor.starved() ? Found::more : Found::no;
+  if (dialect_.numbered) id_ = fmt::format("functions.{}:{}", name_, id_);
   return known(name_) ? Found::yes : Found::no;
 }
 
@@ -197,20 +206,22 @@ void ToolParser::begin_call() {
   layout_.clear();
   searching_ = !dialect_.at_beginning;
   ++calls_;
-  if (parallel_ || calls_ == 1) out_.calls.push_back({.index = calls_ - 1, .name = name_, .arguments = {}});
+  if (parallel_ || calls_ == 1) out_.calls.push_back({.index = calls_ - 1, .name = name_, .id = id_});
   scan_ = {};
   first_parameter_ = true;
   switch (dialect_.form) {
     case ToolDialect::Form::object:
     case ToolDialect::Form::named:
+    case ToolDialect::Form::harmony:
       argue(whole_);
       return go(whole_.empty() ? State::arguments : State::call_end);
     case ToolDialect::Form::parameters:
       argue("{");
       return go(State::parameter);
     case ToolDialect::Form::python:
+    case ToolDialect::Form::gemma:
       argue("{");
-      return go(State::python);
+      return go(State::literals);
   }
 }
 
@@ -252,12 +263,19 @@ ToolParser::Step ToolParser::read_parameter() {
     if (name_size == std::string_view::npos) return Step::more;
     name = trimmed(rest.substr(0, name_size));
     CallCursor behind(rest.substr(name_size));
-    if (behind.literal(name_end)) {
+    bool said_text = false;
+    const auto says = [&] {
+      said_text = behind.literal("true\">");
+      return said_text || behind.literal("false\">");
+    };
+    if (behind.literal(name_end) && (!dialect_.says_text || says())) {
       drop(block.at() + name_size + behind.at());
       argue(std::exchange(first_parameter_, false) ? "\"" : ", \"");
       argue(grammar::json_escape(name) + "\": ");
       const auto tool = tools_->find(name_);
-      const bool text = tool != tools_->end() && std::ranges::find(tool->second, name) != tool->second.end();
+      const bool known_text =
+          tool != tools_->end() && std::ranges::find(tool->second, name) != tool->second.end();
+      const bool text = dialect_.says_text ? said_text : known_text;
       if (text) argue("\"");
       at_value_ = true;
       go(text ? State::text_value : State::json_value);
@@ -314,22 +332,27 @@ ToolParser::Step ToolParser::read_json_value() {
   return Step::done;
 }
 
-ToolParser::Step ToolParser::read_python() {
+ToolParser::Step ToolParser::read_literal() {
+  const bool python = dialect_.form == ToolDialect::Form::python;
   CallCursor end(buffer_), next(buffer_);
-  if (end.literal(")")) {
+  const auto read_value = [&](std::string& value) {
+    return python ? next.python(value) : next.gemma(value, dialect_.quote);
+  };
+  if (end.literal(python ? ")" : "}")) {
     drop(end.at());
     end_arguments();
     return Step::done;
   }
   std::string name, value;
-  if ((first_parameter_ || next.literal(",")) && next.name(name) && next.literal("=") && next.python(value)) {
+  if ((first_parameter_ || next.literal(",")) && next.name(name) && next.literal(python ? "=" : ":") &&
+      read_value(value)) {
     drop(next.at());
     argue(std::exchange(first_parameter_, false) ? "\"" : ", \"");
     argue(name + "\": " + value);
     return Step::done;
   }
   if (end.starved() || next.starved()) return Step::more;
-  end_arguments();  // not Python: the call ends here
+  end_arguments();  // something else: the call ends here
   return Step::done;
 }
 

@@ -25,6 +25,7 @@ struct CallPiece {
   int index = 0;
   std::string name{};
   std::string arguments{};  // of the text of a JSON object
+  std::string id{};         // with the name, where the model gave it one
 
   bool operator==(const CallPiece&) const = default;
 };
@@ -60,7 +61,7 @@ class ToolParser {
     parameter,   // between the blocks of form `parameters`
     text_value,  // in a value that is text
     json_value,  // in any other value
-    python,      // between the parameters of form `python`
+    literals,    // between the parameters of the forms `python` and `gemma`
     call_end,    // behind a call, before what closes it
     next_call,   // behind a call, where another one may follow
   };
@@ -76,7 +77,7 @@ class ToolParser {
   Step read_parameter();
   Step stream_text_value();
   Step read_json_value();
-  Step read_python();
+  Step read_literal();
   Step read_call_end();
   Step read_next();
 
@@ -106,7 +107,7 @@ class ToolParser {
   int calls_ = 0;
 
   // Of the call being read.
-  std::string name_;
+  std::string name_, id_;
   std::string whole_;  // arguments that are known at once, with the end of the object; "": they follow
   JsonScan scan_;
   bool first_parameter_ = true;

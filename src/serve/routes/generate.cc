@@ -1,9 +1,13 @@
 // /v1/chat/completions and /v1/completions.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string_view>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
@@ -26,21 +30,53 @@ Result<std::optional<int>> chosen_engine(const http::Request& request) {
   return engine;
 }
 
+void log_prompt(const Service& service, const GenerationPlan& plan) {
+  const std::string text = service.tokenizer.decode(plan.prompts.front(), false).value_or("");
+  const std::size_t most = service.options.max_log_len ? static_cast<std::size_t>(*service.options.max_log_len) : text.size();
+  log(LogLevel::debug, "{}: prompt {:?}", plan.request.request_id, std::string_view(text).substr(0, most));
+}
+
+// Prefixes are shared within a client, and there by a request's own salt. The client's name stays secret: salts
+// are told to routers.
+std::string salt_of(std::string_view client, std::string_view own) {
+  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(client)), 0);
+  return fmt::format("{:016x}{:016x}@{}", hash.high, hash.low, own);
+}
+
 template <class Parse, class Prepare>
 Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, Parse parse, Prepare prepare) {
   TRY(boost::json::object body, openai::parse_body(exchange->take_body()));
   TRY(auto request, parse(body, service->options.rules));
   body.clear();
-  std::string& id = request.generation.request_id;
-  if (id.empty()) id = exchange->request().headers.find("X-Request-Id").value_or("").substr(0, kIdBytesMax);
-  TRY(const std::optional<int> engine, chosen_engine(exchange->request()));
+  TRY_VOID(read_headers(exchange->request(), request.generation));
   TRY(GenerationPlan plan, prepare(*service, std::move(request)));
-  plan.engine = engine;
-  generate(service, exchange, std::move(plan));
-  return {};
+  return start(service, exchange, std::move(plan));
 }
 
 }  // namespace
+
+Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation) {
+  const auto given = request.headers.find("X-Request-Timeout");
+  if (!given) return {};
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), seconds);
+  if (error != std::errc{} || end != given->data() + given->size())
+    return invalid("X-Request-Timeout", "must be a number of seconds, got {:?}", *given);
+  TRY(generation.timeout_s, openai::checked_timeout(seconds));
+  return {};
+}
+
+Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation) {
+  std::string& id = generation.request_id;
+  if (id.empty()) id = request.headers.find("X-Request-Id").value_or("").substr(0, kIdBytesMax);
+  return read_timeout(request, generation);
+}
+
+Result<> start(const ServicePtr& service, const ExchangePtr& exchange, GenerationPlan plan) {
+  TRY(plan.engine, chosen_engine(exchange->request()));
+  generate(service, exchange, std::move(plan));
+  return {};
+}
 
 void warn_unknown(Service& service, const std::vector<std::string>& names) {
   constexpr std::size_t kRememberedMax = 256;
@@ -55,6 +91,8 @@ void warn_unknown(Service& service, const std::vector<std::string>& names) {
 }
 
 std::string client_of(const Service& service, const http::Request& request) {
+  const std::string& header = service.options.client_header;
+  if (const auto name = header.empty() ? std::nullopt : request.headers.find(header)) return std::string(*name);
   if (service.options.api_keys.empty()) return request.peer;
   const auto bearer = request.headers.find("Authorization");
   return std::string(bearer ? *bearer : request.headers.find("X-Api-Key").value_or(""));
@@ -67,7 +105,11 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
     log_info("{}: {} prompts, first of {} tokens, max_tokens {}, from {}", plan.request.request_id,
              plan.prompts.size(), plan.prompts.front().size(), plan.request.sampling.max_tokens.value_or(0),
              exchange->request().peer);
+  if (const auto trace = exchange->request().headers.find("traceparent")) plan.trace = parse_traceparent(*trace);
+  if (service->options.log_requests && log_enabled(LogLevel::debug)) log_prompt(*service, plan);
   plan.client = client_of(*service, exchange->request());
+  if (service->options.isolate_prefix_cache)
+    plan.request.cache_salt = salt_of(plan.client, plan.request.cache_salt);
   const bool background = plan.background;
   return Generation::start(service, std::move(plan), background ? nullptr : exchange);
 }

@@ -44,7 +44,13 @@ http::Response is_sleeping(Service&, std::string_view);
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
-// Names once, in the log, fields that have no effect; then the engine has it.
+// X-Request-Timeout, in seconds, above what the body says.
+Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
+// That, and X-Request-Id where the body has none.
+Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
+// With the engine that the headers name.
+Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
+// Names once, in the log, fields that have no effect; then the engine has it, as its client's and in its trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
 // Says once for each name that a field of a request has no effect.
@@ -55,6 +61,11 @@ std::string client_of(const Service& service, const http::Request& request);
 // audio.cc
 Result<> transcriptions(const ServicePtr&, const ExchangePtr&);
 Result<> translations(const ServicePtr&, const ExchangePtr&);
+
+// inference.cc
+Result<> inference(const ServicePtr&, const ExchangePtr&);
+Result<> render_chat(const ServicePtr&, const ExchangePtr&);
+Result<> render_completion(const ServicePtr&, const ExchangePtr&);
 
 // pooling.cc
 Result<> embeddings(const ServicePtr&, const ExchangePtr&);

@@ -13,6 +13,7 @@ namespace json = boost::json;
 Result<> messages(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(openai::ChatRequest request, anthropic::parse_messages_request(body, service->options.rules));
+  TRY_VOID(read_timeout(exchange->request(), request.generation));
   TRY(GenerationPlan plan, prepare_chat_as(*service, std::move(request), "msg_", anthropic::messages_reply));
   plan.error_response = anthropic::error_response;
   generate(service, exchange, std::move(plan));

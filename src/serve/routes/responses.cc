@@ -22,6 +22,7 @@ Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange)
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(openai::ResponsesRequest request,
       openai::parse_responses_request(body, service->options.rules, service->responses));
+  TRY_VOID(read_timeout(exchange->request(), request.chat.generation));
   json::object pending;
   std::string id;
   const bool background = request.background;

@@ -13,6 +13,9 @@ namespace octavo {
 // The 401 for a request without a right key, unless no key is set.
 std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
 
+// Into the service's metrics; probes and /metrics itself are left out, as vLLM does.
+void count_answer(Service& service, const http::Answered& answered);
+
 // Answers the exchange, at once or later from the service's threads. Without a right key only reading /health
 // is answered.
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,

@@ -30,6 +30,7 @@ struct Route {
 
 constexpr Route kRoutes[] = {
     {.path = "/health", .get = routes::health},
+    {.path = "/ready", .get = routes::health},
     {.path = "/ping", .get = routes::health},
     {.path = "/version", .get = routes::version},
     {.path = "/load", .get = routes::load},
@@ -39,6 +40,9 @@ constexpr Route kRoutes[] = {
     {.path = "/v1/models/", .get = routes::model},
     {.path = "/v1/completions", .post = routes::completions},
     {.path = "/v1/chat/completions", .post = routes::chat_completions},
+    {.path = "/v1/completions/render", .post = routes::render_completion},
+    {.path = "/v1/chat/completions/render", .post = routes::render_chat},
+    {.path = "/inference/v1/generate", .post = routes::inference},
     {.path = "/v1/responses", .post = routes::create_response},
     {.path = "/v1/responses/",
      .get = routes::stored_response,
@@ -74,7 +78,8 @@ constexpr Route kRoutes[] = {
     {.path = "/reset_prefix_cache", .post = routes::reset_prefix_cache, .enabled_by = &ServeOptions::dev_mode},
 };
 
-constexpr std::string_view kPublicPath = "/health";
+// Without a key: what orchestrators ask.
+constexpr std::string_view kPublicPaths[] = {"/health", "/ready"};
 
 const Route* find_route(std::string_view path, const ServeOptions& options) {
   const Route* found = nullptr;
@@ -99,6 +104,8 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
   if (!is_of_type(exchange->request(), type))
     return exchange->respond(openai::error_response(415, fmt::format("the Content-Type must be {}", type)));
   const bool taken = service->intake.try_post([service, &route, exchange] {
+    if (auto refusal = exchange->decode_body(service->options.body_bytes_max))
+      return exchange->respond(*std::move(refusal));
     // A failure to do what was asked is the answer, also when it is for want of memory.
     const auto done = within_memory([&] { return route.post(service, exchange); });
     if (!done) exchange->respond(route.error_response(done.error()));
@@ -109,6 +116,13 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
       route.error_response({ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
 }
 
+// Nobody's work: asked every few seconds by machines.
+bool is_probe(std::string_view path) {
+  constexpr std::string_view kProbes[] = {"/metrics", "/health", "/ready",      "/load",
+                                          "/ping",    "/version", "/server_info"};
+  return std::ranges::find(kProbes, path) != std::end(kProbes);
+}
+
 void refuse_method(const Route& route, http::Exchange& exchange) {
   http::Response response = openai::error_response(405, "the method is not allowed here");
   response.headers.add("Allow", route.get ? "GET, HEAD" : route.post ? "POST" : "GET");
@@ -116,6 +130,13 @@ void refuse_method(const Route& route, http::Exchange& exchange) {
 }
 
 }  // namespace
+
+void count_answer(Service& service, const http::Answered& answered) {
+  if (is_probe(answered.path)) return;
+  const Route* found = find_route(answered.path, service.options);
+  const std::string_view path = found ? found->path : "none";
+  service.http.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path), answered);
+}
 
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
            std::shared_ptr<http::Exchange> exchange) {
@@ -127,7 +148,8 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
   const bool page = service->options.page && reads && request.path == "/";
-  if (!(reads && request.path == kPublicPath))
+  const bool is_public = std::ranges::find(kPublicPaths, request.path) != std::end(kPublicPaths);
+  if (!(reads && is_public))
     if (auto refusal = unauthorized(keys, request))
       return exchange->respond(page ? login_page() : *std::move(refusal));
   if (page) return exchange->respond(start_page());

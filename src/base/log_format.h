@@ -1,0 +1,15 @@
+// How log lines look. Set once by app/.
+#pragma once
+
+#include <cstdint>
+
+namespace octavo {
+
+enum class LogFormat : std::uint8_t {
+  text,
+  json,  // an object a line: "time", "level", "message"
+};
+
+void set_log_format(LogFormat format);
+
+}  // namespace octavo

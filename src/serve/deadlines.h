@@ -1,0 +1,34 @@
+// Ends generations whose clients gave them a time.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace octavo {
+
+class Generation;
+
+// Any thread. Its own thread ends with it.
+class Deadlines {
+ public:
+  Deadlines();
+  ~Deadlines();
+
+  // at_us: of now_us(). A generation that has ended by then is left alone.
+  void add(std::int64_t at_us, std::weak_ptr<Generation> generation);
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::multimap<std::int64_t, std::weak_ptr<Generation>> due_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace octavo

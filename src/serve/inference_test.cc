@@ -1,0 +1,93 @@
+// Tokens in, tokens out; prompts as tokens; text that fills a gap.
+#include <gmock/gmock.h>
+
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+using ::testing::HasSubstr;
+
+class InferenceTest : public ServeTest {
+ protected:
+  static std::vector<TokenId> ids(const json::value& list) { return json::value_to<std::vector<TokenId>>(list); }
+};
+
+TEST_F(InferenceTest, TokensInTokensOut) {
+  serve_text("hello");
+  const json::object whole = reply(
+      "/inference/v1/generate",
+      R"({"request_id":"r","token_ids":[72,105],"sampling_params":{"max_tokens":3,"temperature":0,"detokenize":false}})");
+  EXPECT_EQ(whole.at("request_id"), "r");
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("Hi"));
+  const json::value& choice = whole.at("choices").at(0);
+  EXPECT_EQ(ids(choice.at("token_ids")), bytes_of("hel"));
+  EXPECT_EQ(choice.at("finish_reason"), "length");
+  EXPECT_EQ(whole.at("usage").at("completion_tokens"), 3);
+
+  const http::Response stream =
+      post("/inference/v1/generate", R"({"token_ids":[72],"stream":true,"sampling_params":{"max_tokens":9}})");
+  std::vector<TokenId> streamed;
+  const std::vector<std::string> all = events(stream);
+  ASSERT_GE(all.size(), 2U);
+  EXPECT_EQ(all.back(), "[DONE]");
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    const json::value event = json::parse(all[i]);
+    for (const TokenId id : ids(event.at("choices").at(0).at("token_ids"))) streamed.push_back(id);
+  }
+  EXPECT_EQ(streamed, ending("hello"));
+}
+
+TEST_F(InferenceTest, ErrorsNameTheField) {
+  serve_text("hello");
+  const auto param = [&](const std::string& body) {
+    const http::Response response = post("/inference/v1/generate", body);
+    EXPECT_EQ(response.status, 400) << response.body;
+    return std::string(json::parse(response.body).at("error").at("param").as_string());
+  };
+  EXPECT_EQ(param("{}"), "token_ids");
+  EXPECT_EQ(param(R"({"token_ids":[]})"), "token_ids");
+  EXPECT_EQ(param(R"({"token_ids":[1],"features":{"x":1}})"), "features");
+  EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"top_p":7}})"), "top_p");
+}
+
+// What is rendered and then generated is what one request gets.
+TEST_F(InferenceTest, ARenderedChatGoesOn) {
+  serve_text("hello");
+  const json::object rendered = reply("/v1/chat/completions/render", kChat + R"(,"max_tokens":4,"temperature":0.5})");
+  EXPECT_EQ(ids(rendered.at("token_ids")), bytes_of("user: Hi\nassistant: "));
+  EXPECT_EQ(rendered.at("sampling_params").at("max_tokens"), 4);
+  EXPECT_EQ(rendered.at("sampling_params").at("temperature"), 0.5);
+  const json::object whole = reply("/inference/v1/generate", json::serialize(rendered));
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\nassistant: "));
+  EXPECT_EQ(engine_->last_request.sampling.temperature, 0.5);
+  EXPECT_EQ(ids(whole.at("choices").at(0).at("token_ids")), bytes_of("hell"));
+
+  const http::Response list = post("/v1/completions/render", R"({"prompt":["a","bc"],"logprobs":2})");
+  const json::value both = json::parse(list.body);
+  ASSERT_EQ(both.as_array().size(), 2U);
+  EXPECT_EQ(ids(both.at(1).at("token_ids")), bytes_of("bc"));
+  EXPECT_EQ(both.at(0).at("sampling_params").at("logprobs"), 2);
+}
+
+TEST_F(InferenceTest, FillsInTheMiddle) {
+  serve_text("mid");
+  const http::Response refused = post("/v1/completions", kCompletion + R"(,"suffix":"end"})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("suffix: is not supported by this model"));
+  EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"suffix":""})").status, 200);
+
+  tokenizer_ = byte_tokenizer({"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"});
+  serve([](const Request&, int) { return Script{.tokens = ending("mid")}; },
+        [](ServeOptions& options, http::ServerOptions&) { options.rules.limits.vocab_size = kTestVocabulary + 3; });
+  EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"suffix":"end"})").status, 200);
+  std::vector<TokenId> prompt = {kTestVocabulary};
+  for (const TokenId id : bytes_of("Once")) prompt.push_back(id);
+  prompt.push_back(kTestVocabulary + 1);
+  for (const TokenId id : bytes_of("end")) prompt.push_back(id);
+  prompt.push_back(kTestVocabulary + 2);
+  EXPECT_EQ(engine_->last_request.prompt, prompt);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,18 @@
+// Pieces of Prometheus' text format 0.0.4.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "request/histogram.h"
+
+namespace octavo {
+
+// Label values escape backslash, quote and line feed.
+std::string escaped(std::string_view value);
+
+// The lines of a histogram. labels: as they stand between the braces, without braces; may be "".
+void append_histogram(std::string& text, std::string_view name, std::string_view labels,
+                      const Histogram& histogram);
+
+}  // namespace octavo

@@ -1,0 +1,94 @@
+// Tokens in, tokens out, and what makes those tokens: rendering apart from generation.
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
+
+#include "serve/openai/inference_reply.h"
+#include "serve/prepare.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace json = boost::json;
+
+namespace {
+
+// What both bodies call by the same name: of the request, and of its sampling_params. logprobs are a switch in chats.
+constexpr auto kOfRequest = std::to_array<std::string_view>(
+    {"request_id", "model", "stream", "stream_options", "cache_salt", "priority", "kv_transfer_params"});
+constexpr auto kSampling = std::to_array<std::string_view>(
+    {"n", "temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty", "frequency_penalty",
+     "repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop", "stop_token_ids", "min_tokens",
+     "ignore_eos", "prompt_logprobs", "skip_special_tokens", "include_stop_str_in_output", "structured_outputs",
+     "response_format", "repetition_detection"});
+
+// The body of a generation as the body of a completion, which has the same rules.
+Result<json::object> as_completion(const json::object& body) {
+  openai::Fields fields(body);
+  const json::value* features = fields.any("features");
+  if (features && !features->is_null())
+    return invalid("features", "are not supported: images are prepared where they are read");
+  TRY(const json::array* ids, fields.array("token_ids"));
+  if (!ids || ids->empty()) return invalid("token_ids", "must be a list of at least one token id");
+  json::object out{{"prompt", *ids}, {"return_token_ids", true}};
+  TRY(const json::object* sampling, fields.object("sampling_params"));
+  if (sampling)
+    for (const auto& [name, value] : *sampling)
+      if (name != "detokenize" && name != "output_kind") out[name] = value;
+  for (const std::string_view name : kOfRequest)
+    if (const json::value* value = fields.any(name)) out[name] = *value;
+  return out;
+}
+
+// The body of a generation that goes on from a prepared request.
+json::object generation_body(const json::object& asked, const GenerationPlan& plan, std::size_t prompt) {
+  json::object sampling{{"max_tokens", plan.request.sampling.max_tokens.value_or(0)}};
+  for (const std::string_view name : kSampling)
+    if (const json::value* value = asked.if_contains(name); value && !value->is_null()) sampling[name] = *value;
+  if (const auto& logprobs = plan.request.sampling.logprobs) sampling["logprobs"] = *logprobs;
+  json::object out{{"request_id", plan.request.request_id},
+                   {"model", plan.request.model},
+                   {"token_ids", json::value_from(plan.prompts[prompt])},
+                   {"features", nullptr},
+                   {"sampling_params", std::move(sampling)},
+                   {"stream", plan.request.stream},
+                   {"priority", plan.request.priority}};
+  if (!plan.request.cache_salt.empty()) out["cache_salt"] = plan.request.cache_salt;
+  return out;
+}
+
+}  // namespace
+
+Result<> render_chat(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(auto request, openai::parse_chat_request(body, service->options.rules));
+  if (!request.prompt.images.empty())
+    return invalid("messages", "images are not rendered apart: send them to /v1/chat/completions");
+  TRY(const GenerationPlan plan, prepare_chat(*service, std::move(request)));
+  exchange->respond({.body = json::serialize(generation_body(body, plan, 0))});
+  return {};
+}
+
+Result<> render_completion(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(auto request, openai::parse_completion_request(body, service->options.rules));
+  TRY(const GenerationPlan plan, prepare_completion(*service, std::move(request)));
+  json::array all;
+  for (std::size_t i = 0; i < plan.prompts.size(); ++i) all.push_back(generation_body(body, plan, i));
+  exchange->respond({.body = json::serialize(all)});
+  return {};
+}
+
+Result<> inference(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(const json::object completion, as_completion(body));
+  TRY(auto request, openai::parse_completion_request(completion, service->options.rules));
+  TRY_VOID(read_headers(exchange->request(), request.generation));
+  TRY(GenerationPlan plan,
+      prepare_completion_as(*service, std::move(request), "", openai::inference_reply));
+  return start(service, exchange, std::move(plan));
+}
+
+}  // namespace octavo::routes

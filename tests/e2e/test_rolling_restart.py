@@ -1,0 +1,101 @@
+"""One server after another on a port (--reuse-port): no request fails, no stream is cut."""
+
+import json
+import signal
+import subprocess
+import threading
+import urllib.request
+
+from conftest import free_port
+
+STREAMS = 16
+ANSWERS_BETWEEN = 20
+
+
+class Server:
+    """A process on the port, from the moment it is ready."""
+
+    def __init__(self, port):
+        command = ["build/release/octavo", "serve", "--port", str(port), "--reuse-port", "--shutdown-timeout", "120"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if "ready on" in line:
+                break
+        else:
+            raise AssertionError("the server ended before it was ready")
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def leave(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(timeout=120) == 0
+
+
+class Load:
+    """Streams one after another on connections of their own, in many threads."""
+
+    def __init__(self, port):
+        self.url = f"http://127.0.0.1:{port}/v1/completions"
+        self.failures, self.answers, self.ends = [], 0, False
+        self.changed = threading.Condition()
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(STREAMS)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, i):
+        body = {"prompt": f"Once {i}", "max_tokens": 40, "stream": True, "ignore_eos": True}
+        while not self.ends:
+            try:
+                request = urllib.request.Request(
+                    self.url, json.dumps(body).encode(), {"Content-Type": "application/json"}
+                )
+                with urllib.request.urlopen(request, timeout=60) as response:
+                    text = response.read().decode()
+                assert text.endswith("data: [DONE]\n\n") and '"error"' not in text, text[-300:]
+            except (OSError, AssertionError) as error:
+                self.failures.append(repr(error))
+            with self.changed:
+                self.answers += 1
+                self.changed.notify_all()
+
+    def wait_for_more(self):
+        with self.changed:
+            goal = self.answers + ANSWERS_BETWEEN
+            assert self.changed.wait_for(lambda: self.answers >= goal, timeout=120)
+
+    def stop(self):
+        self.ends = True
+        for thread in self.threads:
+            thread.join()
+
+
+def test_no_request_fails():
+    port = free_port()
+    server = Server(port)
+    load = Load(port)
+    try:
+        for _ in range(3):
+            load.wait_for_more()
+            successor = Server(port)
+            load.wait_for_more()
+            server.leave()
+            server = successor
+        load.wait_for_more()
+    finally:
+        load.stop()
+        server.leave()
+    assert not load.failures, load.failures
+
+
+def test_a_second_signal_ends_the_program():
+    port = free_port()
+    server = Server(port)
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/v1/completions",
+        json.dumps({"prompt": "Once", "max_tokens": 1900, "stream": True, "ignore_eos": True}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as stream:
+        assert stream.readline().startswith(b"data: ")
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=10) in (0, 128 + signal.SIGTERM)
