@@ -55,7 +55,8 @@ void add_policy_flags(CLI::App& command, const std::string& group, fleet::Policy
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--prefix-token-count", o.prefix_token_count, "prefix_hash: first tokens of a prompt that say who gets it")
+      .add_option("--prefix-token-count", o.prefix_token_count,
+                  "prefix_hash: first tokens of a prompt that say who gets it")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()
       ->group(group);
@@ -66,7 +67,8 @@ void add_policy_flags(CLI::App& command, const std::string& group, fleet::Policy
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--max-idle-secs", o.max_idle_secs, "manual: how long an unused routing key stays with its replica")
+      .add_option("--max-idle-secs", o.max_idle_secs,
+                  "manual: how long an unused routing key stays with its replica")
       ->check(CLI::Range(1, 31'536'000))
       ->capture_default_str()
       ->group(group);

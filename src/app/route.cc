@@ -87,7 +87,8 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command.add_flag("--disable-retries", c.disable_retries, "One attempt only")->group(group);
   whole("--migration-limit", o.migration_limit,
-        "How often a stream whose replica dies goes on at another one, from the tokens already sent; octavo serve only",
+        "How often a stream whose replica dies goes on at another one, from the tokens already sent; octavo "
+        "serve only",
         0, 100);
   whole("--cb-failure-threshold", o.breaker.failure_threshold,
         "Failures in a row that open a replica's circuit breaker", 1, 1'000'000);

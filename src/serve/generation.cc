@@ -131,8 +131,8 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   return self;
 }
 
-// What the client has of the answer goes where all of it went: text, stop strings, thoughts and calls stand as they
-// did behind its last token. Nothing of it is sent.
+// What the client has of the answer goes where all of it went: text, stop strings, thoughts and calls stand
+// as they did behind its last token. Nothing of it is sent.
 Result<> Generation::resume() {
   if (!plan_.request.resume) return {};
   Run& run = runs_.front();
@@ -142,7 +142,8 @@ Result<> Generation::resume() {
   if (plan_.request.sampling.logprobs)  // their places in the text count
     for (const TokenId id : said.token_ids) said.logprobs.push_back({.id = id, .rank = 1, .top = {}});
   AnswerPart part = choice.answer.take(std::move(said));
-  if (choice.answer.finished()) return invalid("resume_token_ids", "the answer ends with a stop string in them");
+  if (choice.answer.finished())
+    return invalid("resume_token_ids", "the answer ends with a stop string in them");
   std::string sent;
   emit(run, choice, std::move(part), sent);
   return {};
@@ -272,7 +273,8 @@ void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
   http::Headers headers{{"Cache-Control", "no-cache"}};
   if (plan_.request.resume) headers.add("X-Octavo-Resumed", std::to_string(plan_.request.resume->size()));
-  exchange_->start_stream({.content_type = "text/event-stream; charset=utf-8", .headers = std::move(headers)});
+  exchange_->start_stream(
+      {.content_type = "text/event-stream; charset=utf-8", .headers = std::move(headers)});
 }
 
 Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {

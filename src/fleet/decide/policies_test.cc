@@ -95,7 +95,8 @@ TEST(Policies, ConsistentHashingKeepsAKeyWhereItIs) {
     const auto order = fleet.rank(hashing, request);
     ++counts[order[0]];
     EXPECT_EQ(fleet.rank(hashing, request), order);
-    EXPECT_EQ(fleet.rank(hashing, request, {order[1]})[0], order[0]) << "who goes takes only its own keys along";
+    EXPECT_EQ(fleet.rank(hashing, request, {order[1]})[0], order[0])
+        << "who goes takes only its own keys along";
     EXPECT_EQ(fleet.rank(hashing, request, {order[0]})[0], order[1]);
   }
   for (const auto& [endpoint, keys] : counts) EXPECT_NEAR(keys, 200, 60) << endpoint;
@@ -145,7 +146,7 @@ TEST(Policies, ManualStaysWithTheFirstChoice) {
 TEST(Policies, BucketPartsByLengthAndBalancesWork) {
   TestFleet fleet(2);
   auto bucket = policy("bucket");
-  for (int i = 0; i < 8; ++i) fleet.send(bucket, prompt(std::string(40, 'a')));    // 80 tokens of work
+  for (int i = 0; i < 8; ++i) fleet.send(bucket, prompt(std::string(40, 'a')));   // 80 tokens of work
   for (int i = 0; i < 2; ++i) fleet.send(bucket, prompt(std::string(400, 'a')));  // 200
   bucket.expire(6'000'000);
   EXPECT_EQ(fleet.rank(bucket, prompt(std::string(40, 'a')))[0], 0U);

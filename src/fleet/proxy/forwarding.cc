@@ -97,7 +97,8 @@ void Forwarding::on_prefilled(const Result<>& result) {
   if (result && reply.status == 200) params = kv_transfer_params(reply.body);
   dispatcher_.metrics().prefilled(params.has_value());
   if (params)
-    body_ = std::make_shared<const std::string>(decode_body(body_ ? *body_ : exchange_->request().body, *params));
+    body_ =
+        std::make_shared<const std::string>(decode_body(body_ ? *body_ : exchange_->request().body, *params));
   attempt();
 }
 
@@ -151,7 +152,8 @@ void Forwarding::on_head(http::Response head) {
     return retry(fmt::format("status {}", head.status));
   }
   if (streaming_) {  // the client has the first one's
-    const bool goes_on = head.status == 200 && (!resumable_->begun() || head.headers.find("X-Octavo-Resumed"));
+    const bool goes_on =
+        head.status == 200 && (!resumable_->begun() || head.headers.find("X-Octavo-Resumed"));
     if (goes_on) return dispatcher_.metrics().migrated(true);
     if (const auto call = call_.lock()) call->cancel();
     end_attempt(Outcome::neither);
@@ -171,7 +173,8 @@ void Forwarding::on_head(http::Response head) {
 void Forwarding::on_body(std::string_view piece) {
   if (!answered_) {
     answered_ = true;
-    if (migrations_ == 0) dispatcher_.metrics().first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
+    if (migrations_ == 0)
+      dispatcher_.metrics().first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
     dispatcher_.first_token(choice_.booking);
   }
   if (streaming_) return send_back(piece);
@@ -256,8 +259,8 @@ void Forwarding::answer(http::Response response) {
   exchange_->respond(std::move(response));
 }
 
-// Says that there is no answer, or no more of it. Of a stream the exchange is dropped unfinished then: nobody takes it
-// for complete.
+// Says that there is no answer, or no more of it. Of a stream the exchange is dropped unfinished then: nobody
+// takes it for complete.
 void Forwarding::refuse(int status, const std::string& message) {
   if (!streaming_) return answer(openai::error_response(status, message));
   dispatcher_.metrics().answered(status, static_cast<double>(now_us() - arrived_us_) * 1e-6);

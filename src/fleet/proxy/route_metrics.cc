@@ -77,7 +77,8 @@ std::string RouteMetrics::text() const {
                  "Prompts computed apart: handed over to the decoding worker, or failed and left to it.", "outcome",
                  prefills_);
   write_counters(out, "octavo_route_migrations_total",
-                 "Streams whose worker failed: gone on at another one, or ended with an error.", "outcome", migrations_);
+                 "Streams whose worker failed: gone on at another one, or ended with an error.", "outcome",
+                 migrations_);
   write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);

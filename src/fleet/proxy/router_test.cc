@@ -249,8 +249,8 @@ TEST_F(RouterTest, AStreamThatBreaksIsNotTakenForComplete) {
   EXPECT_EQ(a.requests, 1) << "not sent again: the client has seen bytes";
 }
 
-// Replicas that say "abc" token by token, each from where it is told to go on; `dies` of them break behind the next
-// token.
+// Replicas that say "abc" token by token, each from where it is told to go on; `dies` of them break behind
+// the next token.
 class Sayers {
  public:
   explicit Sayers(int dies, bool resumes = true) : dies_(dies), resumes_(resumes) {}
