@@ -139,8 +139,14 @@ Result<> Generation::resume() {
   Choice& choice = run.choices.front();
   Output said;
   said.token_ids = *plan_.request.resume;
-  if (plan_.request.sampling.logprobs)  // their places in the text count
-    for (const TokenId id : said.token_ids) said.logprobs.push_back({.id = id, .rank = 1, .top = {}});
+  // Log-probabilities tell where in the text they are, behind all before them.
+  const auto placed = [](TokenId id) { return TokenLogprobs{.id = id, .rank = 1, .top = {}}; };
+  if (plan_.request.sampling.logprobs) {
+    std::ranges::transform(said.token_ids, std::back_inserter(said.logprobs), placed);
+    const std::vector<TokenId>& echoed = run.echoed.token_ids;
+    if (!echoed.empty())
+      std::transform(echoed.begin() + 1, echoed.end(), std::back_inserter(run.echoed.logprobs), placed);
+  }
   AnswerPart part = choice.answer.take(std::move(said));
   if (choice.answer.finished())
     return invalid("resume_token_ids", "the answer ends with a stop string in them");

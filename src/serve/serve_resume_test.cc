@@ -21,7 +21,11 @@ class ResumeTest : public ServeTest {
             EXPECT_TRUE(std::equal(said.begin(), said.end(), tokens.begin()));
             tokens.erase(tokens.begin(), tokens.begin() + std::ssize(said));
           }
-          return Script{.tokens = std::move(tokens)};
+          const auto left =
+              static_cast<std::size_t>(*request.sampling.max_tokens) - (ending(text).size() - tokens.size());
+          if (tokens.size() <= left) return Script{.tokens = std::move(tokens)};
+          tokens.resize(left);
+          return Script{.tokens = std::move(tokens), .end = FinishReason::length};
         },
         [](ServeOptions& options, http::ServerOptions&) {
           options.rules.reasoning = openai::ReasoningRule{.begin = '{', .end = '}', .from_start = false};
