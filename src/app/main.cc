@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   octavo::add_plan(program, outcome);
   octavo::add_hub_commands(program, outcome);
   octavo::add_route(program, outcome);
+  octavo::add_sidecar(program, outcome);
   octavo::add_simulate(program, outcome);
   octavo::add_run_batch(program, outcome);
   octavo::add_top(program, outcome);

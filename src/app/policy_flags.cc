@@ -55,6 +55,30 @@ void add_policy_flags(CLI::App& command, const std::string& group, fleet::Policy
       ->capture_default_str()
       ->group(group);
   command
+      .add_option("--prefix-token-count", o.prefix_token_count,
+                  "prefix_hash: first tokens of a prompt that say who gets it")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--prefix-hash-load-factor", o.prefix_hash_load_factor,
+                  "prefix_hash: who has more than so many times the mean load gets no more")
+      ->check(CLI::Range(1.0, 1000.0))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-idle-secs", o.max_idle_secs,
+                  "manual: how long an unused routing key stays with its replica")
+      ->check(CLI::Range(1, 31'536'000))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--bucket-adjust-interval-secs", o.bucket_adjust_interval_secs,
+                  "bucket: how often the bounds between lengths are set anew")
+      ->check(CLI::Range(1, 86'400))
+      ->capture_default_str()
+      ->group(group);
+  command
       .add_option("--max-tree-size", o.max_tree_size,
                   "cache_aware: bytes of prompts remembered for each replica")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 36))

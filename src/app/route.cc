@@ -94,6 +94,10 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->capture_default_str()
       ->group(group);
   command.add_flag("--disable-retries", c.disable_retries, "One attempt only")->group(group);
+  whole("--migration-limit", o.migration_limit,
+        "How often a stream whose replica dies goes on at another one, from the tokens already sent; octavo "
+        "serve only",
+        0, 100);
   whole("--cb-failure-threshold", o.breaker.failure_threshold,
         "Failures in a row that open a replica's circuit breaker", 1, 1'000'000);
   whole("--cb-success-threshold", o.breaker.success_threshold, "Successes that close it again", 1, 1'000'000);

@@ -138,7 +138,32 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   return self;
 }
 
+// What the client has of the answer goes where all of it went: text, stop strings, thoughts and calls stand
+// as they did behind its last token. Nothing of it is sent.
+Result<> Generation::resume() {
+  if (!plan_.request.resume) return {};
+  Run& run = runs_.front();
+  Choice& choice = run.choices.front();
+  Output said;
+  said.token_ids = *plan_.request.resume;
+  // Log-probabilities tell where in the text they are, behind all before them.
+  const auto placed = [](TokenId id) { return TokenLogprobs{.id = id, .rank = 1, .top = {}}; };
+  if (plan_.request.sampling.logprobs) {
+    std::ranges::transform(said.token_ids, std::back_inserter(said.logprobs), placed);
+    const std::vector<TokenId>& echoed = run.echoed.token_ids;
+    if (!echoed.empty())
+      std::transform(echoed.begin() + 1, echoed.end(), std::back_inserter(run.echoed.logprobs), placed);
+  }
+  AnswerPart part = choice.answer.take(std::move(said));
+  if (choice.answer.finished())
+    return invalid("resume_token_ids", "the answer ends with a stop string in them");
+  std::string sent;
+  emit(run, choice, std::move(part), sent);
+  return {};
+}
+
 Result<> Generation::submit() {
+  TRY_VOID(resume());
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
     TRY(const RequestId id, service_->engine.submit(make_request(plan_, i, service_->options.eos_ids),
                                                     std::make_shared<Sink>(shared_from_this(), i)));
@@ -266,8 +291,10 @@ void Generation::take(Mail&& mail, std::string& out) {
 // With the first output, so that an error that comes before it has a status of its own.
 void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
+  http::Headers headers{{"Cache-Control", "no-cache"}};
+  if (plan_.request.resume) headers.add("X-Octavo-Resumed", std::to_string(plan_.request.resume->size()));
   exchange_->start_stream(
-      {.content_type = "text/event-stream; charset=utf-8", .headers = {{"Cache-Control", "no-cache"}}});
+      {.content_type = "text/event-stream; charset=utf-8", .headers = std::move(headers)});
 }
 
 Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {

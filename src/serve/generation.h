@@ -61,6 +61,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
              std::shared_ptr<http::Exchange> exchange);
 
   Result<> submit();
+  Result<> resume();
   bool shows_prompt_ids() const;
   void deliver(Mail&& mail) noexcept;  // on the engine's thread
   void schedule();

@@ -17,6 +17,7 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.identity.adapter = asked.adapter;
   request.identity.salt = asked.cache_salt;
   request.grammar = asked.output;
+  if (asked.resume) request.answers_so_far = {{.index = 0, .tokens = *asked.resume}};
   request.engine = plan.engine;
   request.kv_transfer = asked.kv_transfer;
   // Thoughts that an answer begins with are free.

@@ -49,6 +49,9 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   p.max_tokens = std::min(p.max_tokens.value_or(room), room);
   if (const auto cap = service.options.rules.defaults.max_tokens)
     p.max_tokens = std::min(*p.max_tokens, *cap);
+  if (plan.request.resume && std::ssize(*plan.request.resume) >= *p.max_tokens)
+    return invalid("resume_token_ids", "{} tokens leave nothing of max_tokens = {} to generate",
+                   plan.request.resume->size(), *p.max_tokens);
   if (p.min_tokens > *p.max_tokens)
     return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
   return {};
@@ -203,6 +206,8 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
   TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));
   if (request.kv_transfer && prompts.size() > 1)
     return invalid("kv_transfer_params", "is for a request of one prompt, got {}", prompts.size());
+  if (request.resume && prompts.size() > 1)
+    return invalid("resume_token_ids", "is for a request of one prompt, got {}", prompts.size());
   const std::string id = new_id(id_prefix, request.request_id);
   request.request_id = id;
   openai::ReplyOptions options = reply_options(service, request, id);

@@ -188,3 +188,33 @@ def test_a_router_whose_prefill_server_is_gone_answers(plain):
         for _ in range(3):
             got = client_of(router).completions.create(**body)
             assert got.choices[0].text == client_of(plain).completions.create(**body).choices[0].text
+
+
+def test_a_sidecar_drives_both_legs(plain, pair):
+    producer, consumer = pair
+    host_port = producer.removeprefix("http://")
+    command = (f"build/release/octavo sidecar --port {{port}} --host 127.0.0.1 --model-server-port {consumer.rsplit(':', 1)[1]} "
+               f"--enable-ssrf-protection --allowed-prefillers {host_port}")
+    with running(command) as (_, sidecar):
+        through, alone = client_of(sidecar), client_of(plain)
+        named = {"extra_headers": {"x-prefiller-host-port": host_port}}
+        hits, bytes_before = metric(consumer, "vllm:external_prefix_cache_hits_total"), moved(consumer)
+        body = {"model": "demo", "prompt": "By a sidecar. " + PROMPT, "max_tokens": 24, "temperature": 0}
+        assert through.completions.create(**body, **named).choices == alone.completions.create(**body).choices
+        assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > hits)
+        assert eventually(lambda: moved(consumer) > bytes_before)
+        chat = {"model": "demo", "messages": [{"role": "user", "content": "By a sidecar, too. " + PROMPT}],
+                "max_tokens": 24, "temperature": 0, "stream": True}
+        text = lambda stream: "".join(c.choices[0].delta.content or "" for c in stream if c.choices)
+        assert text(through.chat.completions.create(**chat, **named)) == text(alone.chat.completions.create(**chat))
+        assert text(through.chat.completions.create(**chat)) == text(alone.chat.completions.create(**chat))
+        with pytest.raises(openai.PermissionDeniedError):
+            through.completions.create(**body, extra_headers={"x-prefiller-host-port": "169.254.169.254:80"})
+
+
+def test_a_sidecar_whose_prefiller_is_gone_answers(plain, pair):
+    _, consumer = pair
+    with running(f"build/release/octavo sidecar --port {{port}} --model-server-port {consumer.rsplit(':', 1)[1]}") as (_, sidecar):
+        body = {"model": "demo", "prompt": "Nobody there. " + PROMPT, "max_tokens": 12, "temperature": 0}
+        got = client_of(sidecar).completions.create(**body, extra_headers={"x-prefiller-host-port": "127.0.0.1:1"})
+        assert got.choices == client_of(plain).completions.create(**body).choices

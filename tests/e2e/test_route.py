@@ -226,3 +226,50 @@ def test_kv_aware_finds_text_in_what_replicas_tell(tmp_path):
                 home = (one, two)[i % 2]
                 told = json.loads(post(router, path, **body, max_tokens=1))
                 assert told["chosen"] == home and told["cached_tokens"][home] >= 32
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_streams_of_a_killed_replica_go_on_at_another_one(replica, chat):
+    model = client_of(replica).models.list().data[0].id
+    prompts = [f"Story {i}, please." if chat else f"Once upon a time there were {i}" for i in range(12)]
+    bodies = [
+        dict(model=model, max_tokens=300, temperature=i % 2, seed=i, stop=["never said"], extra_body={"ignore_eos": True},
+             stream=True, stream_options={"include_usage": True})
+        | (dict(messages=[{"role": "user", "content": prompt}]) if chat else dict(prompt=prompt))
+        for i, prompt in enumerate(prompts)
+    ]
+
+    def ask(base, body, seen=lambda: None):
+        create = client_of(base).chat.completions.create if chat else client_of(base).completions.create
+        text, ids, usage, finish = "", set(), None, None
+        for chunk in create(**body):
+            seen()
+            ids.add(chunk.id)
+            usage = chunk.usage or usage
+            for choice in chunk.choices:
+                assert "token_ids" not in (choice.model_extra or {})
+                text += (choice.delta.content if chat else choice.text) or ""
+                finish = choice.finish_reason or finish
+        assert len(ids) == 1
+        return text, finish, usage.prompt_tokens, usage.completion_tokens
+
+    expected = [ask(replica, body) for body in bodies]
+    with running(SERVE) as (victim, second), running(
+        ROUTE + f"{replica} {second} --policy round_robin --migration-limit 1"
+    ) as (_, base):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+        got, events = [None] * len(bodies), []
+
+        def run(i):
+            got[i] = ask(base, bodies[i], lambda: events.append(i))
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(bodies))]
+        for thread in threads:
+            thread.start()
+        assert eventually(lambda: len(set(events)) == len(bodies) and len(events) > 100)
+        victim.kill()
+        for thread in threads:
+            thread.join()
+        assert got == expected
+        assert metric(base, 'octavo_route_migrations_total{outcome="continued"}') >= 4
+        assert 'outcome="failed"' not in fetch(base + "/metrics")

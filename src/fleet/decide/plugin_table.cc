@@ -16,10 +16,14 @@ constexpr PluginRow kTable[] = {
     {"queue-scorer", make_queue_scorer},
     {"running-requests-size-scorer", make_running_requests_scorer},
     // Pickers
+    {"consistent-hashing-picker", make_consistent_hashing_picker},
+    {"length-bucket-picker", make_length_bucket_picker},
     {"max-score-picker", make_max_score_picker},
+    {"prefix-hash-picker", make_prefix_hash_picker},
     {"random-picker", make_random_picker},
     {"round-robin-picker", make_round_robin_picker},
     {"softmax-picker", make_softmax_picker},
+    {"sticky-key-picker", make_sticky_key_picker},
     // Producers
     {"approx-prefix-cache-producer", make_recent_prefix_producer},
     {"precise-prefix-cache-producer", make_precise_prefix_producer},

@@ -40,12 +40,38 @@ PipelineConfig kv_aware(const PolicyOptions& o) {
   return config;
 }
 
+PipelineConfig prefix_hash(const PolicyOptions& o) {
+  return in_order(
+      {{"",
+        "prefix-hash-picker",
+        {{"prefixTokenCount", o.prefix_token_count}, {"loadFactor", o.prefix_hash_load_factor}}}});
+}
+
+PipelineConfig consistent_hashing(const PolicyOptions&) {
+  return in_order({{"", "consistent-hashing-picker"}});
+}
+
+PipelineConfig manual(const PolicyOptions& o) {
+  return in_order({{"", "sticky-key-picker", {{"maxIdle", o.max_idle_secs}}}});
+}
+
+PipelineConfig bucket(const PolicyOptions& o) {
+  return in_order({{"", "length-bucket-picker", {{"interval", o.bucket_adjust_interval_secs}}}});
+}
+
 constexpr Policy kPolicies[] = {
+    {"bucket", "prompts of like length to the same, each with the same work", bucket},
     {"cache_aware", "to who was sent the longest prefix of the prompt, unless load is uneven", cache_aware},
+    {"consistent_hashing",
+     "to whom the client's key belongs: X-SMG-Target-Worker, X-SMG-Routing-Key, else who it is",
+     consistent_hashing},
     {"kv_aware", "to who has the least to compute, by what each holds of the prompt and has in flight",
      kv_aware},
     {"least_loaded", "to who has the fewest unfinished requests", least_loaded},
+    {"manual", "to who got the same X-SMG-Routing-Key before", manual},
     {"power_of_two", "to the less loaded of two drawn at random", power_of_two},
+    {"prefix_hash", "to whom the prompt's first tokens belong, unless it has too much of the load",
+     prefix_hash},
     {"random", "to anyone", random},
     {"round_robin", "to each in turn", round_robin},
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "fleet/decide/test_fleet.h"
 
@@ -77,6 +78,81 @@ TEST(Policies, PowerOfTwoTakesTheLessLoadedOfTwo) {
   EXPECT_EQ(first[0], 0) << "whoever comes with it has less";
   EXPECT_NEAR(first[1], 1000, 120);
   EXPECT_NEAR(first[2], 2000, 120);
+}
+
+RouteRequest with_header(std::string name, std::string value) {
+  RouteRequest request = prompt("p");
+  request.headers.emplace_back(std::move(name), std::move(value));
+  return request;
+}
+
+TEST(Policies, ConsistentHashingKeepsAKeyWhereItIs) {
+  TestFleet fleet(5);
+  auto hashing = policy("consistent_hashing");
+  std::map<EndpointId, int> counts;
+  for (int i = 0; i < 1000; ++i) {
+    const RouteRequest request = with_header("x-smg-routing-key", std::to_string(i));
+    const auto order = fleet.rank(hashing, request);
+    ++counts[order[0]];
+    EXPECT_EQ(fleet.rank(hashing, request), order);
+    EXPECT_EQ(fleet.rank(hashing, request, {order[1]})[0], order[0])
+        << "who goes takes only its own keys along";
+    EXPECT_EQ(fleet.rank(hashing, request, {order[0]})[0], order[1]);
+  }
+  for (const auto& [endpoint, keys] : counts) EXPECT_NEAR(keys, 200, 60) << endpoint;
+  RouteRequest request = with_header("x-smg-target-worker", "3");
+  EXPECT_EQ(fleet.rank(hashing, request)[0], 3U);
+  request.headers.emplace_back("cookie", "c");
+  request.headers.emplace_back("authorization", "a");
+  EXPECT_EQ(fleet.rank(hashing, request)[0], 3U);
+  EXPECT_EQ(fleet.rank(hashing, request, {3}), fleet.rank(hashing, with_header("authorization", "a"), {3}));
+}
+
+TEST(Policies, PrefixHashLooksAtThePrefixUntilLoadIsUneven) {
+  TestFleet fleet(4);
+  auto hashing = policy("prefix_hash", {.prefix_token_count = 2});
+  const EndpointId home = fleet.rank(hashing, prompt("abcdefgh"))[0];
+  EXPECT_EQ(fleet.rank(hashing, prompt("abcdefgh, and so on"))[0], home);
+  std::set<EndpointId> homes;
+  for (int i = 0; i < 40; ++i) homes.insert(fleet.rank(hashing, prompt(std::to_string(10'000'000 + i)))[0]);
+  EXPECT_EQ(homes.size(), 4U);
+  std::map<EndpointId, int> counts;
+  for (int i = 0; i < 100; ++i) ++counts[fleet.send(hashing, prompt("abcdefgh")).endpoint];
+  for (const auto& [endpoint, requests] : counts) EXPECT_LE(requests, 32) << "1.25 x 101 / 4";
+  EXPECT_EQ(counts.size(), 4U);
+}
+
+TEST(Policies, ManualStaysWithTheFirstChoice) {
+  TestFleet fleet(3);
+  auto manual = policy("manual", {.max_idle_secs = 10});
+  const RouteRequest request = with_header("x-smg-routing-key", "k");
+  const EndpointId home = fleet.send(manual, request).endpoint;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(fleet.rank(manual, request)[0], home);
+  const EndpointId second = fleet.send(manual, request, {home}).endpoint;
+  EXPECT_EQ(fleet.rank(manual, request)[0], second) << "it stays where it went";
+  manual.expire(10'000'000);
+  EXPECT_EQ(fleet.rank(manual, request)[0], second);
+  manual.expire(10'000'001);
+  std::set<EndpointId> homes;
+  for (int i = 0; i < 50; ++i) homes.insert(fleet.rank(manual, request)[0]);
+  EXPECT_EQ(homes.size(), 3U) << "forgotten";
+  fleet.send(manual, request);
+  for (const EndpointId id : {0U, 1U, 2U}) manual.forget(id);
+  homes.clear();
+  for (int i = 0; i < 50; ++i) homes.insert(fleet.rank(manual, request)[0]);
+  EXPECT_EQ(homes.size(), 3U);
+}
+
+TEST(Policies, BucketPartsByLengthAndBalancesWork) {
+  TestFleet fleet(2);
+  auto bucket = policy("bucket");
+  for (int i = 0; i < 8; ++i) fleet.send(bucket, prompt(std::string(40, 'a')));   // 80 tokens of work
+  for (int i = 0; i < 2; ++i) fleet.send(bucket, prompt(std::string(400, 'a')));  // 200
+  bucket.expire(6'000'000);
+  EXPECT_EQ(fleet.rank(bucket, prompt(std::string(40, 'a')))[0], 0U);
+  EXPECT_EQ(fleet.rank(bucket, prompt(std::string(400, 'a')))[0], 1U);
+  fleet.send(bucket, prompt(std::string(400, 'a')));
+  EXPECT_EQ(fleet.rank(bucket, prompt(std::string(400, 'a')))[0], 0U) << "100 tokens of work against none";
 }
 
 TEST(Policies, CacheAwareReturnsToWhereThePrefixWent) {

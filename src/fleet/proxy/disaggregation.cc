@@ -1,7 +1,10 @@
 #include "fleet/proxy/disaggregation.h"
 
-#include <boost/json/parse.hpp>
+#include <algorithm>
+#include <array>
 #include <boost/json/serialize.hpp>
+
+#include "fleet/proxy/json_body.h"
 
 namespace octavo::fleet {
 namespace {
@@ -10,51 +13,63 @@ namespace json = boost::json;
 
 constexpr std::string_view kParams = "kv_transfer_params";
 
-std::optional<json::object> object_of(std::string_view text) {
-  boost::system::error_code error;
-  json::value value = json::parse(text, error);
-  if (error || !value.is_object()) return std::nullopt;
-  return std::move(value.get_object());
-}
-
-// Several texts, or several lists of tokens.
-bool has_several_prompts(const json::object& request) {
-  const json::value* prompt = request.if_contains("prompt");
-  if (prompt == nullptr || !prompt->is_array()) return false;
-  const json::array& all = prompt->get_array();
-  return all.size() > 1 && !all.front().is_number();
-}
+// The routes that continue a prompt, and the field that says how far.
+struct Route {
+  std::string_view path;
+  std::string_view limit;
+  std::string_view inside = {};  // the object it stands in; "": the body
+};
+constexpr std::array kRoutes = {Route{"/v1/chat/completions", "max_tokens"},
+                                Route{"/v1/completions", "max_tokens"}, Route{"/v1/messages", "max_tokens"},
+                                Route{"/v1/responses", "max_output_tokens"},
+                                Route{"/inference/v1/generate", "max_tokens", "sampling_params"}};
 
 }  // namespace
 
+std::optional<json::object> first_leg(std::string_view path, std::string_view body) {
+  const auto route = std::ranges::find(kRoutes, path, &Route::path);
+  if (route == kRoutes.end()) return std::nullopt;
+  std::optional<json::object> request = json_object(body);
+  if (!request || request->empty() || has_several_prompts(*request) || request->contains(kParams))
+    return std::nullopt;
+  (*request)["stream"] = false;
+  request->erase("stream_options");
+  json::object* limits = &*request;
+  if (!route->inside.empty()) {
+    json::value& inside = (*request)[route->inside];
+    limits = inside.is_object() ? &inside.get_object() : &inside.emplace_object();
+  }
+  (*limits)[route->limit] = 1;
+  for (const char* limit : {"max_completion_tokens", "min_tokens"})
+    if (limits->contains(limit)) (*limits)[limit] = 1;
+  return request;
+}
+
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body) {
-  if (path != "/v1/chat/completions" && path != "/v1/completions") return std::nullopt;
-  std::optional<json::object> request = object_of(body);
-  if (!request || request->empty() || has_several_prompts(*request)) return std::nullopt;
-  if (const json::value* own = request->if_contains(kParams); own != nullptr) return std::nullopt;
+  std::optional<json::object> request = first_leg(path, body);
+  if (!request) return std::nullopt;
   (*request)[kParams] = {{"do_remote_decode", true},    {"do_remote_prefill", false},
                          {"remote_engine_id", nullptr}, {"remote_block_ids", nullptr},
                          {"remote_host", nullptr},      {"remote_port", nullptr}};
-  (*request)["stream"] = false;
-  request->erase("stream_options");
-  (*request)["max_tokens"] = 1;
-  for (const char* limit : {"max_completion_tokens", "min_tokens"})
-    if (request->contains(limit)) (*request)[limit] = 1;
   return json::serialize(*request);
 }
 
 std::optional<std::string> kv_transfer_params(std::string_view answer) {
-  const std::optional<json::object> reply = object_of(answer);
+  const std::optional<json::object> reply = json_object(answer);
   const json::value* params = reply ? reply->if_contains(kParams) : nullptr;
   if (params == nullptr || !params->is_object()) return std::nullopt;
   return json::serialize(*params);
 }
 
 std::string decode_body(std::string_view body, std::string_view params) {
-  const std::size_t behind = body.find('{') + 1;
-  std::string out(body.substr(0, behind));
-  out.append("\"").append(kParams).append("\":").append(params).append(",");
-  return out.append(body.substr(behind));
+  return with_field(body, kParams, params);
+}
+
+std::int64_t cached_tokens(std::string_view answer) {
+  const std::optional<json::object> reply = json_object(answer);
+  const json::value* cached =
+      reply ? find_path(*reply, {"usage", "prompt_tokens_details", "cached_tokens"}) : nullptr;
+  return cached && cached->is_int64() ? cached->get_int64() : 0;
 }
 
 }  // namespace octavo::fleet

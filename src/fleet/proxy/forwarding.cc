@@ -9,34 +9,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "fleet/proxy/disaggregation.h"
+#include "fleet/proxy/relay.h"
 #include "fleet/scan/request_scan.h"
 #include "http/target.h"
 #include "serve/openai/errors.h"
 
 namespace octavo::fleet {
 namespace {
-
-constexpr std::size_t kGatheredBytesMax = 64 << 20;  // of an answer that is no stream; beyond it is streamed
-constexpr std::size_t kUnsentBytesMax = 256 << 10;   // the replica waits while the client has so much to take
-
-// Of one connection, not of the message (RFC 9110, 7.6.1), or written anew by this side.
-constexpr std::array<std::string_view, 11> kOwnHeaders{"connection",
-                                                       "keep-alive",
-                                                       "proxy-authenticate",
-                                                       "proxy-authorization",
-                                                       "te",
-                                                       "trailer",
-                                                       "transfer-encoding",
-                                                       "upgrade",
-                                                       "content-length",
-                                                       "host",
-                                                       "date"};
-
-bool passed_on(std::string_view name) {
-  return std::ranges::none_of(kOwnHeaders,
-                              [&](std::string_view own) { return http::equal_ignoring_case(name, own); }) &&
-         !http::equal_ignoring_case(name, "expect");
-}
 
 bool worth_a_retry(int status) {
   constexpr std::array<int, 6> kStatuses{408, 429, 500, 502, 503, 504};
@@ -69,13 +48,15 @@ void Forwarding::begin() {
   request_ = scan_request(request);
   if (tokens_) tokens_->write(request, request_);
   explain_ = request.headers.find("X-Octavo-Explain").has_value();
-  for (const auto& [name, value] : request.headers)
-    if (passed_on(name)) headers_.add(name, value);
+  headers_ = passed_on(request.headers);
   if (!request.headers.find("X-Request-Id"))
     headers_.add("X-Request-Id", fmt::format("{:016x}", dispatcher_.draw()));
   if (!dispatcher_.knows(request_.model))
     return answer(
         openai::error_response(404, fmt::format("The model `{}` does not exist.", request_.model), "model"));
+  if (dispatcher_.options().migration_limit > 0 && request_.stream)
+    resumable_ = ResumableStream::of(request.path, request.body);
+  if (resumable_) body_ = std::make_shared<const std::string>(resumable_->body());
   const std::weak_ptr<Forwarding> weak = weak_from_this();
   exchange_->on_close([&loop = loop_, weak](http::CloseReason) {
     loop.post([weak] {
@@ -91,7 +72,7 @@ bool Forwarding::prefill() {
   if (!dispatcher_.options().disaggregated) return false;
   const http::Request& request = exchange_->request();
   std::optional<std::string> shortened = prefill_body(request.path, request.body);
-  if (request.method != "POST" || !shortened) return false;
+  if (request.method != "POST" || !request.path.ends_with("/completions") || !shortened) return false;
   choice_ = dispatcher_.choose(request_, Role::prefill, {}, false);
   if (!choice_.endpoint) {
     dispatcher_.metrics().prefilled(false);
@@ -116,7 +97,8 @@ void Forwarding::on_prefilled(const Result<>& result) {
   if (result && reply.status == 200) params = kv_transfer_params(reply.body);
   dispatcher_.metrics().prefilled(params.has_value());
   if (params)
-    decode_body_ = std::make_shared<const std::string>(decode_body(exchange_->request().body, *params));
+    body_ =
+        std::make_shared<const std::string>(decode_body(body_ ? *body_ : exchange_->request().body, *params));
   attempt();
 }
 
@@ -129,7 +111,7 @@ void Forwarding::attempt() {
     choice_ = dispatcher_.choose(request_, part, tried_, explain_);
   }
   dispatcher_.metrics().decided(static_cast<double>(now_us() - begun) * 1e-6);
-  if (!choice_.endpoint) return answer(openai::error_response(503, "no replica is available"));
+  if (!choice_.endpoint) return refuse(503, "no replica is available");
   tried_.push_back(choice_.booking.endpoint);
   ++attempts_;
   const auto self = shared_from_this();
@@ -157,7 +139,7 @@ http::CallRequest Forwarding::call_request(const Endpoint& endpoint,
 
 // The exchange keeps its body while a call runs; a call's events keep this object, and this the exchange.
 std::shared_ptr<const std::string> Forwarding::body() const {
-  if (decode_body_) return decode_body_;
+  if (body_) return body_;
   const http::Request& request = exchange_->request();
   if (request.body.empty() && request.method != "POST") return nullptr;
   return {exchange_, &request.body};
@@ -169,11 +151,18 @@ void Forwarding::on_head(http::Response head) {
     end_attempt(head.status >= 500 ? Outcome::failure : Outcome::neither);
     return retry(fmt::format("status {}", head.status));
   }
+  if (streaming_) {  // the client has the first one's
+    const bool goes_on =
+        head.status == 200 && (!resumable_->begun() || head.headers.find("X-Octavo-Resumed"));
+    if (goes_on) return dispatcher_.metrics().migrated(true);
+    if (const auto call = call_.lock()) call->cancel();
+    end_attempt(Outcome::neither);
+    return refuse(502, "the replica failed in the middle of its answer, and no other one can go on with it");
+  }
   response_ = {.status = head.status, .content_type = std::move(head.content_type)};
   const bool own_cors = dispatcher_.options().http.cors.has_value();
-  for (const auto& [name, value] : head.headers)
-    if (passed_on(name) && !(own_cors && name.starts_with("Access-Control-")))
-      response_.headers.add(name, value);
+  for (const auto& [name, value] : passed_on(head.headers))
+    if (!own_cors || !name.starts_with("Access-Control-")) response_.headers.add(name, value);
   if (explain_) response_.headers.add("X-Octavo-Explain", choice_.explanation);
   event_stream_ = response_.content_type.starts_with("text/event-stream");
   if (!event_stream_) return;
@@ -184,37 +173,57 @@ void Forwarding::on_head(http::Response head) {
 void Forwarding::on_body(std::string_view piece) {
   if (!answered_) {
     answered_ = true;
-    dispatcher_.metrics().first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
+    if (migrations_ == 0)
+      dispatcher_.metrics().first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
     dispatcher_.first_token(choice_.booking);
   }
-  if (streaming_) {
-    dispatcher_.grow(choice_.booking, 1);
-    exchange_->write(piece);
-    return;
-  }
+  if (streaming_) return send_back(piece);
   response_.body += piece;
   if (response_.body.size() < kGatheredBytesMax) return;
   streaming_ = true;
   exchange_->start_stream(std::move(response_));
 }
 
+void Forwarding::send_back(std::string_view piece) {
+  dispatcher_.grow(choice_.booking, 1);
+  if (!event_stream_ || !resumable_) return void(exchange_->write(piece));
+  if (const std::string events = resumable_->push(piece); !events.empty()) exchange_->write(events);
+  if (!resumable_->failed()) return;
+  if (const auto call = call_.lock()) call->cancel();
+  on_broken("it says so");
+}
+
 void Forwarding::on_end(Result<> result) {
-  if (result) {
+  const bool resumable = streaming_ && event_stream_ && resumable_;
+  if (resumable ? resumable_->ended() : result.has_value()) {
     end_attempt(response_.status >= 500 ? Outcome::failure : Outcome::success);
-    if (!streaming_) return answer(std::move(response_));
-    dispatcher_.metrics().answered(200, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-    exchange_->finish();
-    over_ = true;
-    return;
+    return streaming_ ? finish() : answer(std::move(response_));
   }
+  on_broken(result ? "its end is missing" : result.error().message);
+}
+
+void Forwarding::on_broken(std::string reason) {
   end_attempt(Outcome::failure);
-  if (!streaming_) return retry(result.error().message);
-  log_warning("a stream of {} ended early: {}", exchange_->request().path, result.error().message);
-  if (event_stream_)
-    exchange_->write("data: " + openai::error_json(502, "the replica failed in the middle of its answer") +
-                     "\n\n");
-  dispatcher_.metrics().answered(502, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-  over_ = true;  // the exchange is dropped unfinished: nobody takes the stream for complete
+  if (!streaming_) return retry(std::move(reason));
+  log_warning("a stream of {} ended early: {}", exchange_->request().path, reason);
+  if (!migrate()) refuse(502, "the replica failed in the middle of its answer");
+}
+
+// The stream goes on at another replica. False: it cannot.
+bool Forwarding::migrate() {
+  if (!event_stream_ || !resumable_) return false;
+  if (const std::optional<std::string> rest = resumable_->rest()) {
+    exchange_->write(*rest);
+    finish();
+    return true;
+  }
+  if (!resumable_->knows_tokens() || ++migrations_ > dispatcher_.options().migration_limit) return false;
+  resumable_->lost();
+  body_ = std::make_shared<const std::string>(resumable_->body());
+  attempts_ = 0;
+  answered_ = false;
+  attempt();
+  return true;
 }
 
 void Forwarding::retry(std::string reason) {
@@ -223,7 +232,7 @@ void Forwarding::retry(std::string reason) {
   answered_ = false;
   if (attempts_ >= options.attempts_max) {
     dispatcher_.metrics().retries_exhausted();
-    return answer(openai::error_response(502, fmt::format("no replica could answer: {}", reason)));
+    return refuse(502, fmt::format("no replica could answer: {}", reason));
   }
   dispatcher_.metrics().retried();
   log_info("trying again after {}: {}", attempts_, reason);
@@ -248,6 +257,24 @@ void Forwarding::answer(http::Response response) {
   dispatcher_.metrics().answered(response.status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
   over_ = true;
   exchange_->respond(std::move(response));
+}
+
+// Says that there is no answer, or no more of it. Of a stream the exchange is dropped unfinished then: nobody
+// takes it for complete.
+void Forwarding::refuse(int status, const std::string& message) {
+  if (!streaming_) return answer(openai::error_response(status, message));
+  dispatcher_.metrics().answered(status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  if (event_stream_) {
+    dispatcher_.metrics().migrated(false);
+    exchange_->write("data: " + openai::error_json(status, message) + "\n\n");
+  }
+  over_ = true;
+}
+
+void Forwarding::finish() {
+  dispatcher_.metrics().answered(200, static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  exchange_->finish();
+  over_ = true;
 }
 
 void Forwarding::client_gone() {

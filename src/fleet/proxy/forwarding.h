@@ -1,13 +1,15 @@
 // One request on its way through the router: to a replica, to another one when that fails before the client
-// has seen a byte, and its answer back, streams piece by piece.
+// has seen a byte or where its answer broke off, and its answer back, streams piece by piece.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fleet/proxy/dispatcher.h"
 #include "fleet/proxy/prompt_tokens.h"
+#include "fleet/proxy/resumable_stream.h"
 #include "http/async_client.h"
 #include "http/exchange.h"
 
@@ -31,12 +33,17 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void attempt();
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body) const;
   std::shared_ptr<const std::string> body() const;
+  void send_back(std::string_view piece);
   void on_head(http::Response head);
   void on_body(std::string_view piece);
   void on_end(Result<> result);
+  void on_broken(std::string reason);
+  bool migrate();
   void retry(std::string reason);
   void end_attempt(Outcome outcome);
   void answer(http::Response response);
+  void refuse(int status, const std::string& message);
+  void finish();
   void client_gone();
 
   Dispatcher& dispatcher_;
@@ -48,8 +55,10 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   bool explain_ = false;
   std::int64_t arrived_us_;
 
-  std::shared_ptr<const std::string> decode_body_;  // null: the client's
-  int attempts_ = 0;
+  std::shared_ptr<const std::string> body_;  // null: the client's
+  std::optional<ResumableStream> resumable_;
+  int migrations_ = 0;
+  int attempts_ = 0;  // since the last one
   std::vector<EndpointId> tried_;
   Choice choice_;
   std::weak_ptr<http::Call> call_;

@@ -22,6 +22,7 @@ class RouteMetrics {
   void retries_exhausted();
   void rate_limited();
   void prefilled(bool handed_over);  // a first leg has ended
+  void migrated(bool goes_on);       // a stream of events has broken
   void answered(int status, double seconds);
   void first_byte(double seconds);
   void decided(double seconds);
@@ -36,6 +37,7 @@ class RouteMetrics {
   std::map<std::string, std::int64_t> cache_events_;
   std::map<int, std::int64_t> responses_;
   std::map<std::string, std::int64_t> prefills_;
+  std::map<std::string, std::int64_t> migrations_;
   std::int64_t retries_ = 0, retries_exhausted_ = 0, rate_limited_ = 0;
   Histogram duration_, first_byte_, decision_;
 };

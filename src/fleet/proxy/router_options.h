@@ -38,6 +38,7 @@ struct RouterOptions {
   std::string policy = "cache_aware";
   PolicyOptions policy_options = {};
   RetryOptions retry = {};
+  int migration_limit = 0;  // how often a stream whose replica dies may go on at another one
   BreakerOptions breaker = {};
   ProbeOptions probes = {};
   std::string health_check_endpoint = "/health";

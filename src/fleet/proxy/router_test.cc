@@ -3,14 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <future>
 #include <set>
 #include <thread>
 
 #include "http/client.h"
+#include "http/sse.h"
 
 namespace octavo::fleet {
 namespace {
+
+namespace json = boost::json;
 
 // A replica that answers with its name, or as a test tells it to.
 class Replica {
@@ -242,6 +248,89 @@ TEST_F(RouterTest, AStreamThatBreaksIsNotTakenForComplete) {
   EXPECT_FALSE(piece) << "no proper end";
   EXPECT_NE(seen.find("\"error\""), std::string::npos) << seen;
   EXPECT_EQ(a.requests, 1) << "not sent again: the client has seen bytes";
+}
+
+// Replicas that say "abc" token by token, each from where it is told to go on; `dies` of them break behind
+// the next token.
+class Sayers {
+ public:
+  explicit Sayers(int dies, bool resumes = true) : dies_(dies), resumes_(resumes) {}
+
+  void operator()(std::shared_ptr<http::Exchange> e) {
+    const json::object body = json::parse(e->request().body).as_object();
+    EXPECT_EQ(body.at("return_token_ids"), true);
+    std::size_t at = 0;
+    if (body.contains("resume_token_ids") && resumes_) at = body.at("resume_token_ids").as_array().size();
+    http::Headers headers;
+    if (body.contains("resume_token_ids") && resumes_) headers.add("X-Octavo-Resumed", std::to_string(at));
+    e->start_stream({.content_type = "text/event-stream", .headers = std::move(headers)});
+    const bool breaks = dies_-- > 0;
+    const std::string id = std::to_string(dies_);
+    for (const std::string_view text("abc"); at < text.size(); ++at) {
+      const json::object choice{{"text", text.substr(at, 1)}, {"token_ids", json::array{at}}};
+      e->write(http::sse_event(json::serialize(json::object{{"id", id}, {"choices", json::array{choice}}})));
+      if (breaks) return;  // and dropped
+    }
+    e->write(http::sse_event("[DONE]"));
+    e->finish();
+  }
+
+ private:
+  std::atomic<int> dies_;
+  bool resumes_;
+};
+
+class MigrationTest : public RouterTest {
+ protected:
+  // The texts of a stream's events, and its end or error.
+  std::string stream_through(Sayers& sayers, int limit) {
+    Replica a("a", std::ref(sayers)), b("b", std::ref(sayers));
+    route({a.url(), b.url()}, {.migration_limit = limit, .breaker = {.enabled = false}});
+    http::Client client = connect();
+    EXPECT_TRUE(client.open("POST", "/v1/completions", R"({"prompt":"a","stream":true})"));
+    http::SseReader reader;
+    std::string said;
+    std::set<std::string> ids;
+    Result<std::optional<std::string>> piece;
+    while ((piece = client.read()) && *piece)
+      for (const std::string& event : reader.push(**piece)) {
+        if (event == "[DONE]") {
+          said += "!";
+          continue;
+        }
+        const json::object chunk = json::parse(event).as_object();
+        if (chunk.contains("error")) {
+          said += "?";
+          continue;
+        }
+        ids.emplace(chunk.at("id").as_string());
+        const json::object& choice = chunk.at("choices").at(0).as_object();
+        EXPECT_FALSE(choice.contains("token_ids"));
+        said += choice.at("text").as_string();
+      }
+    EXPECT_EQ(piece.has_value(), said.ends_with("!")) << "the answer is only complete when it says so";
+    EXPECT_EQ(ids.size(), 1U);
+    return said;
+  }
+  bool counted(std::string_view line) { return get("/metrics").body.find(line) != std::string::npos; }
+};
+
+TEST_F(MigrationTest, AStreamThatBreaksGoesOnElsewhere) {
+  Sayers sayers(2);
+  EXPECT_EQ(stream_through(sayers, 3), "abc!");
+  EXPECT_TRUE(counted("octavo_route_migrations_total{outcome=\"continued\"} 2\n"));
+  EXPECT_FALSE(counted("outcome=\"failed\""));
+}
+
+TEST_F(MigrationTest, AsOftenAsAllowed) {
+  Sayers sayers(3);
+  EXPECT_EQ(stream_through(sayers, 1), "ab?");
+  EXPECT_TRUE(counted("octavo_route_migrations_total{outcome=\"failed\"} 1\n"));
+}
+
+TEST_F(MigrationTest, AReplicaThatBeginsAnewIsNotHeard) {
+  Sayers sayers(1, false);
+  EXPECT_EQ(stream_through(sayers, 3), "a?");
 }
 
 TEST_F(RouterTest, AClientThatGoesAwayEndsTheRequestAtTheReplica) {

@@ -62,6 +62,7 @@ Result<> read_ends(Fields& f, SamplingParams& p) {
 
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(f.boolean("stream", out.stream));
+  if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.resume.emplace()));
   TRY(const json::object* options, f.object("stream_options"));
   if (options && !out.stream) return invalid("stream_options", "is only allowed with stream = true");
   if (options) {
@@ -122,6 +123,17 @@ Result<> refuse_unsupported(Fields& f) {
   TRY_VOID(f.refuse("media_io_kwargs", "multimodal input is not supported"));
   TRY_VOID(f.refuse("routed_experts_prompt_start", "routed experts are not reported", 0));
   TRY_VOID(f.refuse("stream_interval", "only 1 is supported: every token is streamed", 1));
+  return {};
+}
+
+Result<> check_resume(const GenerationRequest& request, const RequestRules& rules) {
+  if (!request.resume) return {};
+  if (!request.stream) return invalid("resume_token_ids", "is only allowed with stream = true");
+  if (request.sampling.n != 1)
+    return invalid("resume_token_ids", "is for one answer, n is {}", request.sampling.n);
+  for (const TokenId id : *request.resume)
+    if (id < 0 || id >= rules.limits.vocab_size)
+      return invalid("resume_token_ids", "token id must be in [0, {}), got {}", rules.limits.vocab_size, id);
   return {};
 }
 
@@ -186,6 +198,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
 
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out) {
   TRY(out.sampling, validated(std::move(out.sampling), rules.limits));
+  TRY_VOID(check_resume(out, rules));
   const SamplingParams& p = out.sampling;
   if (out.stream && p.prompt_logprobs)
     return invalid("prompt_logprobs", "is not available with stream = true");

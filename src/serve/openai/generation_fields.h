@@ -61,6 +61,8 @@ struct GenerationRequest {
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;
+  // The answer's tokens that the client of a stream has already: it goes on behind them.
+  std::optional<std::vector<TokenId>> resume;
   std::int64_t priority = 0;
   std::string model;    // as replies name it
   std::string adapter;  // "": the model alone

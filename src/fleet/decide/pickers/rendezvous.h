@@ -1,0 +1,31 @@
+// Orders endpoints for a key by rendezvous hashing (Thaler, Ravishankar 1998): the same key, the same order,
+// whoever asks; when an endpoint goes, only its own keys move, each to the next of its order.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "fleet/decide/decision.h"
+#include "fleet/view/fleet_view.h"
+
+namespace octavo::fleet {
+
+inline std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t seed) {
+  return hash_bytes(HashAlgorithm::xxh3_128, bytes, seed).low;
+}
+
+inline std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
+  return hash_of(std::as_bytes(std::span(text)), seed);
+}
+
+// First who the key belongs to. Totals become the order's own numbers.
+inline void order_by_key(std::uint64_t key, const FleetView& view, std::vector<Score>& ranking) {
+  for (Score& score : ranking)
+    score.total = static_cast<double>(hash_of(view.find(score.endpoint)->endpoint->name, key));
+  std::ranges::sort(ranking, std::ranges::greater(), &Score::total);
+}
+
+}  // namespace octavo::fleet

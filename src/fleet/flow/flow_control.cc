@@ -1,0 +1,109 @@
+#include "fleet/flow/flow_control.h"
+
+#include "base/check.h"
+
+namespace octavo::fleet {
+
+std::string_view name(FlowOutcome outcome) {
+  switch (outcome) {
+    case FlowOutcome::dispatched:
+      return "Dispatched";
+    case FlowOutcome::rejected_capacity:
+      return "RejectedCapacity";
+    case FlowOutcome::rejected_no_endpoints:
+      return "RejectedNoEndpoints";
+    case FlowOutcome::evicted_ttl:
+      return "EvictedTTL";
+    case FlowOutcome::evicted_no_endpoints:
+      return "EvictedNoEndpoints";
+    case FlowOutcome::evicted_context_cancelled:
+      return "EvictedContextCancelled";
+    case FlowOutcome::evicted_other:
+      return "EvictedOther";
+  }
+  return "";
+}
+
+FlowControl::Band& FlowControl::band(int priority) {
+  const auto found = bands_.find(priority);
+  if (found != bands_.end()) return found->second;
+  const auto own = options_.bands.find(priority);
+  const BandOptions& options = own != options_.bands.end() ? own->second
+                               : priority < 0              ? options_.default_negative_band
+                                                           : options_.default_band;
+  return bands_.emplace(priority, Band{.options = options, .fairness = options.fairness->make(), .flows = {}})
+      .first->second;
+}
+
+std::optional<FlowOutcome> FlowControl::enqueue(FlowItem item, bool pool_empty) {
+  CHECK(!places_.contains(item.id), "it waits already");
+  Band& its = band(item.priority);
+  const auto full = [](std::uint64_t there, std::uint64_t more, std::uint64_t most) {
+    return most > 0 && (more > most || there > most - more);
+  };
+  if (full(its.bytes, item.bytes, its.options.bytes_max) || full(its.requests, 1, its.options.requests_max) ||
+      full(bytes_, item.bytes, options_.bytes_max) || full(places_.size(), 1, options_.requests_max))
+    return pool_empty ? FlowOutcome::rejected_no_endpoints : FlowOutcome::rejected_capacity;
+  const Order order{its.options.ordering->key(item, options_.ttl_us), ++arrived_};
+  its.bytes += item.bytes;
+  ++its.requests;
+  bytes_ += item.bytes;
+  arrivals_.emplace(item.arrived_us, item.id);
+  places_.emplace(item.id, Place{item.priority, item.fairness_id, order, item.arrived_us});
+  its.flows[item.fairness_id].emplace(order, std::move(item));
+  return std::nullopt;
+}
+
+std::optional<FlowItem> FlowControl::next(double saturation) {
+  if (saturation >= options_.usage_limit) return std::nullopt;
+  for (auto& [priority, band] : bands_) {
+    if (band.requests == 0) continue;
+    heads_.clear();
+    for (const auto& [flow, queue] : band.flows) heads_.push_back({flow, queue.begin()->first});
+    const FlowHead& picked = heads_[band.fairness->pick(heads_)];
+    return take(band.flows.find(picked.flow)->second.begin()->second.id);
+  }
+  return std::nullopt;
+}
+
+FlowItem FlowControl::take(std::uint64_t id) {
+  const Place place = std::move(places_.extract(id).mapped());
+  Band& band = bands_.at(place.priority);
+  const auto flow = band.flows.find(place.flow);
+  FlowItem item = std::move(flow->second.extract(place.order).mapped());
+  if (flow->second.empty()) band.flows.erase(flow);
+  --band.requests;
+  band.bytes -= item.bytes;
+  bytes_ -= item.bytes;
+  arrivals_.erase({place.arrived_us, id});
+  return item;
+}
+
+std::vector<FlowControl::Ended> FlowControl::expire(std::int64_t now_us, bool pool_empty) {
+  const std::int64_t ttl =
+      pool_empty ? options_.no_endpoint_ttl_us.value_or(options_.ttl_us) : options_.ttl_us;
+  std::vector<Ended> ended;
+  while (!arrivals_.empty() && now_us - arrivals_.begin()->first >= ttl)
+    ended.push_back({take(arrivals_.begin()->second),
+                     pool_empty ? FlowOutcome::evicted_no_endpoints : FlowOutcome::evicted_ttl});
+  return ended;
+}
+
+std::optional<FlowControl::Ended> FlowControl::cancel(std::uint64_t id) {
+  if (!places_.contains(id)) return std::nullopt;
+  return Ended{take(id), FlowOutcome::evicted_context_cancelled};
+}
+
+std::vector<FlowControl::Ended> FlowControl::drain() {
+  std::vector<Ended> ended;
+  while (!arrivals_.empty()) ended.push_back({take(arrivals_.begin()->second), FlowOutcome::evicted_other});
+  return ended;
+}
+
+std::vector<FlowControl::BandLoad> FlowControl::loads() const {
+  std::vector<BandLoad> loads;
+  for (const auto& [priority, band] : bands_) loads.push_back({priority, band.requests, band.bytes});
+  return loads;
+}
+
+}  // namespace octavo::fleet

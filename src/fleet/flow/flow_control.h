@@ -1,0 +1,98 @@
+// Requests that wait for endpoints to have room: bands of priority, in each a queue for each flow (llm-d's
+// flow control). Holds no clock: time is an argument. Every request that is enqueued has one outcome.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fleet/flow/fairness.h"
+#include "fleet/flow/flow_item.h"
+#include "fleet/flow/ordering.h"
+
+namespace octavo::fleet {
+
+struct BandOptions {
+  std::uint64_t bytes_max = 1'000'000'000;
+  std::uint64_t requests_max = 5000;
+  const FairnessRow* fairness = &default_fairness();
+  const Ordering* ordering = &default_ordering();
+};
+
+struct FlowOptions {
+  std::uint64_t bytes_max = 0;     // of all bands; 0: no limit
+  std::uint64_t requests_max = 0;  // the same
+  std::int64_t ttl_us = 60'000'000;
+  std::optional<std::int64_t> no_endpoint_ttl_us = {};  // while there are no endpoints; nothing: the same
+  double usage_limit = 1;                               // saturation from which on nothing goes
+  std::map<int, BandOptions> bands = {};                // by priority
+  BandOptions default_band = {};                        // of priorities that have none of their own
+  BandOptions default_negative_band = {};               // of those below 0
+};
+
+// One thread at a time.
+class FlowControl {
+ public:
+  explicit FlowControl(FlowOptions options) : options_(std::move(options)) {}
+
+  // Nothing: it waits. Else what has become of it at once. pool_empty: there are no endpoints at all.
+  std::optional<FlowOutcome> enqueue(FlowItem item, bool pool_empty);
+
+  // The one that goes now; nothing: nobody waits, or saturation (1: all is taken) says that they must. Bands
+  // are strict: a lower one goes only when no higher one waits.
+  std::optional<FlowItem> next(double saturation);
+
+  struct Ended {
+    FlowItem item;
+    FlowOutcome outcome;
+  };
+  // Those that have waited for too long, oldest first.
+  std::vector<Ended> expire(std::int64_t now_us, bool pool_empty);
+  // The client has gone. Nothing: it does not wait (any more).
+  std::optional<Ended> cancel(std::uint64_t id);
+  // All that wait: the program stops.
+  std::vector<Ended> drain();
+
+  std::size_t waiting() const { return places_.size(); }
+  // Of each band that there is: what waits in it.
+  struct BandLoad {
+    int priority;
+    std::uint64_t requests, bytes;
+  };
+  std::vector<BandLoad> loads() const;
+
+ private:
+  using Order = std::pair<std::int64_t, std::uint64_t>;  // key, number of arrival
+  using Flow = std::map<Order, FlowItem>;
+  struct Band {
+    BandOptions options;
+    std::unique_ptr<Fairness> fairness;
+    std::map<std::string, Flow, std::less<>> flows;  // none is empty
+    std::uint64_t requests = 0, bytes = 0;
+  };
+  struct Place {
+    int priority;
+    std::string flow;
+    Order order;
+    std::int64_t arrived_us;
+  };
+
+  Band& band(int priority);
+  FlowItem take(std::uint64_t id);
+
+  const FlowOptions options_;
+  std::map<int, Band, std::greater<>> bands_;  // the highest first
+  std::unordered_map<std::uint64_t, Place> places_;
+  std::set<std::pair<std::int64_t, std::uint64_t>> arrivals_;  // time, id
+  std::uint64_t bytes_ = 0;
+  std::uint64_t arrived_ = 0;    // so many so far
+  std::vector<FlowHead> heads_;  // scratch
+};
+
+}  // namespace octavo::fleet

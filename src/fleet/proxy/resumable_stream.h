@@ -1,0 +1,61 @@
+// A streamed answer that goes on at another replica when its own one dies (the idea of NVIDIA Dynamo's
+// migration): what the client has seen of it, and what the next replica must be told.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fleet/proxy/event_cutter.h"
+
+namespace octavo::fleet {
+
+// Replicas are asked for the ids of the answer's tokens (return_token_ids), of which the client sees nothing
+// unless it has asked, too. One that goes on gets the client's body with `resume_token_ids`, which `octavo
+// serve` understands.
+class ResumableStream {
+ public:
+  // Nothing: the request is none for a stream of one answer, or its tokens would not all be told.
+  static std::optional<ResumableStream> of(std::string_view path, std::string_view body);
+
+  // For the next replica.
+  std::string body() const;
+  // The client has seen some of it: the next replica must go on behind that.
+  bool begun() const { return !id_.empty(); }
+
+  // What the client gets for these bytes: whole events. Behind an end or a failure: nothing.
+  std::string push(std::string_view bytes);
+  bool ended() const { return ended_; }    // the last event has come
+  bool failed() const { return failed_; }  // the replica has said that it cannot go on
+
+  // The replica is gone: what follows comes from another one.
+  void lost();
+  // Some replica has not told which tokens its text is made of.
+  bool knows_tokens() const { return knows_tokens_; }
+  // The events that are missing where the answer itself was complete.
+  std::optional<std::string> rest() const;
+
+ private:
+  ResumableStream() = default;
+  std::string event(std::string_view text);
+  std::string chunk(std::string_view text);
+
+  std::string body_;
+  EventCutter events_;
+  bool shows_ids_ = false;    // the client has asked for them
+  bool shows_usage_ = false;  // at the end
+  std::vector<std::int64_t> tokens_;
+  std::size_t prompt_tokens_ = 0;
+  std::string id_;  // of all events; "": none has come
+  std::int64_t created_ = 0;
+  std::string head_;  // of the last event, as JSON: all but choices and usage
+  bool migrated_ = false;
+  bool knows_tokens_ = true;
+  bool finished_ = false;  // the answer is complete, the last event may be missing
+  bool ended_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,29 @@
+// How an engine that prefills and one that decodes are told of each other. A connector is one small file in
+// connectors/ and one row in connector.cc.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace octavo::fleet {
+
+class TwoLegs;
+
+struct Connector {
+  std::string_view name;  // llm-d's
+  std::string_view summary;
+  // Drives the request to its end. Its prefiller is known and allowed, its route one that continues a prompt.
+  void (*run)(const std::shared_ptr<TwoLegs>& legs);
+};
+
+std::span<const Connector> connectors();
+const Connector* find_connector(std::string_view name);  // null: there is none
+
+// One function for each row; a connector's file defines its own.
+void run_mooncake(const std::shared_ptr<TwoLegs>& legs);
+void run_nixl(const std::shared_ptr<TwoLegs>& legs);
+void run_sglang(const std::shared_ptr<TwoLegs>& legs);
+void run_shared_storage(const std::shared_ptr<TwoLegs>& legs);
+
+}  // namespace octavo::fleet

@@ -1,0 +1,68 @@
+// mooncake: both engines get the request at once and meet by its transfer_id; the one that decodes is told
+// which engine of the other side it is (vLLM's MooncakeConnector).
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "base/log.h"
+#include "fleet/proxy/disaggregation.h"
+#include "fleet/proxy/json_body.h"
+#include "fleet/sidecar/connector.h"
+#include "fleet/sidecar/two_legs.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+// {"rank": {"engine_id": ..}, ..}: one of them.
+std::optional<std::pair<std::string, std::string>> rank_and_engine(std::string_view page,
+                                                                   std::uint64_t draw) {
+  const std::optional<json::object> ranks = json_object(page);
+  if (!ranks || ranks->empty()) return std::nullopt;
+  const auto& [rank, engine] = *(ranks->begin() + static_cast<std::ptrdiff_t>(draw % ranks->size()));
+  const json::object* told = engine.if_object();
+  const json::value* id = told ? told->if_contains("engine_id") : nullptr;
+  if (!id || !id->is_string()) return std::nullopt;
+  return std::pair(std::string(rank), std::string(id->get_string()));
+}
+
+void run_both(const std::shared_ptr<TwoLegs>& legs, json::object prompt, const std::string& rank,
+              const std::string& engine) {
+  const std::string id = fmt::format("xfer-{:016x}", legs->draw());
+  const http::Address bootstrap{legs->prefiller().host,
+                                static_cast<std::uint16_t>(legs->options().bootstrap_port)};
+  prompt["kv_transfer_params"] = {
+      {"do_remote_decode", true}, {"do_remote_prefill", false}, {"transfer_id", id}};
+  // Not ended with the client's: the one that decodes would wait for blocks that never come.
+  legs->prefill(json::serialize(prompt), true,
+                [legs](const Result<http::Response>& reply) {
+                  if (reply && reply->status == 200) return;
+                  log_warning("{} did not prefill: {}", legs->prefiller().text(),
+                              reply ? fmt::format("status {}", reply->status) : reply.error().message);
+                },
+                {{"X-data-parallel-rank", rank}});
+  legs->decode(decode_body(
+      legs->body(), json::serialize(json::object{{"do_remote_decode", false},
+                                                 {"do_remote_prefill", true},
+                                                 {"transfer_id", id},
+                                                 {"remote_bootstrap_addr", "http://" + bootstrap.text()},
+                                                 {"remote_engine_id", engine}})));
+}
+
+}  // namespace
+
+void run_mooncake(const std::shared_ptr<TwoLegs>& legs) {
+  std::optional<json::object> prompt = first_leg(legs->path(), legs->body());
+  if (!prompt) return legs->decode_alone();
+  legs->ask_prefiller(
+      legs->options().bootstrap_port, "/query",
+      [legs, prompt = *std::move(prompt)](const Result<http::Response>& reply) {
+        const auto found =
+            reply && reply->status == 200 ? rank_and_engine(reply->body, legs->draw()) : std::nullopt;
+        if (found) return run_both(legs, prompt, found->first, found->second);
+        log_warning("{} names no engine at /query, the engine beside does all", legs->prefiller().text());
+        legs->decode_alone();
+      });
+}
+
+}  // namespace octavo::fleet

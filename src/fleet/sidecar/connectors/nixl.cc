@@ -1,0 +1,26 @@
+// nixlv2: the engine that prefills keeps the prompt's KV blocks and says where; the one that decodes fetches
+// them (kv_transfer_params of vLLM's NixlConnector, which `octavo serve` speaks).
+#include "base/log.h"
+#include "fleet/proxy/disaggregation.h"
+#include "fleet/sidecar/connector.h"
+#include "fleet/sidecar/two_legs.h"
+
+namespace octavo::fleet {
+
+void run_nixl(const std::shared_ptr<TwoLegs>& legs) {
+  std::optional<std::string> body = prefill_body(legs->path(), legs->body());
+  if (!body) return legs->decode_alone();
+  legs->prefill(*std::move(body), false, [legs](const Result<http::Response>& reply) {
+    if (reply && reply->status >= 400 && reply->status < 500) return legs->answer(*reply);  // wrong here, too
+    const std::optional<std::string> params =
+        reply && reply->status == 200 ? kv_transfer_params(reply->body) : std::nullopt;
+    if (!params) {
+      log_warning("{} did not prefill ({}), the engine beside does all", legs->prefiller().text(),
+                  reply ? fmt::format("status {}", reply->status) : reply.error().message);
+      return legs->decode_alone();
+    }
+    legs->decode(decode_body(legs->body(), *params), cached_tokens(reply->body));
+  });
+}
+
+}  // namespace octavo::fleet

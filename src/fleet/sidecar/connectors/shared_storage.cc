@@ -1,0 +1,44 @@
+// shared-storage: both engines read and write one store of KV blocks, so that a prompt computed on one is
+// found by the other. With cache_hit_threshold the engine beside is asked first, and refuses where it would
+// compute too much.
+#include <boost/json/serialize.hpp>
+
+#include "base/log.h"
+#include "fleet/proxy/disaggregation.h"
+#include "fleet/proxy/json_body.h"
+#include "fleet/sidecar/connector.h"
+#include "fleet/sidecar/two_legs.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::string_view kThreshold = "cache_hit_threshold";
+
+// The prompt elsewhere, then all of the request here, whatever of it is cached by then.
+void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
+  if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
+  legs->prefill(boost::json::serialize(prompt), false, [legs](const Result<http::Response>& reply) {
+    if (reply && reply->status >= 400 && reply->status < 500) return legs->answer(*reply);  // wrong here, too
+    const bool prefilled = reply && reply->status == 200;
+    if (!prefilled)
+      log_warning("{} did not prefill ({}), the engine beside does all", legs->prefiller().text(),
+                  reply ? fmt::format("status {}", reply->status) : reply.error().message);
+    std::optional<boost::json::object> request = json_object(legs->body());
+    if (!request->contains(kThreshold)) return legs->decode_alone();
+    (*request)[kThreshold] = 0;
+    legs->decode(boost::json::serialize(*request));
+  });
+}
+
+}  // namespace
+
+void run_shared_storage(const std::shared_ptr<TwoLegs>& legs) {
+  std::optional<boost::json::object> prompt = first_leg(legs->path(), legs->body());
+  if (!prompt) return legs->decode_alone();
+  if (!prompt->contains(kThreshold)) return run_both(legs, *std::move(prompt));
+  legs->decode_if_cached(legs->body(), [prompt = *std::move(prompt)](const std::shared_ptr<TwoLegs>& self) {
+    run_both(self, prompt);
+  });
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,118 @@
+#include "fleet/sidecar/sidecar.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "fleet/sidecar/connector.h"
+#include "fleet/sidecar/two_legs.h"
+#include "serve/openai/errors.h"
+
+namespace octavo::fleet {
+namespace {
+
+// "a:1, b:2"
+std::vector<std::string_view> split(std::string_view list) {
+  std::vector<std::string_view> items;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    std::string_view item = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (!item.empty()) items.push_back(item);
+  }
+  return items;
+}
+
+Result<http::Address> address_of(std::string_view host_port) {
+  return http::parse_base_url(fmt::format("http://{}", host_port));
+}
+
+}  // namespace
+
+struct Sidecar::State {
+  explicit State(SidecarOptions o)
+      : options(std::move(o)),
+        connector(*find_connector(options.connector)),
+        client(std::make_unique<http::AsyncClient>(
+            http::AsyncClientOptions{.threads = options.client_threads})) {}
+  ~State() {
+    server.reset();  // no new requests,
+    client.reset();  // then nothing under way, and only then what those refer to
+  }
+
+  void handle(std::shared_ptr<http::Exchange> exchange);
+  Result<std::optional<http::Address>> prefiller(const http::Request& request, std::uint64_t draw) const;
+
+  const SidecarOptions options;
+  const Connector& connector;
+  std::vector<std::string> allowed;  // as Address::text() has them
+  const std::uint64_t seed = secret_seed();
+  std::atomic<std::uint64_t> draws = 0;
+  std::unique_ptr<http::AsyncClient> client;
+  std::unique_ptr<http::Server> server;
+};
+
+// Nothing: the request names none.
+Result<std::optional<http::Address>> Sidecar::State::prefiller(const http::Request& request,
+                                                               std::uint64_t draw) const {
+  constexpr std::string_view kHeader = "x-prefiller-host-port";
+  const std::vector<std::string_view> named = split(request.headers.find(kHeader).value_or(""));
+  if (named.empty()) return std::nullopt;
+  auto address = address_of(named[options.sample_prefillers ? draw % named.size() : 0]);
+  if (!address) return invalid(kHeader, "must be host:port, {}", address.error().message);
+  return *std::move(address);
+}
+
+void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
+  const http::Request& request = exchange->request();
+  const std::uint64_t draw = random_bits(seed, 0, ++draws);
+  auto with = prefiller(request, draw);
+  if (!with) return exchange->respond(openai::error_response(with.error()));
+  if (*with && options.only_allowed && std::ranges::find(allowed, (*with)->text()) == allowed.end())
+    return exchange->respond(
+        openai::error_response(403, fmt::format("{} may not be asked to prefill", (*with)->text())));
+  const bool alone = !*with || request.method != "POST";
+  http::ClientLoop& loop = client->next_loop();
+  const auto legs = std::make_shared<TwoLegs>(options, loop, std::move(exchange), *std::move(with), draw);
+  loop.post([legs, alone, run = connector.run] {
+    legs->watch_client();
+    alone ? legs->decode_alone() : run(legs);
+  });
+}
+
+Result<std::unique_ptr<Sidecar>> Sidecar::start(SidecarOptions options) {
+  if (!find_connector(options.connector))
+    return invalid("kv-connector", "there is no connector {:?}", options.connector);
+  if (const auto decoder = http::parse_base_url(options.decoder_url); !decoder)
+    return invalid("decoder-url", "{}", decoder.error().message);
+  if (!options.allowed_prefillers.empty() && !options.only_allowed)
+    return invalid("allowed-prefillers", "needs enable-ssrf-protection");
+  auto state = std::make_unique<State>(std::move(options));
+  for (const std::string& host_port : state->options.allowed_prefillers) {
+    const auto address = address_of(host_port);
+    if (!address) return invalid("allowed-prefillers", "{:?}: {}", host_port, address.error().message);
+    state->allowed.push_back(address->text());
+  }
+  http::ServerOptions http = state->options.http;
+  http.refusal = [](int status, const std::string& message) {
+    return openai::error_response(status, message);
+  };
+  TRY(state->server,
+      http::Server::start(std::move(http), [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+        state->handle(std::move(exchange));
+      }));
+  return std::unique_ptr<Sidecar>(new Sidecar(std::move(state)));
+}
+
+Sidecar::Sidecar(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Sidecar::~Sidecar() = default;
+
+std::uint16_t Sidecar::port() const { return state_->server->port(); }
+std::string Sidecar::address() const { return state_->server->address(); }
+void Sidecar::stop(int grace_ms) { state_->server->stop(grace_ms); }
+
+}  // namespace octavo::fleet

@@ -1,0 +1,26 @@
+// Everything that `octavo sidecar` can be told. Names and defaults of llm-d's routing sidecar where it has
+// them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "http/server.h"
+
+namespace octavo::fleet {
+
+struct SidecarOptions {
+  std::string decoder_url = "http://127.0.0.1:8200";  // the engine beside it
+  std::string connector = "nixlv2";
+  int prefill_retries_max = 0;
+  int prefill_retry_backoff_ms = 200;
+  bool sample_prefillers = false;                    // of several any one, else the first
+  bool only_allowed = false;                         // prefillers, of those below
+  std::vector<std::string> allowed_prefillers = {};  // host:port
+  int bootstrap_port = 8998;           // of prefillers that speak SGLang's or Mooncake's transfer
+  int request_timeout_ms = 1'800'000;  // for one leg
+  int client_threads = 1;
+  http::ServerOptions http = {};
+};
+
+}  // namespace octavo::fleet

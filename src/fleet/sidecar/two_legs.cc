@@ -1,0 +1,199 @@
+#include "fleet/sidecar/two_legs.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "base/log.h"
+#include "fleet/proxy/relay.h"
+#include "fleet/sidecar/usage.h"
+#include "http/target.h"
+#include "serve/openai/errors.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::string_view kPrefillers = "x-prefiller-host-port";
+
+bool worth_a_retry(const Result<http::Response>& reply) {
+  return !reply || reply->status == 502 || reply->status == 503 || reply->status == 504;
+}
+
+}  // namespace
+
+TwoLegs::TwoLegs(const SidecarOptions& options, http::ClientLoop& loop,
+                 std::shared_ptr<http::Exchange> exchange, std::optional<http::Address> prefiller,
+                 std::uint64_t draw)
+    : options_(options),
+      loop_(loop),
+      exchange_(std::move(exchange)),
+      prefiller_(std::move(prefiller)),
+      draw_(draw) {
+  for (const auto& [name, value] : passed_on(exchange_->request().headers))
+    if (!http::equal_ignoring_case(name, kPrefillers)) headers_.add(name, value);
+  if (!headers_.find("X-Request-Id")) headers_.add("X-Request-Id", fmt::format("{:016x}", draw_));
+}
+
+void TwoLegs::watch_client() {
+  exchange_->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
+    loop.post([weak] {
+      if (const auto self = weak.lock()) self->client_gone();
+    });
+  });
+}
+
+void TwoLegs::prefill(std::string body, bool to_its_end, Then then, http::Headers more) {
+  prefill(std::make_shared<const std::string>(std::move(body)), std::move(more), to_its_end, 0,
+          std::move(then));
+}
+
+void TwoLegs::prefill(std::shared_ptr<const std::string> body, http::Headers more, bool to_its_end,
+                      int attempt, Then then) {
+  http::CallRequest request = call_request(prefiller(), body);
+  for (const auto& [name, value] : more) request.headers.add(name, value);
+  const auto self = shared_from_this();
+  const auto call = gather(std::move(request), [=](const Result<http::Response>& reply) {
+    if (!worth_a_retry(reply) || attempt >= self->options_.prefill_retries_max) return then(reply);
+    self->loop_.after(self->options_.prefill_retry_backoff_ms, [=] {
+      if (to_its_end || !self->over_) self->prefill(body, more, to_its_end, attempt + 1, then);
+    });
+  });
+  if (!to_its_end) call_ = call;
+}
+
+void TwoLegs::ask_prefiller(int port, std::string target, Then then) {
+  http::Address address = prefiller();
+  address.port = static_cast<std::uint16_t>(port);
+  call_ = gather({.address = std::move(address), .target = std::move(target)}, std::move(then));
+}
+
+std::weak_ptr<http::Call> TwoLegs::gather(http::CallRequest request, Then then) {
+  const auto reply = std::make_shared<http::Response>();
+  return loop_.call(std::move(request),
+                    {.head = [reply](http::Response head) { *reply = std::move(head); },
+                     .body =
+                         [reply](std::string_view piece) {
+                           if (reply->body.size() < kGatheredBytesMax) reply->body += piece;
+                         },
+                     .end =
+                         [self = shared_from_this(), reply, then = std::move(then)](const Result<>& result) {
+                           if (!result) return then(std::unexpected(result.error()));
+                           then(std::move(*reply));
+                         }});
+}
+
+http::CallRequest TwoLegs::call_request(const http::Address& address,
+                                        std::shared_ptr<const std::string> body) const {
+  const http::Request& request = exchange_->request();
+  http::CallRequest call{.address = address,
+                         .method = request.method,
+                         .target = http::percent_encoded(request.path),
+                         .headers = headers_,
+                         .body = std::move(body),
+                         .timeout_ms = options_.request_timeout_ms};
+  if (!request.query.empty()) call.target += "?" + request.query;
+  return call;
+}
+
+void TwoLegs::decode_alone() {
+  const http::Request& request = exchange_->request();
+  const bool bodiless = request.body.empty() && request.method != "POST";
+  decode(bodiless ? nullptr : std::shared_ptr<const std::string>(exchange_, &request.body));
+}
+
+void TwoLegs::decode(std::string body, std::optional<std::int64_t> cached_tokens) {
+  cached_tokens_ = cached_tokens;
+  decode(std::make_shared<const std::string>(std::move(body)));
+}
+
+void TwoLegs::decode_if_cached(std::string body, Otherwise otherwise) {
+  otherwise_ = std::move(otherwise);
+  decode(std::make_shared<const std::string>(std::move(body)));
+}
+
+void TwoLegs::decode(std::shared_ptr<const std::string> body) {
+  if (over_) return;
+  const auto self = shared_from_this();
+  call_ = loop_.call(call_request(*http::parse_base_url(options_.decoder_url), std::move(body)),
+                     {.head = [self](http::Response head) { self->on_head(std::move(head)); },
+                      .body = [self](std::string_view piece) { self->on_body(piece); },
+                      .end = [self](const Result<>& result) { self->on_end(result); },
+                      .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
+}
+
+void TwoLegs::on_head(http::Response head) {
+  response_ = {.status = head.status,
+               .content_type = std::move(head.content_type),
+               .headers = passed_on(head.headers)};
+  event_stream_ = response_.content_type.starts_with("text/event-stream");
+}
+
+void TwoLegs::on_body(std::string_view piece) {
+  if (!event_stream_) {
+    if (streaming_) return void(exchange_->write(piece));
+    response_.body += piece;
+    if (response_.body.size() < kGatheredBytesMax) return;
+    streaming_ = true;
+    return exchange_->start_stream(std::exchange(response_, {}));
+  }
+  if (!cached_tokens_ && !otherwise_) return pass_on(std::string(piece));
+  std::string out;
+  for (const std::string& event : events_.push(piece))
+    out += cached_tokens_ ? with_cached_tokens(event, *cached_tokens_) : event;
+  if (!otherwise_) return pass_on(out);
+  held_ += out;
+  switch (beginning_of(held_)) {
+    case Beginning::unknown:
+      return;
+    case Beginning::answer:
+      otherwise_ = nullptr;
+      return pass_on(std::exchange(held_, {}));
+    case Beginning::not_cached:
+      if (const auto call = call_.lock()) call->cancel();
+      held_.clear();
+      events_.clear();
+      return std::exchange(otherwise_, nullptr)(shared_from_this());
+  }
+}
+
+void TwoLegs::pass_on(const std::string& bytes) {
+  if (!std::exchange(streaming_, true)) exchange_->start_stream(std::exchange(response_, {}));
+  if (!bytes.empty()) exchange_->write(bytes);
+}
+
+void TwoLegs::on_end(const Result<>& result) {
+  if (!result) {
+    if (!streaming_) return refuse(502, fmt::format("the engine did not answer: {}", result.error().message));
+    log_warning("a stream of {} ended early: {}", path(), result.error().message);
+    if (event_stream_)
+      exchange_->write("data: " + openai::error_json(502, "the engine failed in the middle of its answer") +
+                       "\n\n");
+    over_ = true;  // the exchange is dropped unfinished: nobody takes the stream for complete
+    return;
+  }
+  if (event_stream_) pass_on(held_ + events_.rest());
+  if (streaming_) {
+    over_ = true;
+    return exchange_->finish();
+  }
+  if (otherwise_ && not_cached(response_.body)) return std::exchange(otherwise_, nullptr)(shared_from_this());
+  if (cached_tokens_) response_.body = with_cached_tokens(response_.body, *cached_tokens_);
+  answer(std::move(response_));
+}
+
+void TwoLegs::answer(http::Response response) {
+  if (std::exchange(over_, true)) return;
+  exchange_->respond(std::move(response));
+}
+
+void TwoLegs::refuse(int status, std::string_view message) {
+  answer(openai::error_response(status, message));
+}
+
+void TwoLegs::client_gone() {
+  if (std::exchange(over_, true)) return;
+  if (const auto call = call_.lock()) call->cancel();
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,85 @@
+// One request on its way through the sidecar: what connectors do with its two engines.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fleet/proxy/event_cutter.h"
+#include "fleet/sidecar/sidecar_options.h"
+#include "http/async_client.h"
+#include "http/exchange.h"
+
+namespace octavo::fleet {
+
+// Lives as long as something is under way for it; everything happens on its loop's thread.
+class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
+ public:
+  using Then = std::function<void(const Result<http::Response>& reply)>;
+  using Otherwise = std::function<void(const std::shared_ptr<TwoLegs>& legs)>;
+
+  // prefiller: nothing where the engine beside does all. draw: bits that nobody can guess.
+  TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
+          std::optional<http::Address> prefiller, std::uint64_t draw);
+
+  // First of all: a client that goes away ends what is under way.
+  void watch_client();
+
+  const SidecarOptions& options() const { return options_; }
+  const std::string& path() const { return exchange_->request().path; }
+  const std::string& body() const { return exchange_->request().body; }
+  const http::Address& prefiller() const { return *prefiller_; }
+  std::uint64_t draw() const { return draw_; }
+
+  // The request with this body at the engine that prefills; again after 502, 503, 504 or a lost connection,
+  // as often as options say. A client that goes away does not end it when `to_its_end`.
+  void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
+  // GET from another port of it.
+  void ask_prefiller(int port, std::string target, Then then);
+
+  // The request at the engine beside; its answer goes to the client. cached_tokens: given, they stand in the
+  // usage.
+  void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
+  // The same, unless the answer ends with finish_reason "cache_threshold" before it says anything: then
+  // nothing of it goes to the client.
+  void decode_if_cached(std::string body, Otherwise otherwise);
+  void decode_alone();
+
+  void answer(http::Response response);
+  void refuse(int status, std::string_view message);
+
+ private:
+  http::CallRequest call_request(const http::Address& address, std::shared_ptr<const std::string> body) const;
+  std::weak_ptr<http::Call> gather(http::CallRequest request, Then then);
+  void prefill(std::shared_ptr<const std::string> body, http::Headers more, bool to_its_end, int attempt,
+               Then then);
+  void decode(std::shared_ptr<const std::string> body);
+  void on_head(http::Response head);
+  void on_body(std::string_view piece);
+  void on_end(const Result<>& result);
+  void pass_on(const std::string& bytes);
+  void client_gone();
+
+  const SidecarOptions& options_;
+  http::ClientLoop& loop_;
+  std::shared_ptr<http::Exchange> exchange_;
+  const std::optional<http::Address> prefiller_;
+  const std::uint64_t draw_;
+  http::Headers headers_;  // as they go to both
+  std::weak_ptr<http::Call> call_;
+  bool over_ = false;
+
+  // Of the answer that decodes.
+  http::Response response_;
+  EventCutter events_;
+  std::optional<std::int64_t> cached_tokens_;
+  Otherwise otherwise_;  // until the answer says something
+  std::string held_;     // meanwhile
+  bool event_stream_ = false;
+  bool streaming_ = false;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,111 @@
+// Streams that go on behind what their client has already: wherever one is cut, both halves make the whole.
+#include <gmock/gmock.h>
+
+#include "grammar/tool_dialect.h"
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+using testing::HasSubstr;
+
+class ResumeTest : public ServeTest {
+ protected:
+  // An engine that goes on where a request says, one token to an event.
+  void serve_on(const std::string& text) {
+    serve(
+        [text](const Request& request, int) {
+          std::vector<TokenId> tokens = ending(text);
+          if (!request.answers_so_far.empty()) {
+            const std::vector<TokenId>& said = request.answers_so_far.front().tokens;
+            EXPECT_TRUE(std::equal(said.begin(), said.end(), tokens.begin()));
+            tokens.erase(tokens.begin(), tokens.begin() + std::ssize(said));
+          }
+          const auto left =
+              static_cast<std::size_t>(*request.sampling.max_tokens) - (ending(text).size() - tokens.size());
+          if (tokens.size() <= left) return Script{.tokens = std::move(tokens)};
+          tokens.resize(left);
+          return Script{.tokens = std::move(tokens), .end = FinishReason::length};
+        },
+        [](ServeOptions& options, http::ServerOptions&) {
+          options.rules.reasoning = openai::ReasoningRule{.begin = '{', .end = '}', .from_start = false};
+          options.rules.tool_dialect = grammar::tool_dialect("hermes");
+        });
+  }
+
+  // What the events say, without the names that every answer has anew.
+  static std::vector<std::string> said(const std::vector<std::string>& events) {
+    std::vector<std::string> out;
+    for (const std::string& event : events) {
+      if (event == "[DONE]") continue;
+      json::object chunk = json::parse(event).as_object();
+      for (const char* name : {"id", "created"}) chunk.erase(name);
+      for (json::value& choice : chunk.at("choices").as_array())
+        if (choice.as_object().contains("delta") && choice.at("delta").as_object().contains("tool_calls"))
+          for (json::value& call : choice.at("delta").at("tool_calls").as_array())
+            call.as_object().erase("id");
+      out.push_back(json::serialize(chunk));
+    }
+    return out;
+  }
+
+  void cut_everywhere(const std::string& path, const std::string& body) {
+    const std::string asked =
+        body + R"(,"stream":true,"stream_options":{"include_usage":true},"return_token_ids":true)";
+    const std::vector<std::string> whole = events(post(path, asked + "}"));
+    const std::vector<std::string> expected = said(whole);
+    json::array tokens;
+    for (std::size_t cut = 0; cut + 2 < whole.size(); ++cut) {
+      const json::value choice = json::parse(whole[cut]).at("choices").at(0);
+      if (!choice.at("finish_reason").is_null()) break;
+      if (choice.as_object().contains("token_ids"))
+        for (const json::value& id : choice.at("token_ids").as_array()) tokens.push_back(id);
+      const http::Response rest =
+          post(path, asked + R"(,"resume_token_ids":)" + json::serialize(tokens) + "}");
+      ASSERT_EQ(rest.status, 200) << rest.body;
+      EXPECT_EQ(rest.headers.find("X-Octavo-Resumed"), std::to_string(tokens.size()));
+      EXPECT_EQ(said(events(rest)),
+                std::vector(expected.begin() + static_cast<std::ptrdiff_t>(cut) + 1, expected.end()))
+          << "behind event " << cut;
+    }
+    EXPECT_GE(tokens.size(), 3U);
+  }
+};
+
+TEST_F(ResumeTest, Texts) {
+  serve_on("hé said: \xF0\x9F\x98\x80 XYX. XYZ!");
+  cut_everywhere("/v1/chat/completions", kChat + R"(,"stop":["XYZ"],"logprobs":true,"top_logprobs":2)");
+  cut_everywhere("/v1/completions", kCompletion + R"(,"stop":["XYZ"],"logprobs":2,"echo":true)");
+  cut_everywhere("/v1/completions", kCompletion + R"(,"max_tokens":12,"min_tokens":3)");
+}
+
+TEST_F(ResumeTest, ThoughtsAndCalls) {
+  serve_on("{I think}So. <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>");
+  cut_everywhere("/v1/chat/completions",
+                 kChat + R"(,"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto")");
+  cut_everywhere("/v1/chat/completions", kChat);
+}
+
+TEST_F(ResumeTest, WhatCannotGoOnIsRefused) {
+  serve_on("abcdef");
+  const auto error = [&](const std::string& fields) {
+    const http::Response response = post("/v1/completions", kCompletion + fields + "}");
+    EXPECT_EQ(response.status, 400) << response.body;
+    EXPECT_EQ(json::parse(response.body).at("error").at("param"), "resume_token_ids");
+    return response.body;
+  };
+  EXPECT_THAT(error(R"(,"resume_token_ids":[97])"), HasSubstr("stream = true"));
+  EXPECT_THAT(error(R"(,"stream":true,"n":2,"temperature":1,"resume_token_ids":[97])"), HasSubstr("n is 2"));
+  EXPECT_THAT(error(R"(,"stream":true,"resume_token_ids":[258])"), HasSubstr("[0, 258), got 258"));
+  EXPECT_THAT(error(R"(,"stream":true,"resume_token_ids":["a"])"), HasSubstr("resume_token_ids"));
+  EXPECT_THAT(error(R"(,"stream":true,"max_tokens":2,"resume_token_ids":[97,98])"),
+              HasSubstr("max_tokens = 2"));
+  EXPECT_THAT(error(R"(,"stream":true,"stop":["bc"],"resume_token_ids":[97,98,99])"),
+              HasSubstr("stop string"));
+  const http::Response several =
+      post("/v1/completions", R"({"prompt":["a","b"],"stream":true,"resume_token_ids":[97]})");
+  EXPECT_EQ(several.status, 400);
+}
+
+}  // namespace
+}  // namespace octavo
