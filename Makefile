@@ -1,5 +1,5 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build wheel docs page fast-sanitized headers instructions format clean
+.PHONY: demo test build wheel package docs page fast-sanitized headers instructions format clean
 
 JOBS ?= $(shell nproc)
 
@@ -25,6 +25,11 @@ build:
 wheel:
 	tools/install.sh build
 	tools/wheel.sh
+
+# The Debian package and the tarball, in build/package.
+package:
+	tools/install.sh build
+	tools/package.sh
 
 # The documentation as a site, in build/site; a link that leads nowhere is an error.
 docs:

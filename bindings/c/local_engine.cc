@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
 #include <cstdlib>
 #include <iterator>
 #include <utility>
@@ -36,6 +37,7 @@ LocalEngine::LocalEngine(std::unique_ptr<Runtime> runtime) : runtime_(std::move(
                           {"max_model_len", engine.max_model_len},
                           {"vocab_size", engine.vocab_size},
                           {"num_blocks", engine.num_blocks},
+                          {"eos_token_ids", boost::json::value_from(runtime_->service->options.eos_ids)},
                           {"default_sampling_params",
                            sampling_defaults(runtime_->service->options.rules.defaults)}});
 }

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "app/batch_run.h"
 #include "app/commands.h"
 #include "app/environment.h"
 #include "base/clock.h"
 #include "base/percentile.h"
-#include "base/random.h"
 #include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
 #include "engine/load.h"
@@ -35,67 +35,14 @@ using boost::json::object;
 
 struct BenchCommand {
   RuntimeOptions runtime;
-  int input_len = 32;
-  int output_len = 128;
+  BatchShape shape{.input_len = 32, .output_len = 128};
   int batch_size = 8;
   int warmup_iterations = 3;
   int iterations = 10;
   int num_prompts = 100;
   int rounds = 5;
-  double temperature = 1.0;
   std::string output_json;
 };
-
-// Random token ids, so that no prompt shares a prefix with another.
-Request random_request(const BenchCommand& c, int vocab, std::uint64_t number) {
-  Request request;
-  for (int i = 0; i < c.input_len; ++i)
-    request.prompt.push_back(static_cast<TokenId>(random_bits(number, static_cast<std::uint64_t>(i)) %
-                                                  static_cast<std::uint64_t>(vocab)));
-  request.sampling.temperature = c.temperature;
-  request.sampling.max_tokens = c.output_len;
-  request.sampling.ignore_eos = true;
-  return request;
-}
-
-class CountingSink final : public OutputSink {
- public:
-  CountingSink(std::size_t job, Arrivals& arrivals, std::function<void()> begun)
-      : job_(job), arrivals_(arrivals), begun_(std::move(begun)) {}
-  void deliver(Output&& output) noexcept override {
-    if (begun_) std::exchange(begun_, nullptr)();
-    if (output.finished) arrivals_.push({job_, std::move(output)});
-  }
-
- private:
-  std::size_t job_;
-  Arrivals& arrivals_;
-  std::function<void()> begun_;
-};
-
-// Runs `count` requests at once; seconds until the last has ended. all_begun: called between two operators,
-// once each has its first token.
-Result<double> run_batch(
-    EngineClient& engine, const BenchCommand& c, int vocab, int count, std::uint64_t& number,
-    const std::function<void()>& all_begun = [] {}, ProgressBar* bar = nullptr) {
-  Arrivals arrivals;
-  int waiting = count;  // only the engine's thread delivers
-  const std::int64_t started = now_us();
-  for (int i = 0; i < count; ++i) {
-    TRY_VOID(engine.submit(random_request(c, vocab, number++),
-                           std::make_shared<CountingSink>(static_cast<std::size_t>(i), arrivals, [&] {
-                             if (--waiting == 0) all_begun();
-                           })));
-  }
-  for (int ended = 0; ended < count;) {
-    Arrivals::Arrival arrival;
-    if (!arrivals.pop(arrival, 1000)) continue;
-    if (arrival.output.error) return std::unexpected(*arrival.output.error);
-    ++ended;
-    if (bar != nullptr) bar->show(static_cast<std::size_t>(ended), static_cast<std::size_t>(count));
-  }
-  return static_cast<double>(now_us() - started) * 1e-6;
-}
 
 Result<> write_json(const std::string& path, const object& result) {
   if (path.empty()) return {};
@@ -135,13 +82,12 @@ double percentile_of(const std::vector<double>& sorted, double percent) {
 Result<> bench_latency(BenchCommand& c) {
   TRY(const auto runtime, start_runtime(std::move(c.runtime)));
   EngineClient& engine = *runtime->engine;
-  const int vocab = engine.info().vocab_size;
   std::uint64_t number = 0;
   std::vector<double> latencies;
   ProgressBar bar("measuring", "batches", 1);
   const int batches = c.warmup_iterations + c.iterations;
   for (int i = 0; i < batches; ++i) {
-    TRY(const double seconds, run_batch(engine, c, vocab, c.batch_size, number));
+    TRY(const double seconds, run_batch(engine, c.shape, c.batch_size, number));
     if (i >= c.warmup_iterations) latencies.push_back(seconds);
     bar.show(static_cast<std::size_t>(i) + 1, static_cast<std::size_t>(batches));
   }
@@ -168,13 +114,12 @@ Result<> bench_throughput(BenchCommand& c) {
   TRY(const auto runtime, start_runtime(std::move(c.runtime)));
   std::uint64_t number = 0;
   EngineClient& engine = *runtime->engine;
-  const int vocab = engine.info().vocab_size;
-  TRY_VOID(run_batch(engine, c, vocab, std::min(c.num_prompts, 4), number));  // warm-up
+  TRY_VOID(run_batch(engine, c.shape, std::min(c.num_prompts, 4), number));  // warm-up
   ProgressBar bar("measuring", "requests", 1);
-  TRY(const double seconds, run_batch(engine, c, vocab, c.num_prompts, number, [] {}, &bar));
+  TRY(const double seconds, run_batch(engine, c.shape, c.num_prompts, number, [] {}, &bar));
   bar.finish();
-  const std::int64_t output_tokens = std::int64_t{c.num_prompts} * c.output_len;
-  const std::int64_t tokens = output_tokens + std::int64_t{c.num_prompts} * c.input_len;
+  const std::int64_t output_tokens = std::int64_t{c.num_prompts} * c.shape.output_len;
+  const std::int64_t tokens = output_tokens + std::int64_t{c.num_prompts} * c.shape.input_len;
   fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n",
              c.num_prompts / seconds, static_cast<double>(tokens) / seconds,
              static_cast<double>(output_tokens) / seconds);
@@ -196,10 +141,10 @@ struct DecodeTimes {
 };
 
 // Runs a batch and tells what it spent from the moment when every request had its first token.
-Result<DecodeTimes> run_decoding(EngineClient& engine, const BenchCommand& c, int vocab,
-                                 std::uint64_t& number, OpTimes& times) {
+Result<DecodeTimes> run_decoding(EngineClient& engine, const BenchCommand& c, std::uint64_t& number,
+                                 OpTimes& times) {
   std::int64_t began = 0;
-  TRY_VOID(run_batch(engine, c, vocab, c.batch_size, number, [&] {
+  TRY_VOID(run_batch(engine, c.shape, c.batch_size, number, [&] {
     for (std::size_t i = 0; i < kOpNames.size(); ++i) times.nanoseconds[i] = times.calls[i] = 0;
     times.weight_bytes = 0;
     began = now_us();
@@ -215,7 +160,7 @@ Result<DecodeTimes> run_decoding(EngineClient& engine, const BenchCommand& c, in
 // Where the time of a decoding step goes: operators, and all the rest; and, on a processor, how near it comes
 // to reading each weight and each cached key and value once, at the rate at which plain reading gets them.
 Result<> bench_step(BenchCommand& c) {
-  if (c.output_len < 2)
+  if (c.shape.output_len < 2)
     return invalid("output-len", "must be 2 or more: a prompt's step gives the first token");
   EngineOptions& options = c.runtime.engine;
   TRY_VOID(find_models(options, c.runtime.hub));
@@ -235,12 +180,11 @@ Result<> bench_step(BenchCommand& c) {
   }
   EngineClient& engine = *loaded;
   const EngineInfo info = engine.info();
-  const int vocab = info.vocab_size;
   std::uint64_t number = 0;
-  TRY_VOID(run_batch(engine, c, vocab, c.batch_size, number));  // warm-up
+  TRY_VOID(run_batch(engine, c.shape, c.batch_size, number));  // warm-up
   // Of a context half written; windows, which would be less, are not looked at.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks / options.block_size *
-                              (c.input_len + c.output_len / 2.0) * c.batch_size;
+                              (c.shape.input_len + c.shape.output_len / 2.0) * c.batch_size;
   DecodeTimes all;
   double bytes_per_step = 0;
   std::vector<double> rates, shares;
@@ -248,7 +192,7 @@ Result<> bench_step(BenchCommand& c) {
   for (int round = 0; round < c.rounds; ++round) {
     bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
     const double before = limits ? limits->bandwidth() : 0;
-    TRY(const DecodeTimes spent, run_decoding(engine, c, vocab, number, times));
+    TRY(const DecodeTimes spent, run_decoding(engine, c, number, times));
     all.seconds += spent.seconds;
     all.steps += spent.steps;
     for (std::size_t i = 0; i < kOpNames.size(); ++i) all.in_operators[i] += spent.in_operators[i];
@@ -291,13 +235,13 @@ Result<> bench_step(BenchCommand& c) {
 void add_common(CLI::App& command, BenchCommand& c) {
   add_engine_flags(command, c.runtime.engine);
   add_hub_flags(command, c.runtime.hub, environment);
-  command.add_option("--input-len", c.input_len, "Prompt tokens of a request")
+  command.add_option("--input-len", c.shape.input_len, "Prompt tokens of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command.add_option("--output-len", c.output_len, "Generated tokens of a request")
+  command.add_option("--output-len", c.shape.output_len, "Generated tokens of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command.add_option("--temperature", c.temperature, "Of the requests; 0: greedy")
+  command.add_option("--temperature", c.shape.temperature, "Of the requests; 0: greedy")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
   command.add_option("--output-json", c.output_json, "File for the result as JSON");

@@ -28,6 +28,7 @@ void add_hub_commands(CLI::App& program, Outcome& outcome);
 void add_route(CLI::App& program, Outcome& outcome);
 void add_sidecar(CLI::App& program, Outcome& outcome);
 void add_simulate(CLI::App& program, Outcome& outcome);
+void add_calibrate(CLI::App& simulate, Outcome& outcome);
 void add_top(CLI::App& program, Outcome& outcome);
 void add_doctor(CLI::App& program, Outcome& outcome);
 void add_completion(CLI::App& program, Outcome& outcome);

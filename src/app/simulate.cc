@@ -98,7 +98,9 @@ void add_simulate(CLI::App& program, Outcome& outcome) {
   add_fleet_flags(*command, *options);
   add_replica_flags(*command, *options);
   add_result_flags(*command, *options);
-  command->callback([options, &outcome] {
+  add_calibrate(*command, outcome);
+  command->callback([options, command, &outcome] {
+    if (!command->get_subcommands().empty()) return;  // it has done its work
     if (const auto done = run_simulate(*options); !done) outcome.report(done.error());
   });
 }

@@ -42,6 +42,7 @@ Result<> describe_replica(SimulationFlags& c) {
 }
 
 Result<fleet::Trace> read_traffic(SimulationFlags& c) {
+  if (c.trace.empty()) return invalid("trace", "must be given: a file of recorded requests");
   c.changes.seed = c.options.seed;
   TRY(fleet::Trace trace, fleet::read_mooncake_trace(c.trace, c.trace_block_size));
   TRY_VOID(change_trace(trace, c.changes));
@@ -58,8 +59,7 @@ Result<> write_result(std::string_view field, const std::string& path, const std
 
 void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
   const char* group = "Traffic";
-  command.add_option("--trace", c.trace, "Recorded requests in Mooncake's format, a JSON object a line")
-      ->required()
+  command.add_option("--trace", c.trace, "Recorded requests in Mooncake's format, a JSON object a line; must be given")
       ->group(group);
   command
       .add_option("--trace-block-size", c.trace_block_size,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "timing/step_timing.h"
 
 namespace octavo {
 namespace {
@@ -75,11 +76,15 @@ void StepLoop::note_scheduled() {
 
 StepRecord StepLoop::record_of_plan() const {
   StepRecord record{.number = static_cast<std::int64_t>(plan_.step)};
+  StepWork work;
   for (const PlannedSequence& s : plan_.sequences) {
     const auto prompt = static_cast<int>(answers_[s.tag].accepted->request.prompt.size());
     record.prompt_tokens += std::clamp(prompt - s.first, 0, s.count);
+    work.add(s.first, s.end() - s.first);
   }
   record.answer_tokens = plan_.tokens - record.prompt_tokens;
+  record.kv_tokens = work.kv_tokens;
+  record.pairs = work.pairs;
   return record;
 }
 

@@ -122,8 +122,8 @@ void fields(Is<EngineInfo> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<StepRecord> auto& value, F&& f) {
-  auto& [number, prompt_tokens, answer_tokens, microseconds] = value;
-  f(number, prompt_tokens, answer_tokens, microseconds);
+  auto& [number, prompt_tokens, answer_tokens, kv_tokens, pairs, microseconds] = value;
+  f(number, prompt_tokens, answer_tokens, kv_tokens, pairs, microseconds);
 }
 template <class F>
 void fields(Is<AdapterStats> auto& value, F&& f) {

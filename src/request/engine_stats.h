@@ -23,6 +23,8 @@ struct StepRecord {
   std::int64_t number = 0;  // 0: there was no such step
   int prompt_tokens = 0;
   int answer_tokens = 0;  // draft tokens included
+  std::int64_t kv_tokens = 0;  // cached positions read: the length of each sequence after the step
+  std::int64_t pairs = 0;      // (query, key) pairs of attention
   std::int64_t microseconds = 0;
 };
 

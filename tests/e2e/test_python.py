@@ -13,8 +13,9 @@ ROOT = Path(__file__).parents[2]
 os.environ.setdefault("OCTAVO_LIBRARY", str(ROOT / "build/release/liboctavo.so.1"))
 sys.path.insert(0, str(ROOT / "bindings/python"))
 
-from octavo import (AsyncEngineArgs, AsyncLLM, LLM, OctavoError, RequestOutputKind, SamplingParams,  # noqa: E402
-                    StructuredOutputsParams)
+from octavo import (AsyncEngineArgs, AsyncLLM, BeamSearchParams, LLM, Logprob, OctavoError, RequestOutputKind,  # noqa: E402
+                    SamplingParams, StructuredOutputsParams)
+from octavo.beam_search import Search  # noqa: E402
 
 DEMO = str(ROOT / "models/demo")
 PROMPTS = ["Once upon a time", "Mira lives", "The sun", "There was a"]
@@ -65,6 +66,39 @@ def test_logprobs(llm):
     assert "".join(p[t].decoded_token for t, p in zip(answer.token_ids, answer.logprobs)) == answer.text
     assert answer.cumulative_logprob == pytest.approx(sum(p[t].logprob for t, p in zip(answer.token_ids, answer.logprobs)))
     assert output.prompt_logprobs[0] is None and len(output.prompt_logprobs) == len(output.prompt_token_ids)
+
+
+def test_beam_search(llm):
+    width, steps = 3, 4
+    found = llm.beam_search(["Once upon a time", {"prompt": "Mira lives"}], BeamSearchParams(width, steps, ignore_eos=True))
+    prompts = [llm.get_tokenizer().encode(text) for text in ("Once upon a time", "Mira lives")]
+    for output, prompt in zip(found, prompts):
+        scores = [sequence.cum_logprob for sequence in output.sequences]
+        assert len(scores) == width and scores == sorted(scores, reverse=True)
+        for sequence in output.sequences:
+            assert sequence.tokens[:len(prompt)] == prompt and len(sequence.tokens) == len(prompt) + steps
+            # The model itself says the same of these tokens.
+            read = llm.generate(sequence.tokens, SamplingParams(max_tokens=1, prompt_logprobs=0))[0].prompt_logprobs
+            assert sequence.cum_logprob == pytest.approx(
+                sum(read[i][sequence.tokens[i]].logprob for i in range(len(prompt), len(read))), abs=1e-4)
+            assert sequence.text == llm.get_tokenizer().decode(sequence.tokens) and sequence.finish_reason == "length"
+        greedy = llm.generate(prompt, SamplingParams(temperature=0, max_tokens=steps, ignore_eos=True, logprobs=0))[0]
+        assert scores[0] >= greedy.outputs[0].cumulative_logprob - 1e-4
+
+
+def test_a_beam_ends_at_the_end_of_text():
+    search = Search([1], BeamSearchParams(2, 8), {9})
+    search.extend([{5: Logprob(-0.5), 9: Logprob(-0.7), 6: Logprob(-1.0), 7: Logprob(-2.0)}])
+    assert [beam.tokens for beam in search.beams] == [[1, 5], [1, 6]]
+    search.extend([{5: Logprob(-3.0)}, {9: Logprob(-0.1)}])
+    ended = [(sequence.tokens, sequence.finish_reason) for sequence in search.result()]
+    assert ended == [([1, 6, 9], "stop"), ([1, 9], "stop")]  # -1.1 / 2 before -0.7 / 1: the end counts for nothing
+
+
+def test_a_beam_ends_at_the_context(llm):
+    full = llm._engine.info["max_model_len"]
+    (sequence,) = llm.beam_search([[1] * (full - 2)], BeamSearchParams(1, 10, ignore_eos=True))[0].sequences
+    assert len(sequence.tokens) == full
 
 
 def test_chat(llm):

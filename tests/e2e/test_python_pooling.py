@@ -39,6 +39,14 @@ def test_embed(embedder):
     assert short.outputs.hidden_size == 5 and short.prompt_token_ids == ids_of("the quick brown fox")
 
 
+def test_encode_says_what_the_head_says(embedder):
+    text = "the quick brown fox"
+    (vector,), (encoded,) = embedder.embed(text), embedder.encode(text, pooling_task="embed")
+    assert encoded.outputs.data == vector.outputs.embedding
+    with pytest.raises(ValueError, match="task"):
+        embedder.encode(text, pooling_task="plugin")
+
+
 def test_more_texts_than_fit_at_once(embedder):
     texts = ["abc " * (i % 9 + 1) for i in range(1500)]
     outputs = embedder.embed(texts)
@@ -75,6 +83,8 @@ def test_classify(tmp_path_factory):
         for output in llm.classify(["the quick brown fox", "a"]):
             assert output.outputs.num_classes > 1
             assert all(0 <= p <= 1 for p in output.outputs.probs) and output.outputs.label
+        (probs,), (encoded,) = llm.classify("a"), llm.encode("a")
+        assert encoded.outputs.data == pytest.approx(probs.outputs.probs)
 
 
 def test_cross_encoders_read_pairs(tmp_path_factory):

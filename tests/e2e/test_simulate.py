@@ -63,6 +63,25 @@ def test_the_same_seed_gives_the_same_bytes(trace, tmp_path):
     assert run("c", 8) != run("d", 7)
 
 
+def test_steps_measured_here_time_a_simulation(trace, tmp_path):
+    timing, result = tmp_path / "timing.json", tmp_path / "result.json"
+    done = simulate("calibrate", "models/demo", "--max-model-len", 256, "--max-num-seqs", 4, "--rounds", 2,
+                    "--cpu-threads", 1, "--output-json", timing)
+    assert done.returncode == 0, done.stderr
+    assert "held out:" in done.stdout
+    measured = json.loads(timing.read_text())
+    assert set(measured) == {"fixed_us", "weights_us", "token_us", "kv_token_us", "pair_us"}
+    assert all(value >= 0 for value in measured.values()) and measured["token_us"] + measured["weights_us"] > 0
+    done = simulate("--trace", trace, "--timing", timing, "--num-gpu-blocks-override", "4k", "--policy", "round_robin",
+                    "--output-json", result)
+    assert done.returncode == 0, done.stderr
+    (one,) = json.loads(result.read_text())
+    # A step of one token takes what was measured and no more.
+    assert one["median_itl_ms"] >= (measured["fixed_us"] + measured["weights_us"]) * 1e-3 - 0.01
+    assert simulate("calibrate", "models/demo", "--max-model-len", 8).returncode == 2
+    assert "trace" in simulate("--replicas", 2).stderr
+
+
 def test_a_replica_is_described_by_files(trace, tmp_path):
     timing, result = tmp_path / "timing.json", tmp_path / "result.json"
     timing.write_text('{"fixed_us": 5000, "token_us": 0.001}')

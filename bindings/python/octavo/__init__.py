@@ -3,11 +3,14 @@
 from octavo._library import VERSION as __version__
 from octavo._library import InvalidInput, OctavoError, ResourceExhausted
 from octavo.async_llm import AsyncEngineArgs, AsyncLLM
+from octavo.beam_search import BeamSearchOutput, BeamSearchParams, BeamSearchSequence
 from octavo.llm import LLM
 from octavo.outputs import CompletionOutput, Logprob, RequestOutput
-from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingParams, PoolingRequestOutput, ScoringOutput)
+from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
+                            ScoringOutput)
 from octavo.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
-__all__ = ["AsyncEngineArgs", "AsyncLLM", "ClassificationOutput", "CompletionOutput", "EmbeddingOutput", "InvalidInput", "LLM",
-           "Logprob", "OctavoError", "PoolingParams", "PoolingRequestOutput", "RequestOutput", "RequestOutputKind",
-           "ResourceExhausted", "SamplingParams", "ScoringOutput", "StructuredOutputsParams", "__version__"]
+__all__ = ["AsyncEngineArgs", "AsyncLLM", "BeamSearchOutput", "BeamSearchParams", "BeamSearchSequence", "ClassificationOutput",
+           "CompletionOutput", "EmbeddingOutput", "InvalidInput", "LLM", "Logprob", "OctavoError", "PoolingOutput",
+           "PoolingParams", "PoolingRequestOutput", "RequestOutput", "RequestOutputKind", "ResourceExhausted",
+           "SamplingParams", "ScoringOutput", "StructuredOutputsParams", "__version__"]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence, Union
 
 from octavo._library import Engine, ResourceExhausted
+from octavo.beam_search import BeamSearchOutput, BeamSearchParams, Search
 from octavo.outputs import Assembly, RequestOutput, prompt_of, request_body
-from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingParams, PoolingRequestOutput, Reading,
-                            ScoringOutput, classification, embedding, scoring)
+from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
+                            Reading, ScoringOutput, classification, embedding, pooled, scoring)
 from octavo.sampling_params import SamplingParams
 
 # Requests in the engine at a time; more wait in Python.
@@ -104,6 +105,34 @@ class LLM:
         return self._generate([({"messages": conversation, **p.body(chat=True), **more}, None, p.n)
                                for conversation, p in zip(conversations, params)], use_tqdm)
 
+    def beam_search(self, prompts: Any, params: BeamSearchParams) -> list[BeamSearchOutput]:
+        """The beam_width likeliest texts behind each prompt (as in generate()), by vLLM's rules: of each beam the
+        2 * beam_width likeliest tokens are tried. A sequence that reaches max_model_len ends there."""
+        tokenizer = self.get_tokenizer()
+        eos = set(self._engine.info["eos_token_ids"])
+        given = [prompt_of(prompt)[0] for prompt in _listed(prompts)]
+        searches = [Search(tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt), params, eos)
+                    for prompt in given]
+        one = SamplingParams(max_tokens=1, temperature=params.temperature, logprobs=2 * params.beam_width)
+        for _ in range(params.max_tokens):
+            going = [search for search in searches if search.beams and
+                     len(search.beams[0].tokens) < self._engine.info["max_model_len"]]
+            if not going:
+                break
+            outputs = iter(self.generate([beam.tokens for search in going for beam in search.beams], one, use_tqdm=False))
+            for search in going:
+                search.extend([next(outputs).outputs[0].logprobs[0] for _ in search.beams])
+        found = [BeamSearchOutput(search.result()) for search in searches]
+        for sequence in (sequence for output in found for sequence in output.sequences):
+            sequence.text = tokenizer.decode(sequence.tokens)
+        return found
+
+    def encode(self, prompts: Any, pooling_params: PoolingParamsForEach = None, *, pooling_task: Optional[str] = None,
+               use_tqdm: bool = True) -> list[PoolingRequestOutput[PoolingOutput]]:
+        """What the model's head says of each prompt. pooling_task: "embed" or "classify", by default what the model does."""
+        return self._read("/pooling", _listed(prompts), pooling_params, pooled, use_tqdm,
+                          {"task": pooling_task} if pooling_task else {})
+
     def embed(self, prompts: Any, *, pooling_params: PoolingParamsForEach = None,
               use_tqdm: bool = True) -> list[PoolingRequestOutput[EmbeddingOutput]]:
         """The vector of each prompt, from a model that makes vectors. prompts as in generate(); pooling_params: one for
@@ -172,12 +201,12 @@ class LLM:
                           for body, text, n in bodies], use_tqdm)
 
     def _read(self, route: str, prompts: list[Any], params: "PoolingParamsForEach", read: Callable[[dict], Any],
-              use_tqdm: bool) -> list[PoolingRequestOutput]:
+              use_tqdm: bool, more: Optional[dict] = None) -> list[PoolingRequestOutput]:
         each = [params] * len(prompts) if params is None or isinstance(params, PoolingParams) else list(params)
         if len(each) != len(prompts):
             raise ValueError(f"pooling_params: {len(each)} for {len(prompts)} prompts")
-        more = {"encoding_format": "base64"} if route == "/v1/embeddings" else {}
-        return self._submit_texts(route, [{"input": prompt_of(prompt)[0], **more, **(p.body() if p else {})}
+        fields = {**({} if route == "/classify" else {"encoding_format": "base64"}), **(more or {})}
+        return self._submit_texts(route, [{"input": prompt_of(prompt)[0], **fields, **(p.body() if p else {})}
                                           for prompt, p in zip(prompts, each)], read, use_tqdm)
 
     def _submit_texts(self, route: str, bodies: list[dict], read: Callable[[dict], Any],

@@ -23,6 +23,11 @@ class PoolingParams:
 
 
 @dataclass
+class PoolingOutput:
+    data: list[float]  # what the model's head says: a vector, or a number for each class
+
+
+@dataclass
 class EmbeddingOutput:
     embedding: list[float]
 
@@ -54,10 +59,18 @@ class PoolingRequestOutput(Generic[Data]):
     finished: bool = True
 
 
-def embedding(item: dict[str, Any]) -> EmbeddingOutput:
+def _vector(encoded: str) -> list[float]:
     vector = array.array("f")
-    vector.frombytes(base64.b64decode(item["embedding"]))
-    return EmbeddingOutput(vector.tolist())
+    vector.frombytes(base64.b64decode(encoded))
+    return vector.tolist()
+
+
+def pooled(item: dict[str, Any]) -> PoolingOutput:
+    return PoolingOutput(_vector(item["data"]))
+
+
+def embedding(item: dict[str, Any]) -> EmbeddingOutput:
+    return EmbeddingOutput(_vector(item["embedding"]))
 
 
 def classification(item: dict[str, Any]) -> ClassificationOutput:

@@ -1,0 +1,63 @@
+#include "app/batch_run.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "local/local_generation.h"
+
+namespace octavo {
+namespace {
+
+Request random_request(const BatchShape& shape, int vocab, std::uint64_t number) {
+  Request request;
+  for (int i = 0; i < shape.input_len; ++i)
+    request.prompt.push_back(static_cast<TokenId>(random_bits(number, static_cast<std::uint64_t>(i)) %
+                                                  static_cast<std::uint64_t>(vocab)));
+  request.sampling.temperature = shape.temperature;
+  request.sampling.max_tokens = shape.output_len;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+class CountingSink final : public OutputSink {
+ public:
+  CountingSink(std::size_t job, Arrivals& arrivals, std::function<void()> begun)
+      : job_(job), arrivals_(arrivals), begun_(std::move(begun)) {}
+  void deliver(Output&& output) noexcept override {
+    if (begun_) std::exchange(begun_, nullptr)();
+    if (output.finished) arrivals_.push({job_, std::move(output)});
+  }
+
+ private:
+  std::size_t job_;
+  Arrivals& arrivals_;
+  std::function<void()> begun_;
+};
+
+}  // namespace
+
+Result<double> run_batch(EngineClient& engine, const BatchShape& shape, int count, std::uint64_t& number,
+                         const std::function<void()>& all_begun, ProgressBar* bar) {
+  const int vocab = engine.info().vocab_size;
+  Arrivals arrivals;
+  int waiting = count;  // only the engine's thread delivers
+  const std::int64_t started = now_us();
+  for (int i = 0; i < count; ++i) {
+    TRY_VOID(engine.submit(random_request(shape, vocab, number++),
+                           std::make_shared<CountingSink>(static_cast<std::size_t>(i), arrivals, [&] {
+                             if (--waiting == 0) all_begun();
+                           })));
+  }
+  for (int ended = 0; ended < count;) {
+    Arrivals::Arrival arrival;
+    if (!arrivals.pop(arrival, 1000)) continue;
+    if (arrival.output.error) return std::unexpected(*arrival.output.error);
+    ++ended;
+    if (bar != nullptr) bar->show(static_cast<std::size_t>(ended), static_cast<std::size_t>(count));
+  }
+  return static_cast<double>(now_us() - started) * 1e-6;
+}
+
+}  // namespace octavo

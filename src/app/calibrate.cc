@@ -1,0 +1,163 @@
+// octavo simulate calibrate: measured steps of an engine here, as the coefficients that `octavo simulate
+// --timing` and `octavo plan --timing` take.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "app/batch_run.h"
+#include "app/commands.h"
+#include "app/environment.h"
+#include "app/simulation_flags.h"
+#include "engine/load.h"
+#include "local/engine_flags.h"
+#include "local/find_model.h"
+#include "local/progress.h"
+#include "timing/fit_timing.h"
+
+namespace octavo {
+namespace {
+
+struct CalibrateCommand {
+  EngineOptions engine;
+  HubFlags hub;
+  int rounds = 5;
+  std::string output_json;
+};
+
+// Requests of one shape at a time, whose steps are measured.
+struct Cell {
+  int batch;
+  int context;  // prompt tokens of each
+};
+
+constexpr int kAnswerTokens = 16;
+constexpr int kBatches[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256};
+constexpr int kContexts[] = {16, 48, 128, 384, 1024, 3072, 8192, 32768};
+
+// Those that fit the engine's limits all at once; at most a step's tokens of prompts beyond one prompt alone,
+// which keeps a round short.
+std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info) {
+  std::vector<Cell> out;
+  const std::int64_t room = std::int64_t{info.num_blocks} * options.block_size;
+  for (const int batch : kBatches)
+    for (const int context : kContexts) {
+      const std::int64_t tokens = std::int64_t{batch} * context;
+      const bool fits = batch <= options.max_num_seqs && context + kAnswerTokens <= info.max_model_len &&
+                        std::int64_t{batch} * (context + kAnswerTokens + options.block_size) <= room;
+      if (fits && (batch == 1 || tokens <= options.max_num_batched_tokens)) out.push_back({batch, context});
+    }
+  return out;
+}
+
+// What a step asks, as far as it decides the time: (tokens, prompt tokens, cached tokens by sixteens).
+using StepKind = std::tuple<std::int64_t, int, std::int64_t>;
+
+// The steps of one cell by kind: of each, the median of its times and what half of them asked for at most.
+std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
+  std::map<StepKind, std::vector<TimedStep>> kinds;
+  for (const StepRecord& r : records) {
+    const std::int64_t tokens = r.prompt_tokens + r.answer_tokens;
+    kinds[{tokens, r.prompt_tokens, r.kv_tokens / 16 / tokens}].push_back(
+        {{.tokens = tokens, .kv_tokens = r.kv_tokens, .pairs = r.pairs}, r.microseconds});
+  }
+  std::vector<TimedStep> out;
+  for (auto& [kind, steps] : kinds) {
+    std::ranges::sort(steps, {}, &TimedStep::microseconds);
+    out.push_back(steps[steps.size() / 2]);
+  }
+  return out;
+}
+
+// The steps of `rounds` runs of a cell behind number `last`, which moves on.
+Result<std::vector<StepRecord>> measure(EngineClient& engine, const Cell& cell, int rounds,
+                                        std::uint64_t& number, std::int64_t& last) {
+  std::vector<StepRecord> out;
+  for (int round = 0; round < rounds; ++round) {
+    TRY_VOID(run_batch(engine, {.input_len = cell.context, .output_len = kAnswerTokens}, cell.batch, number));
+    EngineStats stats = engine.stats().front();
+    while (stats.unfinished > 0) {  // an answer is handed over a little before its step is told
+      std::this_thread::yield();
+      stats = engine.stats().front();
+    }
+    std::int64_t newest = last;
+    for (const StepRecord& step : stats.recent_steps) {
+      if (step.number <= last) continue;
+      newest = std::max(newest, step.number);
+      out.push_back(step);
+    }
+    last = newest;
+  }
+  return out;
+}
+
+void print_errors(const char* what, const StepTiming& timing, const std::vector<TimedStep>& steps) {
+  std::vector<double> errors;
+  for (const TimedStep& step : steps) errors.push_back(relative_error(timing, step));
+  std::ranges::sort(errors);
+  if (errors.empty()) return;
+  fmt::print("{}: {} kinds of steps, error median {:.1f} %, p90 {:.1f} %, largest {:.1f} %\n", what,
+             errors.size(), 100 * errors[errors.size() / 2], 100 * errors[errors.size() * 9 / 10],
+             100 * errors.back());
+}
+
+Result<> run_calibrate(CalibrateCommand& c) {
+  TRY_VOID(find_models(c.engine, c.hub));
+  c.engine.enable_prefix_caching = false;  // every step computes what it is asked
+  TRY(const auto engine, load_engine(c.engine));
+  const EngineInfo info = engine->info();
+  if (info.task != Task::generate) return invalid("model", "makes vectors; steps are timed of models that generate");
+  const std::vector<Cell> cells = cells_of(c.engine, info);
+  if (cells.empty())
+    return invalid("max-model-len", "leaves no room for a prompt of {} tokens", kContexts[0]);
+  std::uint64_t number = 0;
+  std::int64_t last = 0;
+  TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up
+  // Every third cell is held out: the error there is the one to expect of what was not measured.
+  std::vector<TimedStep> fitted, held_out;
+  ProgressBar bar("measuring", "cells", 1);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    bar.show(i, cells.size());
+    TRY(const auto records, measure(*engine, cells[i], c.rounds, number, last));
+    auto& steps = i % 3 == 2 ? held_out : fitted;
+    for (const TimedStep& step : medians(records)) steps.push_back(step);
+  }
+  bar.finish();
+  const StepTiming timing = fit_timing(fitted);
+  fmt::print("fixed {:.1f} us, weights {:.1f} us, token {:.3f} us, cached token {:.5f} us, pair {:.6f} us\n",
+             timing.fixed_us, timing.weights_us, timing.token_us, timing.kv_token_us, timing.pair_us);
+  print_errors("fitted", timing, fitted);
+  print_errors("held out", timing, held_out);
+  const boost::json::object result{{"fixed_us", timing.fixed_us},
+                                   {"weights_us", timing.weights_us},
+                                   {"token_us", timing.token_us},
+                                   {"kv_token_us", timing.kv_token_us},
+                                   {"pair_us", timing.pair_us}};
+  return write_result("output-json", c.output_json, boost::json::serialize(result) + "\n");
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& simulate, Outcome& outcome) {
+  CLI::App* command = simulate.add_subcommand(
+      "calibrate", "Time the steps of a model on this machine, for --timing of simulate and plan");
+  auto options = std::make_shared<CalibrateCommand>();
+  add_engine_flags(*command, options->engine);
+  add_hub_flags(*command, options->hub, environment);
+  command->add_option("--rounds", options->rounds, "Runs of each cell; a step's time is their median")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--output-json", options->output_json, "File for the coefficients");
+  command->callback([options, &outcome] {
+    if (const auto done = run_calibrate(*options); !done) outcome.report(done.error());
+  });
+}
+
+}  // namespace octavo
