@@ -81,7 +81,7 @@ TEST_P(Experts, RouteBySparsemixer) {
     const std::int64_t n = random.integer(1, 30), experts = random.integer(1, 40);
     const RouterRule rule{.chosen = random.integer(1, static_cast<int>(std::min<std::int64_t>(experts, 4))),
                           .scores = RouterScores::sparsemixer,
-                          .jitter = random.real(0.005, 0.6)};
+                          .jitter = random.real(0.005F, 0.6F)};
     const TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
     const Routes ours(*tested, logits, n, experts, rule), theirs(reference, logits, n, experts, rule);
     EXPECT_EQ(ours.places, theirs.places);

@@ -261,6 +261,8 @@ class Translation {
       fields_["query_pre_attn_scalar"] =
           largest ? field("hidden_size").value_or(0) / field("num_attention_heads").value_or(1) : head_dim();
     }
+    for (const char* field : {"use_qk_norm", "qk_layernorm"})  // of Command R and StableLM
+      fields_[field] = gguf_.find("blk.0.attn_q_norm.weight") != nullptr;
     if (name == "falcon") {
       const bool two_norms = gguf_.find("blk.0.attn_norm_2.weight") != nullptr;
       fields_["new_decoder_architecture"] = two_norms || field("num_kv_heads").value_or(1) > 1;

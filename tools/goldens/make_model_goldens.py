@@ -462,7 +462,7 @@ CASES = {
     "smollm3-window": ("SmolLM3", dict(SMALL, num_hidden_layers=3, no_rope_layers=[0, 1, 1], use_sliding_window=True, sliding_window=9),
                        dict(config=legacy)),
     "ministral": ("Ministral", dict(SMALL, head_dim=24, sliding_window=8, layer_types=["full_attention", "sliding_attention"]), {}),
-    "ministral3": ("Ministral3", dict(SMALL, num_attention_heads=4, num_key_value_heads=2, head_dim=24, rope_parameters=dict(YARN, original_max_position_embeddings=8, mscale=1.0,
+    "ministral3": ("Ministral3", dict(SMALL, num_attention_heads=4, num_key_value_heads=2, head_dim=24, rope_parameters=dict(YARN, factor=16.0, original_max_position_embeddings=8, mscale=1.0,
                                                                               mscale_all_dim=1.0, llama_4_scaling_beta=0.3)), {}),
     "mistral3": ("Ministral3", dict(SMALL, head_dim=16, rope_parameters=dict(YARN, original_max_position_embeddings=16, llama_4_scaling_beta=0.1)),
                  beside_eyes("Mistral3ForConditionalGeneration", "mistral3")),
@@ -502,7 +502,8 @@ CASES = {
     "falcon-one-norm": ("Falcon", dict(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=1, ffn_hidden_size=80,
                                        new_decoder_architecture=True, num_ln_in_parallel_attn=1, bos_token_id=1, eos_token_id=2), {}),
     "falcon-rw": ("Falcon", dict(vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, alibi=True, multi_query=False,
-                                 parallel_attn=False, bias=True, bos_token_id=1, eos_token_id=2), {}),
+                                 parallel_attn=False, bias=True, bos_token_id=1, eos_token_id=2),
+                  dict(attention="sdpa")),  # eager attention has the slopes twice, in the mask too
     "opt": ("OPT", dict(vocab_size=VOCAB, hidden_size=48, word_embed_proj_dim=48, ffn_dim=72, num_hidden_layers=2, num_attention_heads=3,
                         max_position_embeddings=64, pad_token_id=1, bos_token_id=2, eos_token_id=2), {}),
     "opt-galactica": ("OPT", dict(vocab_size=VOCAB, hidden_size=48, word_embed_proj_dim=48, ffn_dim=72, num_hidden_layers=2, num_attention_heads=3,
@@ -510,7 +511,7 @@ CASES = {
                                   max_position_embeddings=48, pad_token_id=1, bos_token_id=2, eos_token_id=2), {}),
     "bloom": ("Bloom", dict(vocab_size=VOCAB, hidden_size=48, n_layer=2, n_head=3, bos_token_id=1, eos_token_id=2), {}),
     "bloom-older": ("Bloom", dict(vocab_size=VOCAB, hidden_size=64, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2), dict(config=older_bloom)),
-    "mpt": ("Mpt", dict(vocab_size=VOCAB, d_model=64, n_layers=2, n_heads=4, max_seq_len=64, attn_config=dict(alibi_bias_max=4, softmax_scale=0.3)), {}),
+    "mpt": ("Mpt", dict(vocab_size=VOCAB, d_model=64, n_layers=2, n_heads=4, max_seq_len=64, attn_config=dict(softmax_scale=0.3)), {}),
     "gptj": ("GPTJ", dict(vocab_size=VOCAB, n_embd=64, n_layer=2, n_head=4, rotary_dim=8, n_positions=64, bos_token_id=1, eos_token_id=2), {}),
     "gpt_bigcode": ("GPTBigCode", dict(vocab_size=VOCAB, n_embd=48, n_layer=2, n_head=3, n_positions=64, bos_token_id=1, eos_token_id=2), {}),
     "gpt_bigcode-heads": ("GPTBigCode", dict(vocab_size=VOCAB, n_embd=48, n_layer=2, n_head=3, n_positions=64, multi_query=False, n_inner=80,
@@ -586,7 +587,7 @@ def make(name, out):
 
     # Loaded again, because a cast of the module would round its rotary frequencies, which transformers keeps in f32.
     def load(dtype):
-        return getattr(transformers, model_class).from_pretrained(directory, dtype=dtype, attn_implementation="eager")
+        return getattr(transformers, model_class).from_pretrained(directory, dtype=dtype, attn_implementation=options.get("attention", "eager"))
 
     ids = torch.randint(3, VOCAB, (TOKENS,), generator=generator)
     golden = dict(ids=ids.to(torch.int32))

@@ -155,7 +155,7 @@ TEST_F(CudaLargeStrides, Activate) {
     const Matrix<Half> x(2, 80, stride(80)), y(2, 40, stride(40));
     if (!Memory::there_is_room) return std::vector<Half>();
     fill(x, 1);
-    activate(stream_, {2, 40, x.view(), y.view(), Activation::silu, true, 0, 0});
+    activate(stream_, {2, 40, x.view(), y.view(), Activation::silu, true, 0, 0, nullptr});
     return contents(y);
   });
 }
@@ -244,6 +244,7 @@ TEST_F(CudaLargeStrides, QkvStore) {
                         .q_weight_stride = 0,
                         .k_weight_stride = 0,
                         .norm_whole_row = false,
+                        .norm_turned = false,
                         .cos = cos.view(),
                         .sin = sin.view(),
                         .rotary_dim = 32,
@@ -326,7 +327,9 @@ class CudaLargeAttention : public CudaLargeStrides {
                         .states = state_memory.at<float>(0),
                         .scale = 0.2f,
                         .window = 0,
+                        .chunk = 0,
                         .soft_cap = 0,
+                        .slopes = nullptr,
                         .sinks = nullptr});
     return contents(out);
   }

@@ -56,7 +56,6 @@ class CrossAttentionBlock final : public Block {
     linear(step, rows, kv_, kv);
     step.backend.ops.qkv_store(*step.backend.stream,
                                {.qkv = kv,
-                                .positions = step.positions,
                                 .slots = step.slots,
                                 .cache = step.cross_cache,
                                 .q_out = View::of(kv.data, kv.dtype, {step.tokens, 0, spec_.head_dim})});

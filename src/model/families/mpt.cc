@@ -1,4 +1,5 @@
-// MPT (MosaicML, 2023): ALiBi, layer norms without biases.
+// MPT (MosaicML, 2023): ALiBi, layer norms without biases. transformers leaves alibi_bias_max out, the model's
+// own code does not.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
