@@ -36,9 +36,10 @@ def gpt(tmp_path_factory):
     config = json.loads((folder / "tokenizer_config.json").read_text())
     config |= {"chat_template": TEMPLATE, "eos_token": "<|return|>", "pad_token": "<|return|>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    generation = json.loads((folder / "generation_config.json").read_text())
-    generation |= {"eos_token_id": [ids["<|return|>"], ids["<|call|>"]], "pad_token_id": ids["<|return|>"]}
-    (folder / "generation_config.json").write_text(json.dumps(generation))
+    for name in ["config.json", "generation_config.json"]:
+        config = json.loads((folder / name).read_text())
+        config |= {"eos_token_id": [ids["<|return|>"], ids["<|call|>"]], "pad_token_id": ids["<|return|>"]}
+        (folder / name).write_text(json.dumps(config))
     # No --reasoning-parser: the tokenizer says what the format is.
     with serve("--model", str(folder), "--enable-auto-tool-choice", "--tool-call-parser", "openai") as base:
         yield openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0), ids["<|end|>"]
