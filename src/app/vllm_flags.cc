@@ -84,7 +84,7 @@ constexpr VllmFlag kFlags[] = {
          "thinking that is disabled is reasoning_effort none"),
     any("--log-error-stack", nothing, "errors name their cause, there are no stacks"),
     refused("--tokens-only", nothing, "all routes are served"),
-    refused("--enable-scale-out", nothing, "no /render and /inference routes yet"),
+    any("--enable-scale-out", nothing, "/render and /inference routes are always served"),
     works("--fingerprint-mode"),
     works("--fingerprint-value"),
     works("--host"),

@@ -59,13 +59,13 @@ std::string harmony_call(std::string_view function, std::string_view schema) {
       text("json"), token("<|message|>"), schema);
 }
 
-std::string harmony_tag(std::span<const std::string> last_messages) {
+std::string harmony_tag(std::span<const std::string> last_messages, bool preambles) {
   const std::string body =
       fmt::format(R"({{"type":"tag","begin":"","content":{{"type":"any_text"}},"end":{}}})", token("<|end|>"));
+  const std::string channels = preambles ? text("analysis") + "," + text("commentary") : text("analysis");
   const std::string free = fmt::format(
-      R"({{"type":"sequence","elements":[{},{{"type":"or","elements":[{},{}]}},{},{},{},{}]}})",
-      token("<|channel|>"), text("analysis"), text("commentary"), token("<|message|>"), body,
-      token("<|start|>"), text("assistant"));
+      R"({{"type":"sequence","elements":[{},{{"type":"or","elements":[{}]}},{},{},{},{}]}})",
+      token("<|channel|>"), channels, token("<|message|>"), body, token("<|start|>"), text("assistant"));
   return fmt::format(
       R"({{"type":"structural_tag","format":{{"type":"sequence","elements":[{{"type":"star","content":{}}},{{"type":"or","elements":[{}]}}]}}}})",
       free, fmt::join(last_messages, ","));
@@ -74,7 +74,7 @@ std::string harmony_tag(std::span<const std::string> last_messages) {
 Result<GrammarSource> in_final_message(GrammarSource source) {
   TRY(const std::string format, format_of(source));
   source.kind = GrammarKind::structural_tag;
-  source.text = harmony_tag({{harmony_final(format)}});
+  source.text = harmony_tag({{harmony_final(format)}}, false);
   return source;
 }
 

@@ -31,6 +31,7 @@ bool takes(const GrammarSource& source, std::string_view text) {
 }
 
 constexpr std::string_view kThought = "<|channel|>analysis<|message|>Is it {\"a\"? final<|end|><|start|>assistant";
+constexpr std::string_view kPreamble = "<|channel|>commentary<|message|>Wait.<|end|><|start|>assistant";
 constexpr std::string_view kFinal = "<|channel|>final<|message|>";
 
 std::string after_thought(std::string_view text) { return std::string(kThought) + std::string(text); }
@@ -62,6 +63,7 @@ TEST(Harmony, OnlyTheFinalMessageIsBound) {
       EXPECT_FALSE(takes(*bound, before)) << c.good;
     }
     EXPECT_FALSE(takes(*bound, kThought));
+    EXPECT_FALSE(takes(*bound, std::string(kPreamble) + std::string(kFinal) + c.good)) << "it would stand before it";
     EXPECT_FALSE(takes(*bound, c.good));
   }
   const auto legacy = in_final_message({GrammarKind::structural_tag, R"({"structures":[],"triggers":[]})"});
@@ -87,6 +89,7 @@ TEST(Harmony, CallsOfStrictTools) {
     EXPECT_FALSE(takes(source, after_thought(call("add", R"({"a": "x"})"))));
     EXPECT_FALSE(takes(source, call("other", "{}")));
   }
+  EXPECT_TRUE(takes(free, std::string(kPreamble) + call("add", R"({"a": 1})")));
   EXPECT_TRUE(takes(free, call("stop", R"({"any": []})")));
   EXPECT_TRUE(takes(free, after_thought(std::string(kFinal) + "What you like.")));
   EXPECT_FALSE(takes(required, after_thought(std::string(kFinal) + "What you like.")));

@@ -119,7 +119,7 @@ class TagWriter {
       messages.push_back(harmony_call(tools[i].name, bound ? to_text(schema) : R"({"type":"object"})"));
     }
     if (free) messages.push_back(harmony_final(R"({"type":"any_text"})"));
-    return harmony_tag(messages);
+    return harmony_tag(messages, free);
   }
 
   // Free text in which the trigger begins these parts.

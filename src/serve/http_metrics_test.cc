@@ -13,9 +13,9 @@ using ::testing::Not;
 TEST(HttpMetrics, CountByRoute) {
   HttpMetrics metrics;
   metrics.count("/v1/completions",
-                {.method = "POST", .status = 200, .request_bytes = 100, .response_bytes = 7, .seconds = 0.3});
-  metrics.count("/v1/completions", {.method = "POST", .status = 404, .request_bytes = 50, .seconds = 2});
-  metrics.count("none", {.method = "BREW\"", .status = 404});
+                {.method = "POST", .path = "", .status = 200, .request_bytes = 100, .response_bytes = 7, .seconds = 0.3});
+  metrics.count("/v1/completions", {.method = "POST", .path = "", .status = 404, .request_bytes = 50, .seconds = 2});
+  metrics.count("none", {.method = "BREW\"", .path = "", .status = 404});
   const std::string text = metrics.text();
   EXPECT_THAT(text, HasSubstr("# TYPE http_requests_total counter\n"
                               "http_requests_total{handler=\"/v1/completions\",method=\"POST\",status=\"2xx\"} 1\n"

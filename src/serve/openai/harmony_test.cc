@@ -63,7 +63,8 @@ class HarmonyTest : public ::testing::Test {
   Tokenizer tokenizer_ = byte_tokenizer(kMarks);
   SamplingParams sampling_;
   std::vector<TokenId> eos_ = {*tokenizer_.id_of("<|call|>"), *tokenizer_.id_of("<|return|>")};
-  ToolUse use_{.dialect = grammar::tool_dialect("openai"),
+  ToolUse use_{.forced = std::nullopt,
+               .dialect = grammar::tool_dialect("openai"),
                .tools = std::make_shared<const KnownTools>(KnownTools{{"get_weather", {}}})};
   int thought_ = 0;
 };
