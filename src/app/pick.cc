@@ -1,4 +1,6 @@
 // octavo pick
+#include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -19,6 +21,7 @@ struct PickCommand {
   fleet::PickOptions options;
   std::string config_file, config_text;
   std::vector<std::string> endpoints;
+  std::vector<std::string> objectives;
   std::string refresh_metrics_interval = "50ms", metrics_staleness_threshold = "2s", drain_timeout = "30s";
   bool disable_subset_filter = false;
   bool secure_serving = false;
@@ -38,6 +41,12 @@ void add_pick_flags(CLI::App& command, PickCommand& c) {
   command
       .add_flag("--disable-endpoint-subset-filter", c.disable_subset_filter,
                 "Pick among all endpoints, whatever subset the gateway names")
+      ->group(group);
+  command
+      .add_option("--objective", c.objectives,
+                  "Priority of requests whose header x-llm-d-inference-objective is NAME, as NAME=PRIORITY; "
+                  "others have 0; "
+                  "may be repeated")
       ->group(group);
   command
       .add_flag("--emit-endpoint-scores", o.processor.emit_scores,
@@ -110,6 +119,16 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
     auto endpoint = fleet::endpoint_of_address(address);
     if (!endpoint) return invalid("endpoints", "{}", endpoint.error().message);
     o.endpoints.push_back(*std::move(endpoint));
+  }
+  for (const std::string& objective : c.objectives) {
+    const std::size_t equals = std::min(objective.find('='), objective.size());
+    const std::string number = objective.substr(std::min(equals + 1, objective.size()));
+    const char* const end = number.data() + number.size();
+    int priority = 0;
+    const auto [read, error] = std::from_chars(number.data(), end, priority);
+    if (equals == 0 || error != std::errc{} || read != end)
+      return invalid("objective", "must be NAME=PRIORITY, a whole number, got {:?}", objective);
+    o.processor.objectives[objective.substr(0, equals)] = priority;
   }
   if (o.config.discovery && !o.endpoints.empty())
     return invalid("endpoints", "must not be given beside the configuration's file-discovery");

@@ -5,6 +5,7 @@ import json
 import pathlib
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -273,13 +274,55 @@ def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
         assert eventually(lambda: ready(metrics) == 2)
 
 
+def test_requests_wait_for_room(replicas, tmp_path):
+    config = tmp_path / "flow.yaml"
+    config.write_text(
+        json.dumps(
+            {
+                "featureGates": ["flowControl"],
+                "plugins": [
+                    {"type": "active-request-scorer"},
+                    {"type": "concurrency-detector", "parameters": {"maxConcurrency": 1}},
+                ],
+                "flowControl": {
+                    "saturationDetector": {"pluginRef": "concurrency-detector"},
+                    "priorityBands": [{"priority": 10, "fairnessPolicyRef": "round-robin-fairness-policy"}],
+                },
+            }
+        )
+    )
+    flags = [f"--config-file {config}", "--objective chat=10"]
+    with picker(map(address, replicas), *flags) as (grpc, _, metrics), envoy(tmp_path, grpc, map(port_of, replicas)) as base:
+        assert eventually(lambda: ready(metrics) == 3)
+        through = client_of(base)
+        model = through.models.list().data[0].id
+        most, answered = [], []
+
+        def ask(i):
+            headers = {"x-llm-d-inference-objective": "chat", "x-llm-d-inference-fairness-id": f"tenant-{i % 3}"}
+            fields = dict(model=model, prompt=f"Story {i}:", max_tokens=40, temperature=0)
+            answered.append(through.completions.create(**fields, extra_headers=headers))
+
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(24)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            most.append(sum(metric(replica, "vllm:num_requests_running") for replica in replicas))
+        assert len(answered) == 24
+        # Three endpoints with room for one each: the answers' ends reach the picker before the engine tells of them.
+        assert max(most) <= 6
+        assert metric(metrics, 'octavo_pick_flow_control_outcomes_total{outcome="Dispatched"}') == 24
+        assert metric(metrics, 'llm_d_epp_flow_control_queue_size{priority="10"}') == 0
+
+
 @pytest.mark.parametrize(
     ("flags", "field"),
     [
         (["--endpoints", "localhost:80"], "endpoints"),
         (["--config-text", "plugins: [{type: queue-scorerr}]"], "plugins[0].type"),
         (["--config-text", "plugins: [{type: queue-scorer, weight: 2}]"], "plugins[0].weight"),
-        (["--config-text", "flowControl: {}"], "flowControl"),
+        (["--config-text", "flowControl: {maxSize: 1}"], "flowControl.maxSize"),
+        (["--objective", "chat=high"], "objective"),
         (["--secure-serving", "true"], "secure-serving"),
         (["--refresh-metrics-interval", "1ms"], "refresh-metrics-interval"),
     ],

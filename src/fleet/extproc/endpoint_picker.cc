@@ -80,6 +80,11 @@ std::expected<Pick, Refusal> EndpointPicker::pick_any(const Subset& subset) {
   return booked(decision_, *view, 0);
 }
 
+double EndpointPicker::saturation(const ConcurrencyDetector& detector) {
+  const std::lock_guard lock(mutex_);
+  return detector.saturation(*fleet_.view(), inflight_);
+}
+
 void EndpointPicker::first_token(Booking& booking) {
   const std::lock_guard lock(mutex_);
   inflight_.first_token(booking);

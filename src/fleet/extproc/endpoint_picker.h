@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "fleet/decide/pipeline.h"
+#include "fleet/flow/saturation.h"
 #include "fleet/health/endpoint_health.h"
 #include "fleet/view/fleet_view.h"
 
@@ -62,6 +63,8 @@ class EndpointPicker {
   };
   void scraped(std::vector<Scrape> scrapes);
   void expire();  // about once a second: old prefixes go
+
+  double saturation(const ConcurrencyDetector& detector);
 
   std::uint64_t draw() { return random_bits(seed_, 1, ++draws_); }  // bits that nobody can guess
 

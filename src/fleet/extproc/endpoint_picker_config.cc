@@ -9,6 +9,7 @@
 
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
+#include "fleet/extproc/flow_control_config.h"
 #include "yaml/yaml.h"
 
 namespace octavo::fleet {
@@ -71,12 +72,15 @@ class Reader {
     const auto* plugins = fields.get("plugins");
     const auto* profiles = fields.get("schedulingProfiles");
     const auto* data_layer = fields.get("dataLayer");
-    for (const char* later : {"flowControl", "requestHandler", "saturationDetector", "parser"})
+    const auto* flow_control = fields.get("flowControl");
+    for (const char* later : {"requestHandler", "saturationDetector", "parser"})
       if (fields.get(later)) fields.fail(later, "is not supported yet");
     TRY_VOID(fields.done());
     if (gates) TRY_VOID(read_gates(*gates));
     if (plugins) TRY_VOID(each(*plugins, "plugins", &Reader::read_plugin));
     if (data_layer) TRY_VOID(read_data_layer(*data_layer));
+    if (flow_control) TRY_VOID(flow_.read_section(*flow_control));
+    if (flow_enabled_) config_.flow = flow_.options();
     if (config_.discovery && !discovery_chosen_) config_.discovery.reset();
     if (profiles) {
       TRY_VOID(each(*profiles, "schedulingProfiles", &Reader::read_profile));
@@ -108,13 +112,17 @@ class Reader {
     return {};
   }
 
-  static Result<> read_gates(const json::value& gates) {
+  Result<> read_gates(const json::value& gates) {
     if (!gates.is_array()) return invalid("featureGates", "must be a list");
     for (std::size_t i = 0; i < gates.get_array().size(); ++i) {
       const json::value& gate = gates.get_array()[i];
-      const bool off = gate.is_string() && gate.get_string().ends_with("=false");
-      if (!off)
-        return invalid(fmt::format("featureGates[{}]", i), "must be off (\"name=false\"), there is none yet");
+      const std::string_view text =
+          gate.is_string() ? std::string_view(gate.get_string()) : std::string_view();
+      if (text == "flowControl" || text == "flowControl=true") {
+        flow_enabled_ = true;
+      } else if (!text.ends_with("=false")) {
+        return invalid(fmt::format("featureGates[{}]", i), "must be flowControl or off (\"name=false\")");
+      }
     }
     return {};
   }
@@ -129,14 +137,16 @@ class Reader {
       config.parameters = parameters->get_object();
     }
     TRY_VOID(fields.done());
+    const std::string& name = config.name.empty() ? config.type : config.name;
+    Parameters parameters(config.parameters, where + ".parameters");
+    if (flow_.read_plugin(name, config.type, parameters)) return parameters.done();
     const auto row = std::ranges::find(kSetupTable, config.type, &SetupRow::type);
     if (row == std::end(kSetupTable)) {
       config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
       return {};
     }
-    Parameters parameters(config.parameters, where + ".parameters");
     row->read(parameters, config_);
-    setups_.push_back({config.name.empty() ? config.type : config.name, row->kind});
+    setups_.push_back({name, row->kind});
     return parameters.done();
   }
 
@@ -201,6 +211,8 @@ class Reader {
 
   EndpointPickerConfig config_;
   std::vector<Setup> setups_;
+  FlowControlConfig flow_;
+  bool flow_enabled_ = false;
   int profiles_ = 0;
   bool discovery_chosen_ = false;
 };

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "fleet/decide/pipeline.h"
+#include "fleet/extproc/flow_gate.h"
 
 namespace octavo::fleet {
 
@@ -27,6 +28,7 @@ struct EndpointPickerConfig {
   PipelineConfig pipeline;
   MetricsSource metrics = {};
   std::optional<FileDiscovery> discovery = {};
+  std::optional<FlowGateOptions> flow = {};  // nothing: the feature gate flowControl is off
 };
 
 // Strict: a field that is unknown, or known to llm-d and not done here, is an error that names it.

@@ -63,6 +63,46 @@ TEST(EndpointPickerConfig, WithoutProfilesAllPluginsMakeOne) {
       "queue-scorerx1 random-pickerx1 ");
 }
 
+TEST(EndpointPickerConfig, FlowControl) {
+  const std::string yaml = R"(
+plugins:
+- {type: queue-scorer}
+- {name: tight, type: utilization-detector, parameters: {queueDepthThreshold: 2, metricsStalenessThreshold: 1s}}
+- {name: taking-turns, type: round-robin-fairness-policy}
+- {type: static-usage-limit-policy, parameters: {threshold: 0.9}}
+flowControl:
+  maxBytes: 2Gi
+  maxRequests: 7
+  defaultRequestTTL: 30s
+  noEndpointRequestTTL: 5m
+  saturationDetector: {pluginRef: tight}
+  defaultNegativePriorityBand: {maxRequests: 1}
+  priorityBands:
+  - {priority: 10, maxBytes: 512Mi, fairnessPolicyRef: taking-turns, orderingPolicyRef: slo-deadline-ordering-policy}
+  - {priority: -1}
+)";
+  EXPECT_FALSE(read(yaml).flow) << "the gate is off";
+  const auto config = read("featureGates: [flowControl]" + yaml);
+  ASSERT_TRUE(config.flow);
+  const FlowOptions& flow = config.flow->flow;
+  EXPECT_EQ(flow.bytes_max, std::uint64_t{2} << 30);
+  EXPECT_EQ(flow.requests_max, 7U);
+  EXPECT_EQ(flow.ttl_us, 30'000'000);
+  EXPECT_EQ(flow.no_endpoint_ttl_us, 300'000'000);
+  EXPECT_EQ(flow.usage_limit, 0.9);
+  EXPECT_EQ(flow.default_negative_band.requests_max, 1U);
+  EXPECT_EQ(flow.default_band.requests_max, 5000U);
+  EXPECT_EQ(flow.bands.at(10).bytes_max, 512U << 20);
+  EXPECT_EQ(flow.bands.at(10).fairness, find_fairness("round-robin-fairness-policy"));
+  EXPECT_EQ(flow.bands.at(10).ordering, find_ordering("slo-deadline-ordering-policy"));
+  EXPECT_EQ(flow.bands.at(-1).requests_max, 5000U);
+  const auto& detector = std::get<UtilizationDetector>(config.flow->detector);
+  EXPECT_EQ(detector.queue_depth_threshold, 2);
+  EXPECT_EQ(detector.kv_usage_threshold, 0.8);
+  EXPECT_EQ(detector.staleness_us, 1'000'000);
+  EXPECT_EQ(steps(config), "queue-scorerx1 ");
+}
+
 TEST(EndpointPickerConfig, MistakesNameTheField) {
   const auto expect = [](const std::string& yaml, std::string_view field) {
     const auto parsed = parse_endpoint_picker_config(yaml);
@@ -74,8 +114,19 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
   expect("plugin: []", "plugin");
   expect("kind: Other", "kind");
   expect("apiVersion: v1", "apiVersion");
-  expect("flowControl: {}", "flowControl");
-  expect("featureGates: [flowControl]", "featureGates[0]");
+  expect("flowControl: []", "flowControl");
+  expect("flowControl: {maxSize: 1}", "flowControl.maxSize");
+  expect("flowControl: {maxBytes: 1X}", "flowControl.maxBytes");
+  expect("flowControl: {enableEviction: true}", "flowControl.enableEviction");
+  expect("flowControl: {saturationDetector: {pluginRef: x}}", "flowControl.saturationDetector.pluginRef");
+  expect("flowControl: {priorityBands: [{}]}", "flowControl.priorityBands[0].priority");
+  expect("flowControl: {priorityBands: [{priority: 1}, {priority: 1}]}",
+         "flowControl.priorityBands[1].priority");
+  expect("flowControl: {priorityBands: [{priority: 1, fairnessPolicyRef: x}]}",
+         "flowControl.priorityBands[0].fairnessPolicyRef");
+  expect("featureGates: [another]", "featureGates[0]");
+  expect("plugins: [{type: concurrency-detector, parameters: {maxConcurrency: 0}}]",
+         "plugins[0].parameters.maxConcurrency");
   expect("plugins: {}", "plugins");
   expect("plugins: [7]", "plugins[0]");
   expect("plugins: [{type: nobody}]", "plugins[0].type");

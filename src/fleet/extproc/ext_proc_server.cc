@@ -29,9 +29,14 @@ class Stream : public grpc::ServerBidiReactor<ProcessingRequest, ProcessingRespo
     if (const auto processed = processor_.process(message_, answers_); !processed)
       return Finish(
           {grpc::StatusCode::INVALID_ARGUMENT, processed.error().field + ": " + processed.error().message});
-    write_or_read();
+    if (!processor_.waits()) return write_or_read();
+    processor_.hold([this](FlowOutcome outcome) {
+      processor_.go_on(outcome, answers_);
+      write_or_read();
+    });
   }
 
+  void OnCancel() override { processor_.cancel(); }
   void OnWriteDone(bool ok) override { ok ? write_or_read() : Finish(grpc::Status::OK); }
   void OnDone() override { delete this; }
 
@@ -90,8 +95,9 @@ Result<Bound> listen_on(const GrpcOptions& options, std::uint16_t port, std::str
 }  // namespace
 
 struct ExtProcServer::State {
-  explicit State(ProcessorContext& context) : service(context) {}
+  explicit State(ProcessorContext& c) : context(c), service(c) {}
 
+  ProcessorContext& context;
   Service service;
   grpc::CallbackGenericService nothing;  // gRPC starts no server without a service of one's own
   Bound main, health;
@@ -120,6 +126,7 @@ std::uint16_t ExtProcServer::health_port() const { return static_cast<std::uint1
 void ExtProcServer::stop(int grace_ms) {
   for (const Bound* bound : {&state_->main, &state_->health})
     if (auto* health = bound->server->GetHealthCheckService()) health->SetServingStatus(false);
+  if (state_->context.gate) state_->context.gate->stop();
   state_->main.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(grace_ms));
   state_->health.server->Shutdown(std::chrono::system_clock::now());
 }

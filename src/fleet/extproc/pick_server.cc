@@ -74,13 +74,15 @@ void PickServer::State::every_second() {
 
 http::Response PickServer::State::answer(const http::Request& request) const {
   if (request.path == "/metrics")
-    return {.content_type = std::string(kMetricsContentType), .body = context.metrics.text(*picker->view())};
+    return {.content_type = std::string(kMetricsContentType),
+            .body = context.metrics.text(*picker->view()) + (context.gate ? context.gate->metrics() : "")};
   if (request.path == "/health") return {.content_type = "text/plain", .body = "ok\n"};
   return {.status = 404, .content_type = "text/plain", .body = "there are /metrics and /health\n"};
 }
 
 Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   TRY(auto picker, EndpointPicker::make(options.config.pipeline));
+  options.processor.flow = options.config.flow;
   auto state = std::make_unique<State>(std::move(picker), options);
   if (state->discovery) {
     std::error_code gone;

@@ -173,7 +173,7 @@ Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& a
 }
 
 void Processor::on_request_trailers(const ProcessingRequest& message, Answers& answers) {
-  if (begun_ && !decided_) pick(message, true, answers);
+  if (begun_ && !decided_) return pick(message, true, answers);  // answers the trailers, too
   if (!over_) answers.emplace_back().mutable_request_trailers();
 }
 
@@ -191,21 +191,83 @@ Subset Processor::subset_of(const ProcessingRequest& message) const {
 
 void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answers& answers) {
   decided_ = true;
-  const RouteRequest route = scan_request(request_);
-  told_.model = route.model;
+  has_trailers_ = has_trailers;
+  route_ = scan_request(request_);
+  subset_ = subset_of(message);
+  told_.model = route_.model;
   if (names_a_model(request_.path)) {
-    if (!route.body_error.empty())
-      return refuse({400, "error unmarshaling request bodyMap: " + route.body_error}, answers);
-    if (route.model.empty()) return refuse({400, "model not found in request body"}, answers);
+    if (!route_.body_error.empty())
+      return refuse({400, "error unmarshaling request bodyMap: " + route_.body_error}, answers);
+    if (route_.model.empty()) return refuse({400, "model not found in request body"}, answers);
   }
+  if (context_.gate)
+    waits_ = true;
+  else
+    pick(answers);
+}
+
+void Processor::pick(Answers& answers) {
   const std::int64_t begun = now_us();
-  const auto pick = context_.picker.pick(route, subset_of(message));
+  const auto pick = context_.picker.pick(std::exchange(route_, {}), subset_);
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
   if (!pick) return refuse(pick.error(), answers);
   add_choice(*pick, answers);
-  if (request_mode_ == BodyMode::full_duplex) add_request_body(request_.body, has_trailers, answers);
+  if (request_mode_ == BodyMode::full_duplex) add_request_body(request_.body, has_trailers_, answers);
   request_ = {};
   body_share_ = http::BodyShare(context_.bodies);
+  if (has_trailers_) answers.emplace_back().mutable_request_trailers();
+}
+
+FlowItem Processor::flow_item() const {
+  const auto header = [&](std::string_view name, std::string_view old_name) {
+    const auto found = request_.headers.find(name);
+    return found ? found : request_.headers.find(old_name);
+  };
+  FlowItem item{.bytes = request_.body.size(), .arrived_us = arrived_us_};
+  const auto objective = header("x-llm-d-inference-objective", "x-gateway-inference-objective");
+  const auto priority = context_.options.objectives.find(objective.value_or(""));
+  if (priority != context_.options.objectives.end()) item.priority = priority->second;
+  const auto fairness = header("x-llm-d-inference-fairness-id", "x-gateway-inference-fairness-id");
+  if (fairness && !fairness->empty()) item.fairness_id = *fairness;
+  const std::string_view slo = header("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or("");
+  constexpr std::int64_t kDayMs = 86'400'000;
+  std::int64_t ms = 0;
+  const auto [end, error] = std::from_chars(slo.data(), slo.data() + slo.size(), ms);
+  if (error == std::errc{} && end == slo.data() + slo.size() && ms >= 0 && ms <= kDayMs)
+    item.ttft_slo_us = ms * 1000;
+  return item;
+}
+
+void Processor::hold(FlowGate::Then resume) {
+  FlowItem item = flow_item();
+  item.id = context_.gate->new_id();
+  held_ = item.id;
+  context_.gate->enqueue(std::move(item), std::move(resume));
+}
+
+void Processor::cancel() {
+  if (const std::uint64_t held = held_) context_.gate->cancel(held);
+}
+
+void Processor::go_on(FlowOutcome outcome, Answers& answers) {
+  waits_ = false;
+  switch (outcome) {
+    case FlowOutcome::dispatched:
+      return pick(answers);
+    case FlowOutcome::rejected_capacity:
+      return refuse({429, "too many requests wait", "rejected-saturated"}, answers);
+    case FlowOutcome::rejected_no_endpoints:
+      return refuse({503, "too many requests wait for endpoints", "rejected-no-endpoints"}, answers);
+    case FlowOutcome::evicted_ttl:
+      return refuse({429, "request waited for too long", "rejected-ttl-expired"}, answers);
+    case FlowOutcome::evicted_no_endpoints:
+      return refuse({503, "request waited for too long, there are no endpoints", "rejected-no-endpoints"},
+                    answers);
+    case FlowOutcome::evicted_context_cancelled:
+      return refuse({503, "request cancelled while it waited", "rejected-context-cancelled"}, answers);
+    case FlowOutcome::evicted_other:
+      return refuse({503, "the endpoint picker is shutting down", "rejected-shutting-down"}, answers);
+  }
 }
 
 void Processor::pick_any(const ProcessingRequest& message, Answers& answers) {

@@ -2,14 +2,19 @@
 // state machine of ext_proc, without the gRPC around it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "fleet/extproc/endpoint_picker.h"
+#include "fleet/extproc/flow_gate.h"
 #include "fleet/extproc/pick_metrics.h"
 #include "http/body_budget.h"
 #include "http/message.h"
@@ -31,17 +36,23 @@ struct ProcessorOptions {
   std::uint64_t bodies_bytes_max = 512 << 20;  // of all whose bodies are being gathered: 503
   bool subset_filter = true;                   // the gateway's subset of endpoints counts
   bool emit_scores = false;                    // tell the gateway the scores of the endpoints picked
+  std::map<std::string, int, std::less<>> objectives = {};  // priorities by x-llm-d-inference-objective
+  std::optional<FlowGateOptions> flow = {};                 // nothing: requests do not wait
 };
 
 // What all streams share.
 struct ProcessorContext {
   ProcessorContext(EndpointPicker& p, ProcessorOptions o)
-      : picker(p), options(o), bodies(std::make_shared<http::BodyBudget>(o.bodies_bytes_max)) {}
+      : picker(p),
+        options(std::move(o)),
+        bodies(std::make_shared<http::BodyBudget>(options.bodies_bytes_max)),
+        gate(options.flow ? std::make_unique<FlowGate>(p, *options.flow) : nullptr) {}
 
   EndpointPicker& picker;
   const ProcessorOptions options;
   const std::shared_ptr<http::BodyBudget> bodies;
   PickMetrics metrics = {};
+  const std::unique_ptr<FlowGate> gate;  // null: requests do not wait
 };
 
 class Processor {
@@ -55,6 +66,13 @@ class Processor {
   // the gateway does not speak the protocol as agreed.
   Result<> process(const ext_proc::ProcessingRequest& message,
                    std::vector<ext_proc::ProcessingResponse>& answers);
+
+  // The request must wait for its turn: hold() it, and process() nothing before `resume` is called with what
+  // has become of it: then go_on() appends the answers. cancel() may be called from anywhere at any time.
+  bool waits() const { return waits_; }
+  void hold(FlowGate::Then resume);
+  void go_on(FlowOutcome outcome, std::vector<ext_proc::ProcessingResponse>& answers);
+  void cancel();
 
   // The last answer refuses the request: nothing follows it.
   bool over() const { return over_; }
@@ -73,6 +91,8 @@ class Processor {
 
   // Reads the request, picks, and answers headers and body with the choice, or refuses.
   void pick(const ext_proc::ProcessingRequest& message, bool has_trailers, Answers& answers);
+  void pick(Answers& answers);
+  FlowItem flow_item() const;
   void pick_any(const ext_proc::ProcessingRequest& message, Answers& answers);
   // The message that says where the request goes: to its headers, or to its buffered body.
   void add_choice(const Pick& pick, Answers& answers);
@@ -88,6 +108,11 @@ class Processor {
   http::BodyShare body_share_;
   Booking booking_;  // endpoint kNoEndpoint: nothing is booked
   PickedRequest told_;
+  RouteRequest route_;  // until it is picked for
+  Subset subset_;
+  bool has_trailers_ = false;
+  bool waits_ = false;
+  std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there
   bool begun_ = false;
   bool decided_ = false;
   bool event_stream_ = false;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
 
 #include "base/check.h"
@@ -368,6 +369,44 @@ TEST_F(ProcessorTest, AnEndpointMayGoWhileItAnswers) {
   picker_->set_endpoints({{.name = "10.0.0.2:8000", .url = "http://10.0.0.2:8000"}});
   ASSERT_TRUE(send(response_body("{}", true)));
   EXPECT_EQ(picker_->view()->members.size(), 1U);
+}
+
+TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
+  ProcessorOptions options{.objectives = {{"chat", 10}},
+                           .flow = FlowGateOptions{.flow = {.bands = {{10, {.requests_max = 1}}}},
+                                                   .detector = ConcurrencyDetector{.requests_max = 1}}};
+  begin(1, options);
+  const std::map<std::string, std::string> chat{{"x-llm-d-inference-objective", "chat"}};
+  // Sends all of a request and holds it; what becomes of it is told in order.
+  const auto held = [&](Processor& processor, std::promise<FlowOutcome>& outcome) {
+    std::vector<ProcessingResponse> none;
+    CHECK(processor.process(request_headers(chat), none));
+    CHECK(processor.process(request_body(kBody), none));
+    EXPECT_TRUE(none.empty());
+    EXPECT_TRUE(processor.waits());
+    processor.hold([&](FlowOutcome o) { outcome.set_value(o); });
+    return outcome.get_future();
+  };
+  std::promise<FlowOutcome> promises[4];
+  Processor first(*context_), second(*context_), third(*context_), cancelled(*context_);
+  auto one = held(first, promises[0]);
+  answers_.clear();
+  first.go_on(one.get(), answers_);
+  EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
+  auto two = held(second, promises[1]);
+  auto three = held(third, promises[2]);
+  EXPECT_EQ(three.get(), FlowOutcome::rejected_capacity) << "the band of chats has room for one";
+  answers_.clear();
+  third.go_on(FlowOutcome::rejected_capacity, answers_);
+  EXPECT_EQ(answers_.at(0).immediate_response().status().code(), 429);
+  std::vector<ProcessingResponse> rest;
+  CHECK(first.process(response_body("{}", true), rest));
+  EXPECT_EQ(two.get(), FlowOutcome::dispatched) << "the first one has ended";
+  answers_.clear();
+  second.go_on(FlowOutcome::dispatched, answers_);
+  auto four = held(cancelled, promises[3]);
+  cancelled.cancel();
+  EXPECT_EQ(four.get(), FlowOutcome::evicted_context_cancelled);
 }
 
 }  // namespace

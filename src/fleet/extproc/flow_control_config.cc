@@ -1,0 +1,165 @@
+#include "fleet/extproc/flow_control_config.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <charconv>
+#include <optional>
+
+#include "fleet/decide/parameters.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::int64_t kRequestsMax = 100'000'000;
+constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 50;
+
+// A number of bytes, or Kubernetes' text for one: "1G", "512Mi".
+std::optional<std::uint64_t> quantity(const json::value& value) {
+  if (value.is_int64())
+    return value.get_int64() >= 0 ? std::optional<std::uint64_t>(value.get_int64()) : std::nullopt;
+  if (!value.is_string()) return std::nullopt;
+  const std::string_view text = value.get_string();
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || number > kBytesMax) return std::nullopt;
+  const std::string_view unit(end, text.data() + text.size());
+  constexpr std::pair<std::string_view, std::uint64_t> kUnits[] = {
+      {"", 1},         {"k", 1'000},    {"M", 1'000'000}, {"G", 1'000'000'000},
+      {"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}};
+  for (const auto& [name, bytes] : kUnits)
+    if (unit == name && number <= kBytesMax / bytes) return number * bytes;
+  return std::nullopt;
+}
+
+void read_quantity(Parameters& fields, std::string_view name, std::uint64_t& value) {
+  const json::value* given = fields.get(name);
+  if (!given) return;
+  if (const auto bytes = quantity(*given); bytes && *bytes <= kBytesMax)
+    value = *bytes;
+  else
+    fields.fail(name, "must be a number of bytes like 1000000, \"1G\" or \"512Mi\", at most 2^50");
+}
+
+void read_count(Parameters& fields, std::string_view name, std::uint64_t& value) {
+  auto count = static_cast<std::int64_t>(value);
+  fields.read(name, count, 0, kRequestsMax);
+  value = static_cast<std::uint64_t>(count);
+}
+
+// The plugin of that name; null, and the mistake told: there is none of this kind.
+template <class Value>
+const Value* named(Parameters& fields, std::string_view field, const std::string& name,
+                   const std::map<std::string, Value, std::less<>>& plugins) {
+  const auto found = plugins.find(name);
+  if (found != plugins.end()) return &found->second;
+  fields.fail(field, fmt::format("there is no such plugin {:?} here", name));
+  return nullptr;
+}
+
+}  // namespace
+
+bool FlowControlConfig::read_plugin(const std::string& name, std::string_view type, Parameters& parameters) {
+  if (type == "utilization-detector") {
+    UtilizationDetector detector;
+    parameters.read("queueDepthThreshold", detector.queue_depth_threshold, 0.001, 1e9);
+    parameters.read("kvCacheUtilThreshold", detector.kv_usage_threshold, 0.001, 1);
+    parameters.read_duration("metricsStalenessThreshold", detector.staleness_us);
+    detectors_[name] = detector;
+  } else if (type == "concurrency-detector") {
+    ConcurrencyDetector detector;
+    std::string mode = "requests";
+    parameters.read("concurrencyMode", mode);
+    if (mode != "requests") parameters.fail("concurrencyMode", "must be \"requests\", there is no other yet");
+    parameters.read("maxConcurrency", detector.requests_max, 1, kRequestsMax);
+    detectors_[name] = detector;
+  } else if (type == "static-usage-limit-policy") {
+    double threshold = 1;
+    parameters.read("threshold", threshold, 0, 1e6);
+    usage_limits_[name] = threshold;
+  } else if (const FairnessRow* fairness = find_fairness(type)) {
+    fairness_[name] = fairness;
+  } else if (const Ordering* ordering = find_ordering(type)) {
+    orderings_[name] = ordering;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Result<> FlowControlConfig::read_band(const json::value& band, const std::string& where,
+                                      BandOptions& options) {
+  if (!band.is_object()) return invalid(where, "must be an object");
+  Parameters fields(band.get_object(), where);
+  fields.get("priority");  // read_bands() has it
+  read_quantity(fields, "maxBytes", options.bytes_max);
+  read_count(fields, "maxRequests", options.requests_max);
+  std::string fairness(options.fairness->type), ordering(options.ordering->type);
+  fields.read("fairnessPolicyRef", fairness);
+  fields.read("orderingPolicyRef", ordering);
+  if (const FairnessRow* row = find_fairness(fairness))
+    options.fairness = row;
+  else if (const auto* own = named(fields, "fairnessPolicyRef", fairness, fairness_))
+    options.fairness = *own;
+  if (const Ordering* row = find_ordering(ordering))
+    options.ordering = row;
+  else if (const auto* own = named(fields, "orderingPolicyRef", ordering, orderings_))
+    options.ordering = *own;
+  return fields.done();
+}
+
+Result<> FlowControlConfig::read_bands(const json::value& bands) {
+  constexpr std::string_view kWhere = "flowControl.priorityBands";
+  if (!bands.is_array()) return invalid(kWhere, "must be a list");
+  for (std::size_t i = 0; i < bands.get_array().size(); ++i) {
+    const json::value& band = bands.get_array()[i];
+    const std::string where = fmt::format("{}[{}]", kWhere, i);
+    const json::value* priority = band.is_object() ? band.get_object().if_contains("priority") : nullptr;
+    boost::system::error_code error;
+    const auto number = priority ? priority->to_number<std::int32_t>(error) : 0;
+    if (!priority || error) return invalid(where + ".priority", "must be a whole number of 32 bits");
+    BandOptions options;
+    TRY_VOID(read_band(band, where, options));
+    if (!options_.flow.bands.emplace(number, options).second)
+      return invalid(where + ".priority", "there are two bands of priority {}", number);
+  }
+  return {};
+}
+
+Result<> FlowControlConfig::read_section(const json::value& section) {
+  if (!section.is_object()) return invalid("flowControl", "must be an object");
+  Parameters fields(section.get_object(), "flowControl");
+  FlowOptions& flow = options_.flow;
+  read_quantity(fields, "maxBytes", flow.bytes_max);
+  read_count(fields, "maxRequests", flow.requests_max);
+  fields.read_duration("defaultRequestTTL", flow.ttl_us);
+  if (fields.get("noEndpointRequestTTL"))
+    fields.read_duration("noEndpointRequestTTL", flow.no_endpoint_ttl_us.emplace());
+  bool eviction = false;
+  fields.read("enableEviction", eviction);
+  if (eviction) fields.fail("enableEviction", "must be false: requests that run are not evicted yet");
+  std::string usage_limit = "static-usage-limit-policy";
+  fields.read("usageLimitPolicyPluginRef", usage_limit);
+  if (const double* limit = named(fields, "usageLimitPolicyPluginRef", usage_limit, usage_limits_))
+    flow.usage_limit = *limit;
+  const json::value* detector = fields.get("saturationDetector");
+  const json::value* band = fields.get("defaultPriorityBand");
+  const json::value* negative = fields.get("defaultNegativePriorityBand");
+  const json::value* bands = fields.get("priorityBands");
+  TRY_VOID(fields.done());
+  if (detector) {
+    if (!detector->is_object()) return invalid("flowControl.saturationDetector", "must be an object");
+    Parameters reference(detector->get_object(), "flowControl.saturationDetector");
+    std::string name = "utilization-detector";
+    reference.read("pluginRef", name);
+    if (const auto* found = named(reference, "pluginRef", name, detectors_)) options_.detector = *found;
+    TRY_VOID(reference.done());
+  }
+  if (band) TRY_VOID(read_band(*band, "flowControl.defaultPriorityBand", flow.default_band));
+  if (negative)
+    TRY_VOID(read_band(*negative, "flowControl.defaultNegativePriorityBand", flow.default_negative_band));
+  return bands ? read_bands(*bands) : Result<>();
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,134 @@
+#include "fleet/extproc/flow_gate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/clock.h"
+#include "fleet/observe/metrics_text.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{1};  // one request goes in each, and one with each arrival
+const std::vector<double> kSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120};
+
+}  // namespace
+
+FlowGate::FlowGate(EndpointPicker& picker, FlowGateOptions options)
+    : picker_(picker), detector_(options.detector), flow_(std::move(options.flow)), seconds_(kSeconds) {
+  thread_ = std::thread([this] { run(); });
+}
+
+FlowGate::~FlowGate() {
+  stop();
+  thread_.join();
+}
+
+std::uint64_t FlowGate::new_id() {
+  const std::lock_guard lock(mutex_);
+  return ++last_id_;
+}
+
+void FlowGate::enqueue(FlowItem item, Then then) {
+  Told told;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t id = item.id;
+    const std::int64_t arrived = item.arrived_us;
+    waiting_.emplace(id, std::move(then));
+    if (stopping_)
+      settle(id, arrived, FlowOutcome::evicted_other, told);
+    else if (const auto refused = flow_.enqueue(std::move(item), picker_.view()->members.empty()))
+      settle(id, arrived, *refused, told);
+  }
+  arrived_.notify_one();
+  tell(told);
+}
+
+void FlowGate::cancel(std::uint64_t id) {
+  Told told;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto ended = flow_.cancel(id)) settle(id, ended->item.arrived_us, ended->outcome, told);
+  }
+  tell(told);
+}
+
+void FlowGate::stop() {
+  Told told;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (const auto& ended : flow_.drain()) settle(ended.item.id, ended.item.arrived_us, ended.outcome, told);
+  }
+  arrived_.notify_one();
+  tell(told);
+}
+
+void FlowGate::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (flow_.waiting() == 0)
+      arrived_.wait(lock);
+    else
+      arrived_.wait_for(lock, kTick);
+    step(lock);
+  }
+}
+
+void FlowGate::step(std::unique_lock<std::mutex>& lock) {
+  Told told;
+  for (const auto& ended : flow_.expire(now_us(), picker_.view()->members.empty()))
+    settle(ended.item.id, ended.item.arrived_us, ended.outcome, told);
+  // Without endpoints nothing goes, however little is taken.
+  if (const auto item = picker_.view()->members.empty() ? std::nullopt : flow_.next(saturation()))
+    settle(item->id, item->arrived_us, FlowOutcome::dispatched, told);
+  lock.unlock();
+  tell(told);  // who goes is booked before the next one's turn
+  lock.lock();
+}
+
+double FlowGate::saturation() const {
+  const auto* by_use = std::get_if<UtilizationDetector>(&detector_);
+  if (by_use) return by_use->saturation(*picker_.view(), now_us());
+  return picker_.saturation(std::get<ConcurrencyDetector>(detector_));
+}
+
+void FlowGate::settle(std::uint64_t id, std::int64_t arrived_us, FlowOutcome outcome, Told& told) {
+  told.emplace_back(std::move(waiting_.extract(id).mapped()), outcome);
+  ++outcomes_[std::string(name(outcome))];
+  seconds_.observe(static_cast<double>(now_us() - arrived_us) * 1e-6);
+}
+
+void FlowGate::tell(Told& told) {
+  for (auto& [then, outcome] : told) then(outcome);
+}
+
+std::string FlowGate::metrics() const {
+  const double taken = saturation();
+  const std::lock_guard lock(mutex_);
+  std::string out;
+  std::string bytes;
+  const auto begin = [](std::string& text, std::string_view metric, std::string_view help) {
+    text += fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", metric, help);
+  };
+  begin(out, "llm_d_epp_flow_control_queue_size", "Requests that wait for room at the endpoints.");
+  begin(bytes, "llm_d_epp_flow_control_queue_bytes", "Their bodies' bytes.");
+  for (const FlowControl::BandLoad& load : flow_.loads()) {
+    out += fmt::format("llm_d_epp_flow_control_queue_size{{priority=\"{}\"}} {}\n", load.priority,
+                       load.requests);
+    bytes +=
+        fmt::format("llm_d_epp_flow_control_queue_bytes{{priority=\"{}\"}} {}\n", load.priority, load.bytes);
+  }
+  out += bytes;
+  write_gauge(out, "llm_d_epp_flow_control_pool_saturation", "How much of what endpoints can take is taken.",
+              taken);
+  write_histogram(out, "llm_d_epp_flow_control_request_queue_duration_seconds", "How long requests waited.",
+                  seconds_);
+  write_counters(out, "octavo_pick_flow_control_outcomes_total", "What became of requests that waited.",
+                 "outcome", outcomes_);
+  return out;
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,70 @@
+// Holds requests until the endpoints have room for them: flow control, with a clock and a thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+
+#include "fleet/extproc/endpoint_picker.h"
+#include "fleet/flow/flow_control.h"
+#include "fleet/flow/saturation.h"
+#include "request/histogram.h"
+
+namespace octavo::fleet {
+
+using SaturationDetector = std::variant<UtilizationDetector, ConcurrencyDetector>;
+
+struct FlowGateOptions {
+  FlowOptions flow = {};
+  SaturationDetector detector = UtilizationDetector{};
+};
+
+class FlowGate {
+ public:
+  using Then = std::function<void(FlowOutcome)>;
+
+  // `picker` outlives the gate.
+  FlowGate(EndpointPicker& picker, FlowGateOptions options);
+  ~FlowGate();
+
+  std::uint64_t new_id();  // for FlowItem::id
+  // `then` is called once, with what has become of the request: on this thread or the gate's, or on
+  // cancel()'s.
+  void enqueue(FlowItem item, Then then);
+  // Of one that still waits; of others nothing happens.
+  void cancel(std::uint64_t id);
+  // All that wait are told; nobody waits from now on.
+  void stop();
+
+  // llm_d_epp_flow_control_* in Prometheus' text format.
+  std::string metrics() const;
+
+ private:
+  using Told = std::vector<std::pair<Then, FlowOutcome>>;
+
+  void run();
+  void step(std::unique_lock<std::mutex>& lock);
+  double saturation() const;
+  void settle(std::uint64_t id, std::int64_t arrived_us, FlowOutcome outcome, Told& told);
+  static void tell(Told& told);
+
+  EndpointPicker& picker_;
+  const SaturationDetector detector_;
+  mutable std::mutex mutex_;  // of all below
+  std::condition_variable arrived_;
+  FlowControl flow_;
+  std::unordered_map<std::uint64_t, Then> waiting_;
+  std::uint64_t last_id_ = 0;
+  bool stopping_ = false;
+  std::map<std::string, std::int64_t> outcomes_;
+  Histogram seconds_;
+  std::thread thread_;
+};
+
+}  // namespace octavo::fleet
