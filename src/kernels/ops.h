@@ -73,7 +73,7 @@ struct MatmulArgs {
 
 // gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
 // swigluoai, with g = min(x[:, :h], limit): y = g * sigmoid(alpha * g) * (clamp(x[:, h:], -limit, limit) + 1)
-// xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), with a = softplus(slopes):
+// xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), a being softplus(slopes):
 //   y = a[0] * x * x + x / 2 where x > 0, else (expm1(min(x, -1e-6)) - x) * (1/2 + a[1]) + x / 2
 struct ActivateArgs {
   View x;  // act [m, 2h] or [m, h]
@@ -82,7 +82,7 @@ struct ActivateArgs {
   float alpha = 1;  // this and limit: of swigluoai
   float limit = 0;
   View slopes = {};  // f32 [2]; of xielu
-  View y;  // act [m, h]
+  View y;            // act [m, h]
 };
 
 // y[i] = x[i] * factors[rows[i]]
@@ -229,7 +229,7 @@ struct AttentionArgs {
   // "Train Short, Test Long", 2021). Without soft_cap.
   View slopes = {};
   View sinks = {};  // f32 [q_heads]: a score of each head that takes its share and has no value; optional
-  View out;            // act [n, q_heads * value_dim]
+  View out;         // act [n, q_heads * value_dim]
 };
 
 // y = norm(x) * activation(gate * gate_scale), each head of x normalised on its own; with `gate_first`

@@ -52,8 +52,8 @@ struct Factor {
 
 // A vector, kept in f32: the tensors one after the other.
 struct VectorParameter {
-  std::vector<Slot> parts;         // empty: the network has no such vector
-  std::vector<float> constant;     // or it is not in the checkpoint: these are its elements
+  std::vector<Slot> parts;      // empty: the network has no such vector
+  std::vector<float> constant;  // or it is not in the checkpoint: these are its elements
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
   std::vector<Factor> factors;

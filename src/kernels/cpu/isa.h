@@ -128,8 +128,8 @@ struct SoftmaxRow {
   std::int64_t end;
   float scale;
   float soft_cap;
-  float slope;         // what scores grow by from token to token, divided by scale
-  std::int64_t query;  // the token at which they stay as they are
+  float slope;                // what scores grow by from token to token, divided by scale
+  std::int64_t query;         // the token at which they stay as they are
   const float* key_scales;    // of each token, [first, last): its score is multiplied by it; or nullptr
   const float* value_scales;  // likewise: its probability, after the sum; or nullptr
   void* p;                    // [first, last), f32 or bf16

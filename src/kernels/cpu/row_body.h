@@ -155,7 +155,8 @@ template <class S>
   for (std::int64_t i = 0; i < n; i += S::kLanes) {
     const F<S> value = load<S>(x, format, i, n);
     const F<S> bent = S::sub(S::sub(exp<S>(S::min(S::set(-1e-6f), value)), S::set(1)), value);
-    const F<S> curve = S::select(S::less(S::zero(), value), S::mul(above, S::mul(value, value)), S::mul(below, bent));
+    const F<S> curve =
+        S::select(S::less(S::zero(), value), S::mul(above, S::mul(value, value)), S::mul(below, bent));
     store<S>(y, format, i, n, S::fma(half, value, curve));
   }
 }
