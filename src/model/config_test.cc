@@ -179,7 +179,7 @@ TEST(Config, LayersOfOtherKinds) {
 
   EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 does not divide"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_state": 512)"), HasSubstr("mamba_d_state is 512"));
-  EXPECT_THAT(error("Bamba", R"(, "mamba_d_head": 63)"), HasSubstr("are not 63"));
+  EXPECT_THAT(error("Bamba", R"(, "mamba_d_head": 63)"), HasSubstr("128 of 63 elements are not 8192"));
   EXPECT_THAT(error("Mamba", R"(, "hidden_act": "gelu")"), HasSubstr("only silu"));
 }
 
