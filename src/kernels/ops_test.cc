@@ -165,9 +165,9 @@ TEST_P(Operators, Activate) {
     const std::int64_t n = random.integer(1, 20);
     const std::int64_t h = random.integer(1, 700);
     const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
-    const Activation kind = random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                                         Activation::relu, Activation::relu2, Activation::sigmoid, Activation::tanh,
-                                         Activation::swigluoai});
+    const Activation kind =
+        random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu,
+                     Activation::relu2, Activation::sigmoid, Activation::tanh, Activation::swigluoai});
     const bool gated = random.coin() || kind == Activation::swigluoai;
     TestTensor x = random.tensor(type, {n, gated ? 2 * h : h}, -9, 9);
     x.set(0, random.pick({-200.0f, 200.0f, std::nanf(""), 0.0f}));

@@ -30,10 +30,10 @@ constexpr std::array kArchitectures = {
     Architecture{"gemma2", "Gemma2ForCausalLM"},     Architecture{"gemma3", "Gemma3ForCausalLM"},
     Architecture{"glm4", "Glm4ForCausalLM"},         Architecture{"gpt2", "GPT2LMHeadModel"},
     Architecture{"gptneox", "GPTNeoXForCausalLM"},   Architecture{"granite", "GraniteForCausalLM", true},
-    Architecture{"lfm2", "Lfm2ForCausalLM"},
-    Architecture{"llama", "LlamaForCausalLM", true}, Architecture{"olmo2", "Olmo2ForCausalLM"},
-    Architecture{"phi3", "Phi3ForCausalLM"},         Architecture{"qwen2", "Qwen2ForCausalLM"},
-    Architecture{"qwen3", "Qwen3ForCausalLM"},       Architecture{"stablelm", "StableLmForCausalLM"},
+    Architecture{"lfm2", "Lfm2ForCausalLM"},         Architecture{"llama", "LlamaForCausalLM", true},
+    Architecture{"olmo2", "Olmo2ForCausalLM"},       Architecture{"phi3", "Phi3ForCausalLM"},
+    Architecture{"qwen2", "Qwen2ForCausalLM"},       Architecture{"qwen3", "Qwen3ForCausalLM"},
+    Architecture{"stablelm", "StableLmForCausalLM"},
 };
 
 // What config.json calls a key's number, in the words of all families.
