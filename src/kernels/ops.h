@@ -207,8 +207,8 @@ struct AttentionArgs {
 struct GateArgs {
   View x;     // act [n, heads * dim]
   View gate;  // act [n, heads * dim]
-  Norm norm =
-      {};  // weight [dim] for all heads, or [heads, dim], dim <= kMaxGateDim; no bias; kind none: x as it is
+  // Weight [dim] for all heads, or [heads, dim], dim <= kMaxGateDim; no bias; kind none: x as it is.
+  Norm norm = {};
   bool gate_first = false;
   Activation activation = Activation::sigmoid;  // not swigluoai
   float gate_scale = 1;
