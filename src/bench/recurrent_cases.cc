@@ -94,16 +94,15 @@ Result<> step_cases(Backend& backend, const OpShapes& s, const Step& step, const
   TRY(const Buffer dt, narrow(n * inner));
   TRY(const Buffer heads, floats(step.sequences * inner * kMamba2State));
   measure(visitor, s, "scan", step, 5 * inner_tokens * kMamba2State, [&] {
-    ops.scan(stream,
-             {.xbc = xbc.view(DType::bf16, {n, scanned}),
-              .groups = static_cast<int>(s.kv_heads),
-              .dt = dt.view(DType::bf16, {n, s.q_heads}),
-              .time_step = {.bias = of_heads.view(DType::f32, {s.q_heads})},
-              .a_log = of_heads.view(DType::f32, {s.q_heads}),
-              .d = of_heads.view(DType::f32, {s.q_heads}),
-              .state = heads.view(DType::f32, {step.sequences, s.q_heads, kMamba2State, s.head_dim}),
-              .plan = plan,
-              .out = out});
+    ops.scan(stream, {.xbc = xbc.view(DType::bf16, {n, scanned}),
+                      .groups = static_cast<int>(s.kv_heads),
+                      .dt = dt.view(DType::bf16, {n, s.q_heads}),
+                      .time_step = {.bias = of_heads.view(DType::f32, {s.q_heads})},
+                      .a_log = of_heads.view(DType::f32, {s.q_heads}),
+                      .d = of_heads.view(DType::f32, {s.q_heads}),
+                      .state = heads.view(DType::f32, {step.sequences, s.q_heads, kMamba2State, s.head_dim}),
+                      .plan = plan,
+                      .out = out});
   });
 
   TRY(const Buffer of_channels, floats(inner));

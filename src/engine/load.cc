@@ -109,8 +109,9 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
   memory.useful = s.max_num_seqs * (cached + 2 * state_bytes);  // half may be states
   std::int64_t bytes = cache_bytes(memory);
   TRY_VOID(plan_states(state_bytes, bytes, s));
-  const std::int64_t fitting =
-      block_bytes > 0 ? bytes / block_bytes : std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len);
+  const std::int64_t fitting = block_bytes > 0
+                                   ? bytes / block_bytes
+                                   : std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len);
   const std::int64_t blocks = options.num_blocks ? *options.num_blocks : fitting;
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
   const int longest = longest_sequence(s);

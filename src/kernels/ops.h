@@ -237,7 +237,8 @@ struct AttentionArgs {
 struct GateArgs {
   View x;     // act [n, heads * dim]
   View gate;  // act [n, heads * dim]
-  Norm norm = {};  // weight [dim] for all heads, or [heads, dim], dim <= kMaxGateDim; no bias; kind none: x as it is
+  // Weight [dim] for all heads, or [heads, dim], dim <= kMaxGateDim; no bias; kind none: x as it is.
+  Norm norm = {};
   bool gate_first = false;
   Activation activation = Activation::sigmoid;  // not swigluoai
   float gate_scale = 1;
@@ -302,7 +303,7 @@ struct TimeStep {
 struct ScanArgs {
   View xbc;  // act [n, heads * head_dim + 2 * groups * state_dim]: x of all heads, B of all groups, then C
   int groups = 0;
-  View dt;     // act [n, heads]
+  View dt;  // act [n, heads]
   TimeStep time_step;
   View a_log;  // f32 [heads]
   View d;      // f32 [heads]

@@ -21,7 +21,8 @@ TEST_P(Recurrent, Gate) {
     const float scale = random.coin() ? 1.0f : 0.4f;
     const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
     const TestTensor both = random.tensor(type, {n, 2 * heads * dim}, -4, 4);
-    const TestTensor weight = own_weights ? random.tensor(DType::f32, {heads, dim}) : random.tensor(DType::f32, {dim});
+    const TestTensor weight =
+        own_weights ? random.tensor(DType::f32, {heads, dim}) : random.tensor(DType::f32, {dim});
     const Activation kind = random.pick({Activation::sigmoid, Activation::silu});
     const auto run = [&](Backend& backend) {
       TestTensor y(type, {n, heads * dim});

@@ -19,14 +19,16 @@ boost::json::string_view key_of(std::string_view field) { return {field.data(), 
 constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
 static_assert(kInfinity.size() == kLargest.size());
 
-// Python writes infinity as a bare word; here it is the largest number. A text that is too long stays too long.
+// Python writes infinity as a bare word; here it is the largest number. A text that is too long stays too
+// long.
 std::string without_infinities(std::string_view text) {
   std::string out(text.substr(0, kConfigLimits.bytes + 1));
   bool quoted = false;
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i] == '"') quoted = !quoted;
     if (quoted && out[i] == '\\') ++i;
-    if (!quoted && out.compare(i, kInfinity.size(), kInfinity) == 0) out.replace(i, kLargest.size(), kLargest);
+    if (!quoted && out.compare(i, kInfinity.size(), kInfinity) == 0)
+      out.replace(i, kLargest.size(), kLargest);
   }
   return out;
 }

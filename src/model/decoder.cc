@@ -216,7 +216,8 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
     }
     if (layer.cross) take(*layer.cross, layer.cross_norm, {}, 1);
     if (layer.feed_forward)
-      take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm, spec.feed_forward_scale);
+      take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm,
+           spec.feed_forward_scale);
     return;
   }
   const View second_x = spec.residual == Residual::parallel ? second_x_.rows(tokens_) : x;

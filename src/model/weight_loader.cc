@@ -24,7 +24,8 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
     for (std::int64_t i = 0; i < elements; ++i) stored.push_back(number_at(tensor, i) + parameter.offset);
   }
   for (const Factor& part : parameter.factors)
-    for (std::int64_t i = 0; i < part.count; ++i) stored[static_cast<std::size_t>(part.begin + i)] *= part.factor;
+    for (std::int64_t i = 0; i < part.count; ++i)
+      stored[static_cast<std::size_t>(part.begin + i)] *= part.factor;
   if (parameter.order.empty()) return stored;
   std::vector<float> ordered;
   const std::int64_t row = parameter.row > 0 ? parameter.row : parameter.size;

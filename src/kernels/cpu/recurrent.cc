@@ -125,7 +125,8 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
 void scan_head(const IsaKernels& kernels, const ScanArgs& args, const Tokens& tokens, std::int64_t head,
                std::int64_t column, std::int64_t count) {
   const Format format = format_of(args.xbc.dtype);
-  const std::int64_t heads = args.state.size(1), state_dim = args.state.size(2), head_dim = args.state.size(3);
+  const std::int64_t heads = args.state.size(1), state_dim = args.state.size(2),
+                     head_dim = args.state.size(3);
   const std::int64_t b_begin = heads * head_dim + head * args.groups / heads * state_dim;
   const std::int64_t c_begin = b_begin + args.groups * state_dim;
   const std::int64_t first = head * head_dim + column;

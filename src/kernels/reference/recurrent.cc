@@ -89,7 +89,8 @@ void gated_delta(Stream&, const GatedDeltaArgs& args) {
 }
 
 void scan(Stream&, const ScanArgs& args) {
-  const std::int64_t heads = args.state.size(1), state_dim = args.state.size(2), head_dim = args.state.size(3);
+  const std::int64_t heads = args.state.size(1), state_dim = args.state.size(2),
+                     head_dim = args.state.size(3);
   for_tokens(args.plan, args.state, [&](std::int64_t slot, std::int64_t t) {
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t b_begin = heads * head_dim + h * args.groups / heads * state_dim;
@@ -100,7 +101,8 @@ void scan(Stream&, const ScanArgs& args) {
         const double x = at(args.xbc, {t, h * head_dim + j});
         double out = at(args.d, {h}) * x;
         for (std::int64_t i = 0; i < state_dim; ++i) {
-          const double sum = decay * at(args.state, {slot, h, i, j}) + at(args.xbc, {t, b_begin + i}) * step * x;
+          const double sum =
+              decay * at(args.state, {slot, h, i, j}) + at(args.xbc, {t, b_begin + i}) * step * x;
           put(args.state, {slot, h, i, j}, sum);
           out += sum * at(args.xbc, {t, c_begin + i});
         }
