@@ -6,6 +6,7 @@ namespace octavo {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Metrics, ExposeWhatWasObserved) {
   Metrics metrics("a \"model\"", 2048);
@@ -51,6 +52,25 @@ TEST(Metrics, ExposeWhatWasObserved) {
   EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_bucket{" + labels + ",le=\"5\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_bucket{" + labels + ",le=\"10\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_sum{" + labels + "} 0.3\n"));
+}
+
+TEST(Metrics, ATierAndSleepAreTold) {
+  EngineStats engine;
+  engine.sleep_level = 2;
+  engine.kv_tier = {.enabled = true, .off = true, .blocks = 3, .block_bytes = 100, .stored_bytes = 7,
+                    .load_seconds = 0.5};
+  const std::string text = Metrics("m", 2048).text({&engine, 1}, {});
+  const std::string labels = R"(model_name="m",engine="0")";
+  EXPECT_THAT(text, HasSubstr("vllm:engine_sleep_state{" + labels + ",sleep_state=\"awake\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:engine_sleep_state{" + labels + ",sleep_state=\"discard_all\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_tier_off{" + labels + "} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_tier_usage_bytes{" + labels + "} 300\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_offload_total_bytes_total{" + labels +
+                              ",transfer_type=\"CPU_to_STORAGE\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_offload_total_time_total{" + labels +
+                              ",transfer_type=\"STORAGE_to_CPU\"} 0.5\n"));
+  engine.kv_tier.enabled = false;
+  EXPECT_THAT(Metrics("m", 2048).text({&engine, 1}, {}), Not(HasSubstr("kv_tier")));
 }
 
 TEST(Metrics, EachEngineHasItsOwnLines) {

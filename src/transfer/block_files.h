@@ -46,6 +46,7 @@ class BlockFiles {
   // Writes a sealed block. Errors: io, the disk is full among them.
   Result<> write(Hash128 key, std::span<const std::byte> packed);
 
+  std::size_t most() const { return most_; }  // blocks
   std::int64_t count() const;
   std::int64_t evicted() const;
 

@@ -103,7 +103,9 @@ void DiskConnector::read_loop() {
       block_seconds_ = block_seconds_ == 0 ? seconds : block_seconds_ + kNewest * (seconds - block_seconds_);
     }
     lock.unlock();
+    const auto there = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
+    files_->touch(std::span(task.keys).first(there));  // which nobody waits for
     lock.lock();
   }
 }
@@ -123,7 +125,6 @@ void DiskConnector::read(const LoadTask& task, LoadResult& result) {
     ++result.loaded;
     result.bytes += format_.bytes;
   }
-  files_->touch(std::span(task.keys).first(static_cast<std::size_t>(task.first + result.loaded)));
 }
 
 void DiskConnector::count_uses(std::span<const Hash128> keys) {
@@ -147,7 +148,7 @@ std::size_t DiskConnector::wanted(std::span<const Hash128> keys) const {
     const auto place = uses_.find(key);
     return place != uses_.end() && place->second >= options_.store_threshold;
   };
-  std::size_t count = keys.size();
+  std::size_t count = std::min(keys.size(), files_->most());  // a longer one would drive its own beginning out
   while (count > 0 && !is_wanted(keys[count - 1])) --count;
   return count;
 }

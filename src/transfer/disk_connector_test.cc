@@ -159,6 +159,15 @@ TEST(DiskConnector, BlocksAreWrittenWhenEnoughPromptsHadThem) {
   EXPECT_EQ(tier.connector->matched({.keys = keys}), 4);
 }
 
+TEST(DiskConnector, OfAPromptThatIsTooLongTheBeginningIsKept) {
+  Tier tier;
+  tier.options.bytes = 5 * static_cast<std::int64_t>(kFormat.stride());
+  tier.open();
+  EXPECT_TRUE(tier.store(some_keys(10), 100));
+  EXPECT_EQ(tier.connector->matched({.keys = some_keys(10)}), 5);
+  EXPECT_FALSE(tier.post(some_keys(10), 100));
+}
+
 TEST(DiskConnector, CountsOfFewBlocksAreKept) {
   Tier tier;
   tier.options.store_threshold = 2;

@@ -9,7 +9,7 @@ from conftest import eventually, fetch, metric, serve
 from test_engine_process import engines
 
 FLAGS = ["--served-model-name=demo", "--server-dev-mode", "--enable-sleep-mode"]
-PROMPT = " ".join(f"word {i} of a long prompt about rivers and the sea;" for i in range(150))
+PROMPT = " ".join(f"word {i} of a long prompt about rivers and the sea;" for i in range(100))
 
 
 def ask(base, **changes):
