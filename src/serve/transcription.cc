@@ -117,9 +117,11 @@ Result<GenerationPlan> prepare_transcription(const Service& service, openai::Tra
   const auto reply = [&](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     return openai::transcription_reply(tokenizer, std::move(options), std::move(transcript));
   };
-  return plan_generation(
-      service, std::move(request.generation), std::vector<std::vector<TokenId>>(sound.windows.size(), prompt),
-      {.sounds = std::move(sound.windows)}, request.translate ? "translate-" : "transcribe-", reply);
+  // Before the windows move on.
+  std::vector<std::vector<TokenId>> prompts(sound.windows.size(), prompt);
+  return plan_generation(service, std::move(request.generation), std::move(prompts),
+                         {.sounds = std::move(sound.windows)},
+                         request.translate ? "translate-" : "transcribe-", reply);
 }
 
 }  // namespace octavo
