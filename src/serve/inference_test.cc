@@ -1,6 +1,8 @@
 // Tokens in, tokens out; prompts as tokens; text that fills a gap.
 #include <gmock/gmock.h>
 
+#include <boost/json/value_to.hpp>
+
 #include "serve/serve_fixture.h"
 
 namespace octavo {
