@@ -187,7 +187,8 @@ Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<Token
     prompt.push_back(*middle);
     return prompt;
   }
-  return invalid("suffix", "is not supported by this model: its tokenizer has no tokens for filling in the middle");
+  return invalid("suffix",
+                 "is not supported by this model: its tokenizer has no tokens for filling in the middle");
 }
 
 std::optional<openai::Thinking> thinking_of(const Service& service, const openai::GenerationRequest& request,
@@ -197,8 +198,9 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
   if (rule->harmony) {
     const grammar::ToolDialect* dialect = request.tools.dialect;
     const bool calls = dialect && dialect->form == grammar::ToolDialect::Form::harmony;
-    return openai::Thinking{.shown = request.include_reasoning,
-                            .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
+    return openai::Thinking{
+        .shown = request.include_reasoning,
+        .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
   }
   return openai::Thinking{
       .begin = rule->begin,
@@ -300,7 +302,8 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
     }
     prompts.push_back(std::move(ids));
   }
-  TRY(GenerationPlan plan, plan_for(service, std::move(request.generation), std::move(prompts), {}, id_prefix, reply));
+  TRY(GenerationPlan plan,
+      plan_for(service, std::move(request.generation), std::move(prompts), {}, id_prefix, reply));
   plan.echo_texts = std::move(echoes);
   plan.prompt_only = request.prompt_only;
   return plan;

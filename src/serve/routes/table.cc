@@ -69,7 +69,9 @@ constexpr Route kRoutes[] = {
     {.path = "/detokenize", .post = routes::detokenize},
     {.path = "/tokenizer_info", .get = routes::tokenizer_info},
     {.path = "/server_info", .get = routes::server_info, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/reset_prefix_cache", .post = routes::reset_prefix_cache, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/reset_prefix_cache",
+     .post = routes::reset_prefix_cache,
+     .enabled_by = &ServeOptions::dev_mode},
 };
 
 // Without a key: what orchestrators ask.
@@ -109,7 +111,7 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
 
 // Nobody's work: asked every few seconds by machines.
 bool is_probe(std::string_view path) {
-  constexpr std::string_view kProbes[] = {"/metrics", "/health", "/ready",      "/load",
+  constexpr std::string_view kProbes[] = {"/metrics", "/health",  "/ready",      "/load",
                                           "/ping",    "/version", "/server_info"};
   return std::ranges::find(kProbes, path) != std::end(kProbes);
 }
