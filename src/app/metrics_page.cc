@@ -51,8 +51,10 @@ std::string metrics_page() {
       "`octavo serve --list-metrics` prints this page. Each program answers `GET /metrics` in Prometheus' "
       "text format.\n\n"
       "## octavo serve\n\n"
-      "vLLM's names. Every `vllm:` series has the labels `model_name` and `engine`; its counters begin at 0 with "
-      "the engine's process. `http_` series have `handler` (the route), `method` and `status` (as `2xx`); probes "
+      "vLLM's names. Every `vllm:` series has the labels `model_name` and `engine`; its counters begin at 0 "
+      "with "
+      "the engine's process. `http_` series have `handler` (the route), `method` and `status` (as `2xx`); "
+      "probes "
       "and `/metrics` are not counted.\n\n"
       "{}\n"
       "## octavo route\n\n"
@@ -63,8 +65,8 @@ std::string metrics_page() {
       "## octavo pick\n\n"
       "llm-d's names.\n\n"
       "{}",
-      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics()), table(fleet::RouteMetrics().text()),
-      table(fleet::PickMetrics().text(fleet::FleetView{})));
+      table(Metrics("model", 1).text(engines, info) + HttpMetrics().text() + process_metrics()),
+      table(fleet::RouteMetrics().text()), table(fleet::PickMetrics().text(fleet::FleetView{})));
 }
 
 }  // namespace octavo

@@ -195,9 +195,10 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_option("--api-key", s.api_keys, "Keys that clients must show; may be given several times")
       ->envname("OCTAVO_API_KEY")
       ->group(kGroup);
-  app.add_option("--client-header", s.client_header,
-                 "Field of a request's header that names its tenant, in place of its key or address; only behind a "
-                 "gateway that sets it")
+  app.add_option(
+         "--client-header", s.client_header,
+         "Field of a request's header that names its tenant, in place of its key or address; only behind a "
+         "gateway that sets it")
       ->group(kGroup);
   app.add_flag("--isolate-prefix-cache", s.isolate_prefix_cache,
                "Tenants (by key, address or --client-header) share no cached prefixes")
@@ -239,18 +240,21 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->capture_default_str()
       ->envname("VLLM_LOG_STATS_INTERVAL")
       ->group(kGroup);
-  app.add_flag("--enable-log-requests", s.log_requests, "A log line for each request, at level debug with its prompt")
+  app.add_flag("--enable-log-requests", s.log_requests,
+               "A log line for each request, at level debug with its prompt")
       ->group(kGroup);
   app.add_option("--max-log-len", s.max_log_len, "Most bytes of a prompt in the log (default: all)")
       ->check(CLI::Range(0, 1 << 30))
       ->group(kGroup);
   app.add_option_function<std::string>(
-         "--log-format", [](const std::string& name) { set_log_format(name == "json" ? LogFormat::json : LogFormat::text); },
+         "--log-format",
+         [](const std::string& name) { set_log_format(name == "json" ? LogFormat::json : LogFormat::text); },
          "Log lines as text, or as json: {\"time\", \"level\", \"message\"}")
       ->check(CLI::IsMember({"text", "json"}))
       ->group(kGroup);
   app.add_option("--otlp-traces-endpoint", c.otlp_traces_endpoint,
-                 "Send a span for each answer to this collector: OTLP over HTTP as JSON, as http://HOST:4318/v1/traces")
+                 "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
+                 "http://HOST:4318/v1/traces")
       ->group(kGroup);
   app.add_option_function<std::string>(
          "--log-level", [](const std::string& name) { set_log_level(*log_level_named(name)); },

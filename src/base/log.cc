@@ -73,7 +73,8 @@ void log_line(LogLevel level, std::string_view text) {
 }
 void set_log_format(LogFormat format) {
   json_lines = format == LogFormat::json;
-  logger().set_pattern(json_lines ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%v})" : kTextPattern);
+  logger().set_pattern(json_lines ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%v})"
+                                  : kTextPattern);
 }
 
 }  // namespace octavo

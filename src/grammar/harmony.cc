@@ -13,9 +13,7 @@ namespace {
 std::string text(std::string_view value) {
   return fmt::format(R"({{"type":"const_string","value":"{}"}})", json_escape(value));
 }
-std::string token(std::string_view value) {
-  return fmt::format(R"({{"type":"token","token":"{}"}})", value);
-}
+std::string token(std::string_view value) { return fmt::format(R"({{"type":"token","token":"{}"}})", value); }
 
 // The format of what the source says.
 Result<std::string> format_of(const GrammarSource& source) {
@@ -40,8 +38,9 @@ Result<std::string> format_of(const GrammarSource& source) {
   TRY(const Json tag, parse_json(source.text, source.field));
   const Json* format = tag.find("format");
   if (!format)
-    return invalid(source.field, "structural tags of the legacy form are not supported with this model: use "
-                                 "{{\"type\": \"structural_tag\", \"format\": ..}}");
+    return invalid(source.field,
+                   "structural tags of the legacy form are not supported with this model: use "
+                   "{{\"type\": \"structural_tag\", \"format\": ..}}");
   return to_text(*format);
 }
 
@@ -55,13 +54,13 @@ std::string harmony_final(std::string_view format) {
 std::string harmony_call(std::string_view function, std::string_view schema) {
   return fmt::format(
       R"({{"type":"sequence","elements":[{},{},{},{},{},{{"type":"json_schema","json_schema":{}}}]}})",
-      token("<|channel|>"), text(fmt::format("commentary to=functions.{} ", function)), token("<|constrain|>"),
-      text("json"), token("<|message|>"), schema);
+      token("<|channel|>"), text(fmt::format("commentary to=functions.{} ", function)),
+      token("<|constrain|>"), text("json"), token("<|message|>"), schema);
 }
 
 std::string harmony_tag(std::span<const std::string> last_messages, bool preambles) {
-  const std::string body =
-      fmt::format(R"({{"type":"tag","begin":"","content":{{"type":"any_text"}},"end":{}}})", token("<|end|>"));
+  const std::string body = fmt::format(
+      R"({{"type":"tag","begin":"","content":{{"type":"any_text"}},"end":{}}})", token("<|end|>"));
   const std::string channels = preambles ? text("analysis") + "," + text("commentary") : text("analysis");
   const std::string free = fmt::format(
       R"({{"type":"sequence","elements":[{},{{"type":"or","elements":[{}]}},{},{},{},{}]}})",

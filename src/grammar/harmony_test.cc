@@ -10,7 +10,8 @@
 namespace octavo::grammar {
 namespace {
 
-const std::vector<std::string> kMarks = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>"};
+const std::vector<std::string> kMarks = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>",
+                                         "<|end|>"};
 
 // Whether an answer, with its marks spelled out, is a whole text of the grammar.
 bool takes(const GrammarSource& source, std::string_view text) {
@@ -30,7 +31,8 @@ bool takes(const GrammarSource& source, std::string_view text) {
   return matcher.can_terminate();
 }
 
-constexpr std::string_view kThought = "<|channel|>analysis<|message|>Is it {\"a\"? final<|end|><|start|>assistant";
+constexpr std::string_view kThought =
+    "<|channel|>analysis<|message|>Is it {\"a\"? final<|end|><|start|>assistant";
 constexpr std::string_view kPreamble = "<|channel|>commentary<|message|>Wait.<|end|><|start|>assistant";
 constexpr std::string_view kFinal = "<|channel|>final<|message|>";
 
@@ -41,18 +43,18 @@ TEST(Harmony, OnlyTheFinalMessageIsBound) {
     GrammarSource source;
     std::string good, bad;
   };
-  const Case cases[] = {
-      {{GrammarKind::json_schema, R"({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]})"},
-       R"({"a": 1})",
-       R"({"a": "x"})"},
-      {{GrammarKind::json_object}, "{}", "[]"},
-      {{GrammarKind::regex, R"(\d+"?)"}, "12\"", "x"},
-      {{GrammarKind::ebnf, "root ::= \"y\" | \"n\""}, "y", "yn"},
-      {{GrammarKind::choice, R"(["red", "gr\"een"])"}, "gr\"een", "blue"},
-      {{GrammarKind::structural_tag,
-        R"({"type":"structural_tag","format":{"type":"const_string","value":"hi"}})"},
-       "hi",
-       "ho"}};
+  const Case cases[] = {{{GrammarKind::json_schema,
+                          R"({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]})"},
+                         R"({"a": 1})",
+                         R"({"a": "x"})"},
+                        {{GrammarKind::json_object}, "{}", "[]"},
+                        {{GrammarKind::regex, R"(\d+"?)"}, "12\"", "x"},
+                        {{GrammarKind::ebnf, "root ::= \"y\" | \"n\""}, "y", "yn"},
+                        {{GrammarKind::choice, R"(["red", "gr\"een"])"}, "gr\"een", "blue"},
+                        {{GrammarKind::structural_tag,
+                          R"({"type":"structural_tag","format":{"type":"const_string","value":"hi"}})"},
+                         "hi",
+                         "ho"}};
   for (const Case& c : cases) {
     const auto bound = in_final_message(c.source);
     ASSERT_TRUE(bound) << bound.error().message;
@@ -63,7 +65,8 @@ TEST(Harmony, OnlyTheFinalMessageIsBound) {
       EXPECT_FALSE(takes(*bound, before)) << c.good;
     }
     EXPECT_FALSE(takes(*bound, kThought));
-    EXPECT_FALSE(takes(*bound, std::string(kPreamble) + std::string(kFinal) + c.good)) << "it would stand before it";
+    EXPECT_FALSE(takes(*bound, std::string(kPreamble) + std::string(kFinal) + c.good))
+        << "it would stand before it";
     EXPECT_FALSE(takes(*bound, c.good));
   }
   const auto legacy = in_final_message({GrammarKind::structural_tag, R"({"structures":[],"triggers":[]})"});

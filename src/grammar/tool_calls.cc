@@ -173,9 +173,8 @@ class TagWriter {
 
   // A special token in the mark cannot stand in the text before it.
   void append_text_until(std::vector<std::string>& parts, std::string_view end) const {
-    const bool special = std::ranges::any_of(special_tokens_, [&](const std::string& name) {
-      return !name.empty() && end.contains(name);
-    });
+    const bool special = std::ranges::any_of(
+        special_tokens_, [&](const std::string& name) { return !name.empty() && end.contains(name); });
     if (!special) return parts.push_back(text_until(end));
     parts.emplace_back(R"({"type":"any_text"})");
     append(parts, end);

@@ -176,7 +176,8 @@ TEST(ToolCalls, RequiredInEveryDialect) {
        "string=\"false\">x</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
        {"｜DSML｜"}},
       {"step3",
-       "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"get_weather\">"
+       "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
+       "name=\"get_weather\">"
        "<steptml:parameter name=\"city\">x</steptml:parameter></steptml:invoke><｜tool_call_end｜>"
        "<｜tool_calls_end｜>",
        "",

@@ -54,7 +54,9 @@ constexpr ToolDialect kDialects[] = {
      .call_begin = "<function_call> ",
      .separator = "\n",
      .trigger = "<function_call>"},
-    {.name = "gigachat3", .call_begin = "function call<|role_sep|>\n", .trigger = "function call<|role_sep|>"},
+    {.name = "gigachat3",
+     .call_begin = "function call<|role_sep|>\n",
+     .trigger = "function call<|role_sep|>"},
     {.name = "lfm2",
      .form = Form::python,
      .begin = "<|tool_call_start|>",
@@ -199,8 +201,8 @@ constexpr ToolDialect kDialects[] = {
 
 // Parsers of vLLM that read what another one reads.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
-    {"granite4", "hermes"},    {"ernie45", "hermes"},   {"llama4_json", "llama3_json"},
-    {"hunyuan_a13b", "jamba"}, {"mimo", "qwen3_coder"}, {"qwen3_xml", "qwen3_coder"},
+    {"granite4", "hermes"},     {"ernie45", "hermes"},           {"llama4_json", "llama3_json"},
+    {"hunyuan_a13b", "jamba"},  {"mimo", "qwen3_coder"},         {"qwen3_xml", "qwen3_coder"},
     {"step3p5", "qwen3_coder"}, {"llama4_pythonic", "pythonic"},
 };
 

@@ -20,8 +20,9 @@ namespace octavo::grammar {
 //   named        call_begin NAME name_end ARGUMENTS call_end
 //   parameters   call_begin NAME name_end BLOCK BLOCK ... call_end
 //   python       call_begin NAME(parameter=literal, ...) call_end
-//   gemma        call_begin NAME{parameter:value, ...} call_end    strings between two `quote`s, other values as JSON
-//   harmony      gpt-oss' messages (grammar/harmony.h); read as `named` from what serve/openai/answer.cc makes of them
+//   gemma        call_begin NAME{parameter:value, ...} call_end    strings between two `quote`s, other values
+//   as JSON harmony      gpt-oss' messages (grammar/harmony.h); read as `named` from what
+//   serve/openai/answer.cc makes of them
 //
 // ARGUMENTS being a JSON object, and BLOCK
 // `parameter_begin NAME parameter_name_end VALUE parameter_end`, with strings as they are and other values as
@@ -38,7 +39,8 @@ struct ToolDialect {
   std::string_view name_end = {};
   bool numbered = false;  // behind a name come ':' and a number; the call's id is functions.NAME:NUMBER
   std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
-  bool says_text = false;  // parameter_name_end is followed by `true">` where the value is text, else by `false">`
+  bool says_text =
+      false;  // parameter_name_end is followed by `true">` where the value is text, else by `false">`
   std::string_view quote = {};
   // How calls start; text without calls does not hold it. Empty: they cannot be told from text, and calls of
   // strict tools cannot be enforced.

@@ -92,7 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;
   std::unique_ptr<ServerTlsSession> tls_;  // null: plain HTTP
   bool stopping_ = false;
-  bool fresh_ = true;  // has sent no request yet
+  bool fresh_ = true;                   // has sent no request yet
   std::int64_t read_deadline_us_ = 0;   // 0: none
   std::int64_t write_deadline_us_ = 0;  // 0: none
   std::string unread_;                  // bytes received and not yet parsed

@@ -29,7 +29,7 @@ struct Answered {
   std::string_view method, path;
   int status = 0;
   std::uint64_t request_bytes = 0, response_bytes = 0;  // as Content-Length has them; 0: it does not
-  double seconds = 0;  // since all of the request was there
+  double seconds = 0;                                   // since all of the request was there
 };
 
 // Answer it once: respond(), or start_stream() then any number of write() and one finish(). All of it may be
@@ -47,8 +47,8 @@ class Exchange {
   // Moves the body out. It goes on counting in the server's budget, for what is made of it, until the
   // exchange ends or release_body() is called. Only for the thread that handles the request.
   std::string take_body() { return std::exchange(request_.body, {}); }
-  // Undoes the body's Content-Encoding (gzip, deflate), in at most `bytes_max` bytes. A response refuses it: not
-  // that coding, malformed, too large, or the server's budget is used up.
+  // Undoes the body's Content-Encoding (gzip, deflate), in at most `bytes_max` bytes. A response refuses it:
+  // not that coding, malformed, too large, or the server's budget is used up.
   std::optional<Response> decode_body(std::uint64_t bytes_max);
   void release_body() { const BodyShare released = std::move(body_share_); }
 

@@ -63,7 +63,8 @@ void Admission::count_ends(int answers) {
   const std::int64_t now = now_us();
   constexpr double kNews = 0.1;  // the weight of the last answer
   const double seconds = static_cast<double>(now - last_end_us_) * 1e-6 / answers;
-  if (last_end_us_ > 0) seconds_an_answer_ += (seconds_an_answer_ > 0 ? kNews : 1) * (seconds - seconds_an_answer_);
+  if (last_end_us_ > 0)
+    seconds_an_answer_ += (seconds_an_answer_ > 0 ? kNews : 1) * (seconds - seconds_an_answer_);
   last_end_us_ = now;
 }
 

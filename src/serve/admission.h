@@ -74,7 +74,8 @@ class Admission {
 
   Price used() const;
 
-  // In how many seconds, at the pace at which answers end, there is room for a request that was refused: 1 to 60.
+  // In how many seconds, at the pace at which answers end, there is room for a request that was refused: 1
+  // to 60.
   int retry_after_s(const Price& price) const;
 
  private:
@@ -85,8 +86,8 @@ class Admission {
   const Price budget_, client_max_;
   mutable std::mutex mutex_;
   Price used_;
-  std::int64_t last_end_us_ = 0;  // of an answer; 0: none has ended
-  double seconds_an_answer_ = 0;  // between two ends, lately
+  std::int64_t last_end_us_ = 0;                    // of an answer; 0: none has ended
+  double seconds_an_answer_ = 0;                    // between two ends, lately
   std::unordered_map<std::string, Price> clients_;  // those that hold something
 };
 

@@ -31,8 +31,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // Ends what is unfinished, with FinishReason::abort.
   void cancel() noexcept;
-  // Any thread. Each ends it with an error that the client is told: the server stops; the request's own time is
-  // over.
+  // Any thread. Each ends it with an error that the client is told: the server stops; the request's own time
+  // is over.
   void shut_down();
   void time_out();
 

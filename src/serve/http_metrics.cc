@@ -13,8 +13,8 @@ namespace {
 
 // Clients choose methods; series are kept for those that mean something.
 std::string_view known_method(std::string_view method) {
-  constexpr std::array<std::string_view, 7> kMethods = {"GET", "HEAD",   "POST", "PUT", "DELETE", "OPTIONS",
-                                                        "PATCH"};
+  constexpr std::array<std::string_view, 7> kMethods = {"GET",    "HEAD",    "POST", "PUT",
+                                                        "DELETE", "OPTIONS", "PATCH"};
   return std::ranges::find(kMethods, method) == kMethods.end() ? "other" : method;
 }
 
@@ -44,8 +44,9 @@ std::string HttpMetrics::text() const {
   std::string text;
   const auto out = std::back_inserter(text);
   begin(text, "http_requests_total", "counter", "Requests by route, method and class of status.");
-  for (const auto& [labels, count] : requests_) fmt::format_to(out, "http_requests_total{{{}}} {}\n", labels, count);
-  const auto sizes = [&](std::string_view name, std::string_view help, Sizes Handler::*which) {
+  for (const auto& [labels, count] : requests_)
+    fmt::format_to(out, "http_requests_total{{{}}} {}\n", labels, count);
+  const auto sizes = [&](std::string_view name, std::string_view help, Sizes Handler::* which) {
     begin(text, name, "summary", help);
     for (const auto& [handler, of] : handlers_)
       fmt::format_to(out, "{0}_count{{handler=\"{1}\"}} {2}\n{0}_sum{{handler=\"{1}\"}} {3}\n", name,
@@ -55,7 +56,8 @@ std::string HttpMetrics::text() const {
   sizes("http_response_size_bytes", "Content-Length of answers, by route.", &Handler::responses);
   begin(text, "http_request_duration_highr_seconds", "histogram", "Time to the end of an answer.");
   append_histogram(text, "http_request_duration_highr_seconds", "", all_seconds_);
-  begin(text, "http_request_duration_seconds", "histogram", "Time to the end of an answer, by route and method.");
+  begin(text, "http_request_duration_seconds", "histogram",
+        "Time to the end of an answer, by route and method.");
   for (const auto& [key, histogram] : seconds_)
     append_histogram(text, "http_request_duration_seconds",
                      fmt::format("handler=\"{}\",method=\"{}\"", escaped(key.first), key.second), histogram);

@@ -1,5 +1,5 @@
-// What /metrics tells of HTTP requests: the names, labels and buckets of prometheus-fastapi-instrumentator, which
-// vLLM's server uses.
+// What /metrics tells of HTTP requests: the names, labels and buckets of prometheus-fastapi-instrumentator,
+// which vLLM's server uses.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class HttpMetrics {
   std::map<std::string, Handler, std::less<>> handlers_;
   std::map<std::pair<std::string, std::string>, Histogram> seconds_;  // by handler and method
   std::map<std::string, std::int64_t> requests_;                      // by their labels
-  Histogram all_seconds_{{.01, .025, .05, .075, .1, .25, .5, .75, 1,   1.5, 2,
-                          2.5, 3,    3.5, 4,    4.5, 5,   7.5, 10,  30,  60}};
+  Histogram all_seconds_{
+      {.01, .025, .05, .075, .1, .25, .5, .75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60}};
 };
 
 }  // namespace octavo

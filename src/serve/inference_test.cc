@@ -1,6 +1,8 @@
 // Tokens in, tokens out; prompts as tokens; text that fills a gap.
 #include <gmock/gmock.h>
 
+#include <boost/json/value_to.hpp>
+
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -10,7 +12,9 @@ using ::testing::HasSubstr;
 
 class InferenceTest : public ServeTest {
  protected:
-  static std::vector<TokenId> ids(const json::value& list) { return json::value_to<std::vector<TokenId>>(list); }
+  static std::vector<TokenId> ids(const json::value& list) {
+    return json::value_to<std::vector<TokenId>>(list);
+  }
 };
 
 TEST_F(InferenceTest, TokensInTokensOut) {
@@ -25,8 +29,8 @@ TEST_F(InferenceTest, TokensInTokensOut) {
   EXPECT_EQ(choice.at("finish_reason"), "length");
   EXPECT_EQ(whole.at("usage").at("completion_tokens"), 3);
 
-  const http::Response stream =
-      post("/inference/v1/generate", R"({"token_ids":[72],"stream":true,"sampling_params":{"max_tokens":9}})");
+  const http::Response stream = post(
+      "/inference/v1/generate", R"({"token_ids":[72],"stream":true,"sampling_params":{"max_tokens":9}})");
   std::vector<TokenId> streamed;
   const std::vector<std::string> all = events(stream);
   ASSERT_GE(all.size(), 2U);
@@ -54,7 +58,8 @@ TEST_F(InferenceTest, ErrorsNameTheField) {
 // What is rendered and then generated is what one request gets.
 TEST_F(InferenceTest, ARenderedChatGoesOn) {
   serve_text("hello");
-  const json::object rendered = reply("/v1/chat/completions/render", kChat + R"(,"max_tokens":4,"temperature":0.5})");
+  const json::object rendered =
+      reply("/v1/chat/completions/render", kChat + R"(,"max_tokens":4,"temperature":0.5})");
   EXPECT_EQ(ids(rendered.at("token_ids")), bytes_of("user: Hi\nassistant: "));
   EXPECT_EQ(rendered.at("sampling_params").at("max_tokens"), 4);
   EXPECT_EQ(rendered.at("sampling_params").at("temperature"), 0.5);
@@ -79,7 +84,9 @@ TEST_F(InferenceTest, FillsInTheMiddle) {
 
   tokenizer_ = byte_tokenizer({"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"});
   serve([](const Request&, int) { return Script{.tokens = ending("mid")}; },
-        [](ServeOptions& options, http::ServerOptions&) { options.rules.limits.vocab_size = kTestVocabulary + 3; });
+        [](ServeOptions& options, http::ServerOptions&) {
+          options.rules.limits.vocab_size = kTestVocabulary + 3;
+        });
   EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"suffix":"end"})").status, 200);
   std::vector<TokenId> prompt = {kTestVocabulary};
   for (const TokenId id : bytes_of("Once")) prompt.push_back(id);

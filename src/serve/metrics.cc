@@ -63,7 +63,8 @@ class Exposition {
   void histogram(std::string_view name, std::string_view help, const Items& items, Which&& which) {
     begin(name, help, "histogram");
     const std::string full = fmt::format("vllm:{}", name);
-    for (std::size_t i = 0; i < std::size(items); ++i) append_histogram(text_, full, labels_[i], std::invoke(which, items[i]));
+    for (std::size_t i = 0; i < std::size(items); ++i)
+      append_histogram(text_, full, labels_[i], std::invoke(which, items[i]));
   }
 
   void begin(std::string_view name, std::string_view help, std::string_view type) {

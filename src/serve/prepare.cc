@@ -167,7 +167,8 @@ Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<Token
     prompt.push_back(*middle);
     return prompt;
   }
-  return invalid("suffix", "is not supported by this model: its tokenizer has no tokens for filling in the middle");
+  return invalid("suffix",
+                 "is not supported by this model: its tokenizer has no tokens for filling in the middle");
 }
 
 std::optional<openai::Thinking> thinking_of(const Service& service, const openai::GenerationRequest& request,
@@ -177,8 +178,9 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
   if (rule->harmony) {
     const grammar::ToolDialect* dialect = request.tools.dialect;
     const bool calls = dialect && dialect->form == grammar::ToolDialect::Form::harmony;
-    return openai::Thinking{.shown = request.include_reasoning,
-                            .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
+    return openai::Thinking{
+        .shown = request.include_reasoning,
+        .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
   }
   return openai::Thinking{
       .begin = rule->begin,

@@ -175,10 +175,11 @@ TEST_F(AdmissionTest, ARequestsTimeEndsIt) {
   const http::Response whole = post("/v1/completions", R"({"prompt":"x","timeout":0.05})");
   EXPECT_EQ(whole.status, 503) << whole.body;
   EXPECT_THAT(whole.body, HasSubstr("timeout: its 0.05 s are over"));
-  const http::Response stream = client()
-                                    .request("POST", "/v1/completions", R"({"prompt":"x","stream":true})",
-                                             {{"Content-Type", "application/json"}, {"X-Request-Timeout", "0.05"}})
-                                    .value();
+  const http::Response stream =
+      client()
+          .request("POST", "/v1/completions", R"({"prompt":"x","stream":true})",
+                   {{"Content-Type", "application/json"}, {"X-Request-Timeout", "0.05"}})
+          .value();
   EXPECT_EQ(stream.status, 200);
   const auto all = events(stream);
   ASSERT_GE(all.size(), 2U);

@@ -47,13 +47,13 @@ struct ServeOptions {
   bool dev_mode = false;               // routes for development
   bool sleep_mode = false;             // of these, /sleep
   bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
-  std::shared_ptr<Tracer> tracer{};  // null: no spans
+  std::shared_ptr<Tracer> tracer{};    // null: no spans
   bool log_requests = false;
   std::optional<int> max_log_len{};  // bytes of a prompt in the log; nothing: all
   // Of the request that tells tenants apart, in place of keys and addresses; "": none. It must come from a
   // gateway: whoever sends it is believed.
   std::string client_header{};
-  bool isolate_prefix_cache = false;  // clients share no cached prefixes
+  bool isolate_prefix_cache = false;                         // clients share no cached prefixes
   std::uint64_t body_bytes_max = 64 << 20;                   // of a compressed body, when it is not
   bool page = true;                                          // a web page at `/`
   int intake_threads = 2;                                    // parse, render, tokenise

@@ -42,21 +42,20 @@ inline Tokenizer byte_tokenizer(const std::vector<std::string>& special = {}) {
     all_added.push_back(added(kEndToken + static_cast<TokenId>(all_added.size()), text));
   const json::object byte_level{
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
-  const json::object all{
-      {"version", "1.0"},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", all_added},
-      {"normalizer", nullptr},
-      {"pre_tokenizer", byte_level},
-      {"post_processor", nullptr},
-      {"decoder", byte_level},
-      {"model",
-       {{"type", "BPE"},
-        {"dropout", nullptr},
-        {"unk_token", nullptr},
-        {"vocab", vocabulary},
-        {"merges", json::array()}}}};
+  const json::object all{{"version", "1.0"},
+                         {"truncation", nullptr},
+                         {"padding", nullptr},
+                         {"added_tokens", all_added},
+                         {"normalizer", nullptr},
+                         {"pre_tokenizer", byte_level},
+                         {"post_processor", nullptr},
+                         {"decoder", byte_level},
+                         {"model",
+                          {{"type", "BPE"},
+                           {"dropout", nullptr},
+                           {"unk_token", nullptr},
+                           {"vocab", vocabulary},
+                           {"merges", json::array()}}}};
   return Tokenizer::parse(json::serialize(all)).value();
 }
 

@@ -93,16 +93,19 @@ json::object span_json(const AnswerSpan& span, std::int64_t us_since_1970) {
 // "00-" trace "-" parent "-" flags; later versions may add fields behind these.
 std::optional<TraceContext> parse_traceparent(std::string_view header) {
   constexpr std::size_t kSize = 55;
-  if (header.size() < kSize || header[2] != '-' || header[35] != '-' || header[52] != '-') return std::nullopt;
+  if (header.size() < kSize || header[2] != '-' || header[35] != '-' || header[52] != '-')
+    return std::nullopt;
   const std::string_view version = header.substr(0, 2), trace = header.substr(3, 32),
                          parent = header.substr(36, 16), flags = header.substr(53, 2);
   if (!is_hex(version) || version == "ff" || !is_hex(trace) || !is_hex(parent) || !is_hex(flags))
     return std::nullopt;
   if (is_zero(trace) || is_zero(parent)) return std::nullopt;
-  if (version == "00" ? header.size() != kSize : header.size() > kSize && header[kSize] != '-') return std::nullopt;
+  if (version == "00" ? header.size() != kSize : header.size() > kSize && header[kSize] != '-')
+    return std::nullopt;
   const char last = flags[1];
   const int digit = last <= '9' ? last - '0' : last - 'a' + 10;
-  return TraceContext{.trace_id = std::string(trace), .parent_span = std::string(parent), .sampled = digit % 2 == 1};
+  return TraceContext{
+      .trace_id = std::string(trace), .parent_span = std::string(parent), .sampled = digit % 2 == 1};
 }
 
 std::string otlp_body(const std::vector<AnswerSpan>& spans, std::string_view service_name,
@@ -111,15 +114,17 @@ std::string otlp_body(const std::vector<AnswerSpan>& spans, std::string_view ser
   for (const AnswerSpan& span : spans) all.push_back(span_json(span, us_since_1970));
   const json::object scope{{"scope", {{"name", "octavo"}}}, {"spans", std::move(all)}};
   const json::object resource{{"attributes", json::array{text("service.name", service_name)}}};
-  return json::serialize(json::object{
-      {"resourceSpans", json::array{json::object{{"resource", resource}, {"scopeSpans", json::array{scope}}}}}});
+  return json::serialize(
+      json::object{{"resourceSpans",
+                    json::array{json::object{{"resource", resource}, {"scopeSpans", json::array{scope}}}}}});
 }
 
 Result<std::shared_ptr<Tracer>> Tracer::start(const std::string& endpoint, std::string service_name) {
   auto url = http::parse_url(endpoint);
   if (!url) return invalid("otlp-traces-endpoint", "{}", url.error().message);
   if (url->target == "/")
-    return invalid("otlp-traces-endpoint", "must have a path, as http://HOST:4318/v1/traces, got {}", endpoint);
+    return invalid("otlp-traces-endpoint", "must have a path, as http://HOST:4318/v1/traces, got {}",
+                   endpoint);
   return std::shared_ptr<Tracer>(new Tracer(*std::move(url), std::move(service_name)));
 }
 
@@ -157,16 +162,18 @@ void Tracer::run() {
     if (dropped > 0) log_warning("{} spans were dropped: the collector does not keep up", dropped);
     if (!batch.empty())
       if (const auto sent = send(batch); !sent)
-        log_warning("{} spans were not sent to {}:{}: {}", batch.size(), url_.host, url_.port, sent.error().message);
+        log_warning("{} spans were not sent to {}:{}: {}", batch.size(), url_.host, url_.port,
+                    sent.error().message);
     lock.lock();
   }
 }
 
 Result<> Tracer::send(const std::vector<AnswerSpan>& spans) const {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  const std::int64_t offset = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count() - now_us();
-  TRY(http::Client client, http::Client::connect(
-                               {.host = url_.host, .port = url_.port, .tls = url_.tls, .timeout_ms = kSendMs}));
+  const std::int64_t offset =
+      std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count() - now_us();
+  TRY(http::Client client,
+      http::Client::connect({.host = url_.host, .port = url_.port, .tls = url_.tls, .timeout_ms = kSendMs}));
   TRY(const http::Response response, client.post_json(url_.target, otlp_body(spans, service_name_, offset)));
   if (response.status / 100 != 2) return failure(ErrorCode::io, "it answered {}", response.status);
   return {};

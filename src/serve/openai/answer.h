@@ -37,7 +37,8 @@ struct Thinking {
   TokenId begin = 0, end = 0;
   bool open = false;  // the answer begins with thoughts, whether or not it says so
   bool shown = true;  // they are reported, with their tokens and log-probabilities
-  // Of gpt-oss, in place of begin, end and open. Calls come in the text, as the tool dialect `openai` has them.
+  // Of gpt-oss, in place of begin, end and open. Calls come in the text, as the tool dialect `openai` has
+  // them.
   std::optional<HarmonyReader> harmony{};
 };
 

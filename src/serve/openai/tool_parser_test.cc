@@ -162,8 +162,9 @@ const std::vector<Form>& forms() {
        "Hm <|tool_call>call:get_weather{city:<|\"|>Köln, {\"x\"}<|\"|>,opts:{hot:true,list:[1,<|\"|>a<|\"|>],"
        "kind:warm},days:-2.5}<tool_call|><|tool_call>call:stop{}<tool_call|>",
        "Hm",
-       {call(0, "get_weather",
-             R"({"city": "Köln, {\"x\"}", "opts": {"hot": true, "list": [1, "a"], "kind": "warm"}, "days": -2.5})"),
+       {call(
+            0, "get_weather",
+            R"({"city": "Köln, {\"x\"}", "opts": {"hot": true, "list": [1, "a"], "kind": "warm"}, "days": -2.5})"),
         call(1, "stop", "{}")}},
       {"functiongemma",
        "<start_function_call>call:get_weather{city:<escape>x y<escape>}<end_function_call>",
@@ -187,7 +188,8 @@ const std::vector<Form>& forms() {
        "",
        {call(0, "get_weather", R"({"city": "7", "note": {"a": [1]}})"), call(1, "stop", "{}")}},
       {"step3",
-       "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"get_weather\">"
+       "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
+       "name=\"get_weather\">"
        "<steptml:parameter name=\"city\">x</steptml:parameter><steptml:parameter name=\"n\">3"
        "</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
        "",

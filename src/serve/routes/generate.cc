@@ -32,12 +32,13 @@ Result<std::optional<int>> chosen_engine(const http::Request& request) {
 
 void log_prompt(const Service& service, const GenerationPlan& plan) {
   const std::string text = service.tokenizer.decode(plan.prompts.front(), false).value_or("");
-  const std::size_t most = service.options.max_log_len ? static_cast<std::size_t>(*service.options.max_log_len) : text.size();
+  const std::size_t most =
+      service.options.max_log_len ? static_cast<std::size_t>(*service.options.max_log_len) : text.size();
   log(LogLevel::debug, "{}: prompt {:?}", plan.request.request_id, std::string_view(text).substr(0, most));
 }
 
-// Prefixes are shared within a client, and there by a request's own salt. The client's name stays secret: salts
-// are told to routers.
+// Prefixes are shared within a client, and there by a request's own salt. The client's name stays secret:
+// salts are told to routers.
 std::string salt_of(std::string_view client, std::string_view own) {
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(client)), 0);
   return fmt::format("{:016x}{:016x}@{}", hash.high, hash.low, own);
@@ -92,7 +93,8 @@ void warn_unknown(Service& service, const std::vector<std::string>& names) {
 
 std::string client_of(const Service& service, const http::Request& request) {
   const std::string& header = service.options.client_header;
-  if (const auto name = header.empty() ? std::nullopt : request.headers.find(header)) return std::string(*name);
+  if (const auto name = header.empty() ? std::nullopt : request.headers.find(header))
+    return std::string(*name);
   if (service.options.api_keys.empty()) return request.peer;
   const auto bearer = request.headers.find("Authorization");
   return std::string(bearer ? *bearer : request.headers.find("X-Api-Key").value_or(""));
@@ -105,7 +107,8 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
     log_info("{}: {} prompts, first of {} tokens, max_tokens {}, from {}", plan.request.request_id,
              plan.prompts.size(), plan.prompts.front().size(), plan.request.sampling.max_tokens.value_or(0),
              exchange->request().peer);
-  if (const auto trace = exchange->request().headers.find("traceparent")) plan.trace = parse_traceparent(*trace);
+  if (const auto trace = exchange->request().headers.find("traceparent"))
+    plan.trace = parse_traceparent(*trace);
   if (service->options.log_requests && log_enabled(LogLevel::debug)) log_prompt(*service, plan);
   plan.client = client_of(*service, exchange->request());
   if (service->options.isolate_prefix_cache)

@@ -50,7 +50,8 @@ Result<> read_timeout(const http::Request& request, openai::GenerationRequest& g
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
 // With the engine that the headers name.
 Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
-// Names once, in the log, fields that have no effect; then the engine has it, as its client's and in its trace.
+// Names once, in the log, fields that have no effect; then the engine has it, as its client's and in its
+// trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
 // Says once for each name that a field of a request has no effect.

@@ -15,14 +15,32 @@ namespace json = boost::json;
 
 namespace {
 
-// What both bodies call by the same name: of the request, and of its sampling_params. logprobs are a switch in chats.
+// What both bodies call by the same name: of the request, and of its sampling_params. logprobs are a switch
+// in chats.
 constexpr auto kOfRequest = std::to_array<std::string_view>(
     {"request_id", "model", "stream", "stream_options", "cache_salt", "priority", "kv_transfer_params"});
-constexpr auto kSampling = std::to_array<std::string_view>(
-    {"n", "temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty", "frequency_penalty",
-     "repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop", "stop_token_ids", "min_tokens",
-     "ignore_eos", "prompt_logprobs", "skip_special_tokens", "include_stop_str_in_output", "structured_outputs",
-     "response_format", "repetition_detection"});
+constexpr auto kSampling = std::to_array<std::string_view>({"n",
+                                                            "temperature",
+                                                            "top_p",
+                                                            "top_k",
+                                                            "min_p",
+                                                            "seed",
+                                                            "presence_penalty",
+                                                            "frequency_penalty",
+                                                            "repetition_penalty",
+                                                            "logit_bias",
+                                                            "allowed_token_ids",
+                                                            "bad_words",
+                                                            "stop",
+                                                            "stop_token_ids",
+                                                            "min_tokens",
+                                                            "ignore_eos",
+                                                            "prompt_logprobs",
+                                                            "skip_special_tokens",
+                                                            "include_stop_str_in_output",
+                                                            "structured_outputs",
+                                                            "response_format",
+                                                            "repetition_detection"});
 
 // The body of a generation as the body of a completion, which has the same rules.
 Result<json::object> as_completion(const json::object& body) {
@@ -46,7 +64,8 @@ Result<json::object> as_completion(const json::object& body) {
 json::object generation_body(const json::object& asked, const GenerationPlan& plan, std::size_t prompt) {
   json::object sampling{{"max_tokens", plan.request.sampling.max_tokens.value_or(0)}};
   for (const std::string_view name : kSampling)
-    if (const json::value* value = asked.if_contains(name); value && !value->is_null()) sampling[name] = *value;
+    if (const json::value* value = asked.if_contains(name); value && !value->is_null())
+      sampling[name] = *value;
   if (const auto& logprobs = plan.request.sampling.logprobs) sampling["logprobs"] = *logprobs;
   json::object out{{"request_id", plan.request.request_id},
                    {"model", plan.request.model},
@@ -86,8 +105,7 @@ Result<> inference(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object completion, as_completion(body));
   TRY(auto request, openai::parse_completion_request(completion, service->options.rules));
   TRY_VOID(read_headers(exchange->request(), request.generation));
-  TRY(GenerationPlan plan,
-      prepare_completion_as(*service, std::move(request), "", openai::inference_reply));
+  TRY(GenerationPlan plan, prepare_completion_as(*service, std::move(request), "", openai::inference_reply));
   return start(service, exchange, std::move(plan));
 }
 

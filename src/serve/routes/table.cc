@@ -118,7 +118,7 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
 
 // Nobody's work: asked every few seconds by machines.
 bool is_probe(std::string_view path) {
-  constexpr std::string_view kProbes[] = {"/metrics", "/health", "/ready",      "/load",
+  constexpr std::string_view kProbes[] = {"/metrics", "/health",  "/ready",      "/load",
                                           "/ping",    "/version", "/server_info"};
   return std::ranges::find(kProbes, path) != std::end(kProbes);
 }
