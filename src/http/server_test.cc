@@ -378,7 +378,7 @@ TEST_F(ServerTest, StopAnswersTheFirstRequestOfANewConnection) {
   stopper.join();
 }
 
-// One server after another on a port: every connection is answered.
+// One server after another on a port. A handshake that ends in the moment of the closing is lost, and tried again.
 TEST(Servers, ShareAPort) {
   const auto answering = [](std::string body) {
     return [body](std::shared_ptr<Exchange> exchange) { exchange->respond({.body = body}); };
@@ -395,8 +395,12 @@ TEST(Servers, ShareAPort) {
   for (int i = 0; i < 4; ++i)
     clients.emplace_back([&] {
       while (!ends) {
-        auto client = Client::connect({.port = options.port});
-        const auto response = client ? client->get("/") : Result<Response>(std::unexpected(client.error()));
+        const auto ask = [&]() -> Result<Response> {
+          TRY(Client client, Client::connect({.port = options.port}));
+          return client.get("/");
+        };
+        auto response = ask();
+        if (!response) response = ask();
         if (!response)
           ++failed;
         else
