@@ -34,7 +34,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  octavo::http::Request request{.method = "POST", .path = "/v1/completions"};
+  octavo::http::Request request;
   request.body.assign(reinterpret_cast<const char*>(data), size);
   request.headers.add("X-Session-Id", request.body.substr(0, 16));
   const octavo::fleet::RouteRequest route = octavo::fleet::scan_request(request);
