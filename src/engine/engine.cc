@@ -63,8 +63,8 @@ Engine::~Engine() {
 }
 
 Result<> Engine::start_transfers(const KvTransferOptions& options) {
-  TRY(transfers_, KvTransfers::start(options, info_.index, *scheduler_, *executor_,
-                                     [this] { inbox_.wake(); }));
+  TRY(transfers_,
+      KvTransfers::start(options, info_.index, *scheduler_, *executor_, [this] { inbox_.wake(); }));
   return {};
 }
 
@@ -254,7 +254,8 @@ bool Engine::must_give_way() const {
 
 // When nothing is unfinished any more, and nobody reads or writes blocks.
 void Engine::fall_asleep() {
-  if (!inbox_.asleep()) return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
+  if (!inbox_.asleep())
+    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
   if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
   scheduler_->reset_prefix_cache();
   const Result<> released = executor_->release_cache();

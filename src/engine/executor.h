@@ -69,8 +69,8 @@ class Executor {
   virtual void export_block(BlockId, std::span<std::byte>) const {}
   virtual void import_block(BlockId, std::span<const std::byte>) {}
 
-  // Gives the memory of the cache back to the system; what was in its blocks is lost. Not while anything uses them.
-  // Steps may follow, and take memory anew as they need it. Errors (unsupported): this device keeps it.
+  // Gives the memory of the cache back to the system; what was in its blocks is lost. Not while anything uses
+  // them. Steps may follow, and take memory anew as they need it. Errors (unsupported): this device keeps it.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
   }

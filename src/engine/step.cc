@@ -291,8 +291,9 @@ void StepLoop::note_computed(StepNumber step, StepRecord record, std::int64_t be
   if (record.prompt_tokens <= record.answer_tokens) return;
   const double seconds =
       static_cast<double>(record.microseconds) * 1e-6 / (record.prompt_tokens + record.answer_tokens);
-  prompt_token_seconds_ =
-      prompt_token_seconds_ == 0 ? seconds : prompt_token_seconds_ + kNewest * (seconds - prompt_token_seconds_);
+  prompt_token_seconds_ = prompt_token_seconds_ == 0
+                              ? seconds
+                              : prompt_token_seconds_ + kNewest * (seconds - prompt_token_seconds_);
 }
 
 // Prompts are computed whole: each ends with the numbers that the model makes of it.

@@ -48,9 +48,9 @@ class EngineClient {
     done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
   }
 
-  // Gives memory back until wake_up(): level 1 that of the KV cache, level 2 that of the weights, too, which are then
-  // read again. Refuses new requests (unavailable) at once, waits until the last one has ended, and forgets every
-  // cached prefix. `done` hears when it sleeps. Errors: it cannot, or a wake_up() came before.
+  // Gives memory back until wake_up(): level 1 that of the KV cache, level 2 that of the weights, too, which
+  // are then read again. Refuses new requests (unavailable) at once, waits until the last one has ended, and
+  // forgets every cached prefix. `done` hears when it sleeps. Errors: it cannot, or a wake_up() came before.
   virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine does not sleep")); }
   // `done` hears when it takes requests again; at once where it is awake.
   virtual void wake_up(Done done) { done({}); }

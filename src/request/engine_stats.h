@@ -54,10 +54,11 @@ inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFa
 // Of blocks that come from elsewhere and go elsewhere. Buckets are vLLM's of its NixlConnector.
 struct KvTransferStats {
   bool enabled = false;
-  int held_blocks = 0;                                           // gauge: for others, and loaded for requests that wait
+  int held_blocks = 0;  // gauge: for others, and loaded for requests that wait
   std::int64_t queries = 0;                                      // prompt tokens asked for and not cached here
   std::int64_t hits = 0;                                         // of those, fetched
-  Histogram seconds{{.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // of a fetch from another engine
+  Histogram seconds{
+      {.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // of a fetch from another engine
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
                    8589934592}};
   Histogram blocks{{10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000}};
@@ -68,8 +69,8 @@ struct KvTransferStats {
 // Of the tier of KV blocks on a disk.
 struct KvTierStats {
   bool enabled = false;
-  bool off = false;  // gauge: after an error, until the engine is started again
-  std::int64_t blocks = 0;      // gauge: that are there
+  bool off = false;              // gauge: after an error, until the engine is started again
+  std::int64_t blocks = 0;       // gauge: that are there
   std::int64_t block_bytes = 0;  // of each, on the disk
   std::int64_t bytes_max = 0;
   std::int64_t stored_blocks = 0;
