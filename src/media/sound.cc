@@ -4,6 +4,7 @@
 #include <soxr.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -64,35 +65,66 @@ struct Close {
 };
 using File = std::unique_ptr<SNDFILE, Close>;
 
-// The mean of all channels. What a file says of its own length is not believed.
-Result<std::vector<float>> read_mono(SNDFILE* file, const SF_INFO& info, int seconds) {
+// Samples at one rate, piece by piece, to samples at another.
+class Resampler {
+ public:
+  static Result<Resampler> make(int from, int to) {
+    soxr_error_t error = nullptr;
+    Resampler out;
+    if (from != to) out.soxr_.reset(soxr_create(from, to, 1, &error, nullptr, nullptr, nullptr));
+    if (error != nullptr) return failure(ErrorCode::internal, "the sound cannot be resampled: {}", error);
+    return out;
+  }
+
+  // Appends what `samples` come to. None at all: those were the last.
+  Result<> add(std::span<const float> samples, std::vector<float>& out) {
+    if (!soxr_) {
+      out.insert(out.end(), samples.begin(), samples.end());
+      return {};
+    }
+    const float* in = samples.empty() ? nullptr : samples.data();
+    for (std::size_t read = 0;;) {
+      std::array<float, 4096> piece;
+      std::size_t taken = 0, made = 0;
+      const soxr_error_t error =
+          soxr_process(soxr_.get(), in == nullptr ? nullptr : in + read, samples.size() - read, &taken,
+                       piece.data(), piece.size(), &made);
+      if (error != nullptr) return failure(ErrorCode::internal, "the sound cannot be resampled: {}", error);
+      read += taken;
+      out.insert(out.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(made));
+      if (read == samples.size() && made < piece.size()) return {};
+    }
+  }
+
+ private:
+  struct Delete {
+    void operator()(soxr* resampler) const { soxr_delete(resampler); }
+  };
+  std::unique_ptr<soxr, Delete> soxr_;  // null: the rates are the same
+};
+
+// The mean of all channels at `rate`. What a file says of its own length is not believed.
+Result<std::vector<float>> read_mono(SNDFILE* file, const SF_INFO& info, int seconds, int rate) {
   constexpr std::size_t kFrames = 4096;
   const auto channels = static_cast<std::size_t>(info.channels);
   const std::size_t most = static_cast<std::size_t>(seconds) * static_cast<std::size_t>(info.samplerate);
-  std::vector<float> piece(kFrames * channels), samples;
-  for (;;) {
-    const sf_count_t count = sf_readf_float(file, piece.data(), kFrames);
+  TRY(Resampler resampler, Resampler::make(info.samplerate, rate));
+  std::vector<float> frames(kFrames * channels), mono, samples;
+  for (std::size_t read = 0;;) {
+    const sf_count_t count = sf_readf_float(file, frames.data(), kFrames);
     if (count <= 0) break;
-    if (samples.size() + static_cast<std::size_t>(count) > most)
-      return invalid("", "the sound is longer than {} seconds", seconds);
+    read += static_cast<std::size_t>(count);
+    if (read > most) return invalid("", "the sound is longer than {} seconds", seconds);
+    mono.clear();
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       double sum = 0;
-      for (std::size_t c = 0; c < channels; ++c) sum += piece[i * channels + c];
-      samples.push_back(static_cast<float>(sum / static_cast<double>(channels)));
+      for (std::size_t c = 0; c < channels; ++c) sum += frames[i * channels + c];
+      mono.push_back(static_cast<float>(sum / static_cast<double>(channels)));
     }
+    TRY_VOID(resampler.add(mono, samples));
   }
+  TRY_VOID(resampler.add({}, samples));
   return samples;
-}
-
-Result<std::vector<float>> resampled(const std::vector<float>& samples, int from, int to) {
-  const double ratio = static_cast<double>(to) / from;
-  std::vector<float> out(static_cast<std::size_t>(std::ceil(static_cast<double>(samples.size()) * ratio)));
-  std::size_t made = 0;
-  const soxr_error_t error = soxr_oneshot(from, to, 1, samples.data(), samples.size(), nullptr, out.data(),
-                                          out.size(), &made, nullptr, nullptr, nullptr);
-  if (error != nullptr) return failure(ErrorCode::internal, "the sound cannot be resampled: {}", error);
-  out.resize(made);
-  return out;
 }
 
 double energy(std::span<const float> samples) {
@@ -119,10 +151,7 @@ Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rat
   if (info.samplerate < kRateMin || info.samplerate > kRateMax)
     return invalid("", "the sound has {} samples a second, supported are {} to {}", info.samplerate, kRateMin,
                    kRateMax);
-  TRY(std::vector<float> samples, read_mono(opened.get(), info, limits.seconds));
-  if (info.samplerate != rate && !samples.empty()) {
-    TRY(samples, resampled(samples, info.samplerate, rate));
-  }
+  TRY(std::vector<float> samples, read_mono(opened.get(), info, limits.seconds, rate));
   if (samples.empty()) return invalid("", "the sound has no samples");
   if (!std::ranges::all_of(samples, [](float sample) { return std::isfinite(sample); }))
     return invalid("", "the sound has samples that are no numbers");
