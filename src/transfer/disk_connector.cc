@@ -110,18 +110,20 @@ void DiskConnector::read_loop() {
   }
 }
 
+// Behind a block that cannot be loaded the others are read all the same: a corrupt file is removed when it is read, so that
+// the prompt, which is computed now, is stored whole again.
 void DiskConnector::read(const LoadTask& task, LoadResult& result) {
   std::vector<std::byte> packed(format_.stride());
-  for (const BlockId block : task.blocks) {
-    if (*task.cancelled || off_) break;
-    const Hash128 key = task.keys[static_cast<std::size_t>(task.first + result.loaded)];
-    if (const Result<> read = files_->read(key, packed); !read) {
-      if (read.error().code == ErrorCode::io) turn_off(read.error());
+  for (std::size_t i = 0; i < task.blocks.size() && !*task.cancelled && !off_; ++i) {
+    const Result<> read = files_->read(task.keys[static_cast<std::size_t>(task.first) + i], packed);
+    if (!read && read.error().code == ErrorCode::io) turn_off(read.error());
+    if (!result.message.empty()) continue;
+    if (!read) {
       if (read.error().code != ErrorCode::not_found) result.failure = failure_of(read.error().code);
       result.message = read.error().message;
-      break;
+      continue;
     }
-    cache_.write(block, contents(format_, std::span<const std::byte>(packed)));
+    cache_.write(task.blocks[i], contents(format_, std::span<const std::byte>(packed)));
     ++result.loaded;
     result.bytes += format_.bytes;
   }

@@ -9,8 +9,6 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kNormEps = R"({"layer_norm_eps": 1e-05})";  // which the files do not say
-
 Names whisper_names(const char* prefix, const char* others) {
   Names names;
   names.prefixes = {prefix};
@@ -31,19 +29,23 @@ Names whisper_names(const char* prefix, const char* others) {
   return names;
 }
 
-// What both halves have in common; `half`: "encoder" or "decoder".
-Result<ModelSpec> describe_half(const Config& config, const std::string& half, std::string_view positions) {
-  const std::string layers = half + "_layers", heads = half + "_attention_heads", hidden = half + "_ffn_dim";
+// The fields of one half.
+struct Half {
+  std::string_view layers, heads, hidden, positions;
+};
+
+// What both halves have in common.
+Result<ModelSpec> describe_half(const Config& config, const Half& half) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
-                                              .layers = layers,
-                                              .heads = heads,
-                                              .kv_heads = heads,
-                                              .hidden = hidden,
+                                              .layers = half.layers,
+                                              .heads = half.heads,
+                                              .kv_heads = half.heads,
+                                              .hidden = half.hidden,
                                               .head_dim = "",
-                                              .positions = positions,
+                                              .positions = half.positions,
                                               .activation = "activation_function",
-                                              .eps = "layer_norm_eps",
-                                              .norm = {.kind = NormKind::layer, .bias = true},
+                                              .eps = "",
+                                              .norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true},
                                               .rotary = false}));
   spec.learned_positions = spec.max_positions;
   for (LayerSpec& layer : spec.layers) {
@@ -57,11 +59,15 @@ Result<ModelSpec> describe_half(const Config& config, const std::string& half, s
 
 }  // namespace
 
-Result<ModelSpec> describe_whisper(const Config& given) {
-  Config config = given;
-  config.set_defaults(kNormEps);
-  TRY(ModelSpec spec, describe_half(config, "decoder", "max_target_positions"));
-  TRY(ModelSpec tower, describe_half(config, "encoder", "max_source_positions"));
+Result<ModelSpec> describe_whisper(const Config& config) {
+  TRY(ModelSpec spec, describe_half(config, {.layers = "decoder_layers",
+                                             .heads = "decoder_attention_heads",
+                                             .hidden = "decoder_ffn_dim",
+                                             .positions = "max_target_positions"}));
+  TRY(ModelSpec tower, describe_half(config, {.layers = "encoder_layers",
+                                              .heads = "encoder_attention_heads",
+                                              .hidden = "encoder_ffn_dim",
+                                              .positions = "max_source_positions"}));
   TRY(const bool scaled, config.boolean("scale_embedding", false));
   if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
   if (tower.max_positions < spec.max_positions)
