@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds what other machines install, in build/package: a Debian package, and a tarball that holds the libraries it needs
-# and runs where it is unpacked (glibc 2.36 and later).
+# and runs where it is unpacked (glibc 2.35 and later).
 #   tools/package.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
