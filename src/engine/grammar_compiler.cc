@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/out_of_memory.h"
 
 namespace octavo {
 namespace {
@@ -55,12 +56,15 @@ void GrammarCompiler::run() {
     tasks_.pop_front();
     lock.unlock();
     const std::int64_t began = now_us();
-    CompiledGrammar compiled = compile(task.source);
+    CompiledGrammar compiled = within_memory([&] {
+      CompiledGrammar made = compile(task.source);
+      if (!made) {
+        made.error().code = ErrorCode::invalid_argument;
+        made.error().field = task.source.field;
+      }
+      return made;
+    });
     const std::int64_t took = now_us() - began;
-    if (!compiled) {
-      compiled.error().code = ErrorCode::invalid_argument;
-      compiled.error().field = task.source.field;
-    }
     done_(task.id, std::move(compiled));
     lock.lock();
     compile_us_ += took;

@@ -1,5 +1,6 @@
 // Answers under a grammar, however the engine runs.
 #include <future>
+#include <new>
 
 #include "engine/test_rig.h"
 #include "grammar/grammar_cache.h"
@@ -329,6 +330,28 @@ TEST_P(GuidedEngine, AGrammarThatCannotBeCompiledIsTheCallersError) {
 }
 
 // Neither steps nor requests without a grammar wait for one; an abort does not wait for it either.
+TEST_P(GuidedEngine, MemoryThatRunsOutWhileAGrammarIsCompiledEndsItsRequest) {
+  const MakeVocabulary later = [fails = std::make_shared<bool>(true)]() {
+    if (std::exchange(*fails, false)) throw std::bad_alloc();
+    return letters()();
+  };
+  Rig rig(tight(GetParam(), later));
+  Request request = request_for(some_prompt(1, 20), 10);
+  request.eos_ids = {kEndOfText};
+  request.grammar = regex("a{3}");
+  for (const FinishReason reason : {FinishReason::error, FinishReason::stop}) {
+    auto sink = std::make_shared<Recorder>();
+    ASSERT_TRUE(rig.engine->submit(Request(request), sink).has_value());
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().ends[0].finished, reason);
+    if (reason == FinishReason::error) {
+      ASSERT_TRUE(sink->record().ends[0].error);
+      EXPECT_EQ(sink->record().ends[0].error->code, ErrorCode::unavailable);
+    }
+  }
+  rig.expect_empty();
+}
+
 TEST_P(GuidedEngine, OthersGoOnWhileAGrammarIsCompiled) {
   std::promise<void> go_on;
   std::shared_future<void> gate = go_on.get_future();

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 #include "serve/openai/errors.h"
-#include "serve/out_of_memory.h"
 
 namespace octavo {
 
@@ -312,10 +312,10 @@ Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string&
   return {};
 }
 
-void Generation::measure(Run& run, Choice& choice, const Mail& mail) {
-  const Output& output = mail.output;
+void Generation::measure(Run& run, Choice& choice, Mail& mail) {
+  Output& output = mail.output;
   run.cached_tokens = std::max(run.cached_tokens, output.cached_tokens);
-  if (!output.prompt_logprobs.empty()) run.echoed.logprobs = output.prompt_logprobs;
+  if (!output.prompt_logprobs.empty()) run.echoed.logprobs = std::move(output.prompt_logprobs);
   if (output.token_ids.empty()) return;
   if (choice.last_output_us == 0)
     service_->metrics.first_token(output.engine, seconds(mail.at_us - plan_.arrived_us));

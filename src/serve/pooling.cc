@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/out_of_memory.h"
 #include "serve/openai/errors.h"
-#include "serve/out_of_memory.h"
 
 namespace octavo {
 namespace {

@@ -48,11 +48,13 @@ def test_chat_answers_from_standard_input():
     assert "TTFT" in reply.stderr
 
 
-def test_readme_example_prints_a_sentence():
+def test_readme_examples_print_a_sentence():
     readme = open(os.path.join(os.path.dirname(__file__), "../../README.md")).read()
-    prompt = re.search(r'octavo generate -p "([^"]+)"', readme)[1]
-    words = run("generate", "-p", prompt, "--max-tokens", "40", "--temperature", "0").stdout.split()
-    assert len(words) > 20 and len(set(words)) > len(words) * 0.6, words
+    prompts = re.findall(r'generate(?: -p |\()"([^"]+)"', readme)  # of the command and of the Python class
+    assert len(prompts) == 2
+    for prompt in prompts:
+        words = run("generate", "-p", prompt, "--max-tokens", "40", "--temperature", "0").stdout.split()
+        assert len(words) > 20 and len(set(words)) > len(words) * 0.6, words
 
 
 def test_generate_says_which_answer_is_whose():

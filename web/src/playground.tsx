@@ -231,7 +231,7 @@ function Edit(props: { content: string; done: (content: string) => void; cancel:
 }
 
 function Completion({ settings, offer }: ModeProps) {
-  const [prompt, setPrompt] = useState('Once upon a time')
+  const [prompt, setPrompt] = useState('One rainy morning in')
   const [answer, setAnswer] = useState<Answer>()
   const { running, start, stop } = useGeneration()
   offer?.(() => prompt)

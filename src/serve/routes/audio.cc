@@ -1,9 +1,9 @@
 // /v1/audio/transcriptions and /v1/audio/translations.
 #include <utility>
 
+#include "base/out_of_memory.h"
 #include "http/form.h"
 #include "serve/openai/errors.h"
-#include "serve/out_of_memory.h"
 #include "serve/routes/handlers.h"
 #include "serve/transcription.h"
 

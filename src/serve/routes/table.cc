@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "base/out_of_memory.h"
 #include "serve/anthropic/messages_reply.h"
 #include "serve/openai/errors.h"
-#include "serve/out_of_memory.h"
 #include "serve/page.h"
 #include "serve/routes/handlers.h"
 #include "serve/routes/routes.h"
@@ -104,10 +104,13 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
   if (!is_of_type(exchange->request(), type))
     return exchange->respond(openai::error_response(415, fmt::format("the Content-Type must be {}", type)));
   const bool taken = service->intake.try_post([service, &route, exchange] {
-    if (auto refusal = exchange->decode_body(service->options.body_bytes_max))
-      return exchange->respond(*std::move(refusal));
     // A failure to do what was asked is the answer, also when it is for want of memory.
-    const auto done = within_memory([&] { return route.post(service, exchange); });
+    const auto done = within_memory([&]() -> Result<> {
+      auto refusal = exchange->decode_body(service->options.body_bytes_max);
+      if (!refusal) return route.post(service, exchange);
+      exchange->respond(*std::move(refusal));
+      return {};
+    });
     if (!done) exchange->respond(route.error_response(done.error()));
   });
   if (taken) return;

@@ -9,7 +9,7 @@ namespace octavo {
 
 // Runs the work. Memory that is not there is an error (unavailable) of this request, and nobody else's.
 template <class Work>
-Result<> within_memory(Work&& work) {
+auto within_memory(Work&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
