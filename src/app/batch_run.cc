@@ -1,7 +1,9 @@
 #include "app/batch_run.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -44,19 +46,29 @@ Result<double> run_batch(EngineClient& engine, const BatchShape& shape, int coun
   Arrivals arrivals;
   int waiting = count;  // only the engine's thread delivers
   const std::int64_t started = now_us();
-  for (int i = 0; i < count; ++i) {
-    TRY_VOID(engine.submit(random_request(shape, vocab, number++),
-                           std::make_shared<CountingSink>(static_cast<std::size_t>(i), arrivals, [&] {
-                             if (--waiting == 0) all_begun();
-                           })));
+  std::vector<RequestId> submitted;
+  std::optional<Error> failed;
+  const auto fail = [&](const Error& error) {
+    if (failed) return;
+    failed = error;
+    for (const RequestId id : submitted) engine.abort(id);
+  };
+  for (int i = 0; i < count && !failed; ++i) {
+    const auto id = engine.submit(random_request(shape, vocab, number++),
+                                  std::make_shared<CountingSink>(static_cast<std::size_t>(i), arrivals, [&] {
+                                    if (--waiting == 0) all_begun();
+                                  }));
+    id ? submitted.push_back(*id) : fail(id.error());
   }
-  for (int ended = 0; ended < count;) {
+  // Also those that a failure has aborted: their sinks are of this frame.
+  for (std::size_t ended = 0; ended < submitted.size();) {
     Arrivals::Arrival arrival;
     if (!arrivals.pop(arrival, 1000)) continue;
-    if (arrival.output.error) return std::unexpected(*arrival.output.error);
+    if (arrival.output.error) fail(*arrival.output.error);
     ++ended;
-    if (bar != nullptr) bar->show(static_cast<std::size_t>(ended), static_cast<std::size_t>(count));
+    if (bar != nullptr) bar->show(ended, static_cast<std::size_t>(count));
   }
+  if (failed) return std::unexpected(*std::move(failed));
   return static_cast<double>(now_us() - started) * 1e-6;
 }
 

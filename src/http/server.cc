@@ -115,11 +115,9 @@ std::size_t Server::State::connections() const {
 void Server::State::accept() {
   const auto loop = loops[next_loop++ % loops.size()];
   acceptor->async_accept(loop->io(), [this, loop](const error_code& error, Socket socket) {
+    if (!error) take(std::move(socket), loop);  // also one that came while the acceptor was closed
     if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
-    if (!error) {
-      take(std::move(socket), loop);
-      return accept();
-    }
+    if (!error) return accept();
     // Out of file descriptors, most likely: existing connections must end first.
     log_warning("cannot accept a connection: {}", error.message());
     accept_pause->expires_after(std::chrono::milliseconds(100));

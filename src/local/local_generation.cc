@@ -22,11 +22,9 @@ class JobSink final : public OutputSink {
 }  // namespace
 
 void Arrivals::push(Arrival arrival) {
-  {
-    const std::lock_guard lock(mutex_);
-    arrivals_.push_back(std::move(arrival));
-  }
-  came_.notify_one();
+  const std::lock_guard lock(mutex_);
+  arrivals_.push_back(std::move(arrival));
+  came_.notify_one();  // under the lock: who takes the last one may end this object
 }
 
 std::shared_ptr<OutputSink> Arrivals::sink(std::size_t job) { return std::make_shared<JobSink>(job, *this); }

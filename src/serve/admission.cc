@@ -44,6 +44,7 @@ bool Admission::take(const std::string& client, const Price& price) {
   if (!fits(used_, price, budget_)) return false;
   const auto found = clients_.find(client);
   if (!fits(found == clients_.end() ? Price{} : found->second, price, client_max_)) return false;
+  if (used_.answers == 0) busy_since_us_ = now_us();
   used_ += price;
   clients_[client] += price;
   return true;
@@ -62,9 +63,9 @@ void Admission::count_ends(int answers) {
   if (answers == 0) return;
   const std::int64_t now = now_us();
   constexpr double kNews = 0.1;  // the weight of the last answer
-  const double seconds = static_cast<double>(now - last_end_us_) * 1e-6 / answers;
-  if (last_end_us_ > 0)
-    seconds_an_answer_ += (seconds_an_answer_ > 0 ? kNews : 1) * (seconds - seconds_an_answer_);
+  const std::int64_t before = std::max(last_end_us_, busy_since_us_);
+  const double seconds = static_cast<double>(now - before) * 1e-6 / answers;
+  seconds_an_answer_ += (seconds_an_answer_ > 0 ? kNews : 1) * (seconds - seconds_an_answer_);
   last_end_us_ = now;
 }
 

@@ -86,7 +86,8 @@ class Admission {
   const Price budget_, client_max_;
   mutable std::mutex mutex_;
   Price used_;
-  std::int64_t last_end_us_ = 0;                    // of an answer; 0: none has ended
+  std::int64_t last_end_us_ = 0;                    // of an answer
+  std::int64_t busy_since_us_ = 0;                  // when the first answer of those held now came
   double seconds_an_answer_ = 0;                    // between two ends, lately
   std::unordered_map<std::string, Price> clients_;  // those that hold something
 };

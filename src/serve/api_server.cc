@@ -66,6 +66,7 @@ void ApiServer::stop(int grace_ms) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (service->generations.count() > 0)
     log_error("the engine has not confirmed the end of {} generations", service->generations.count());
+  service->deadlines.stop();
   service->delivery.stop();
 }
 

@@ -10,13 +10,15 @@ namespace octavo {
 
 Deadlines::Deadlines() : thread_([this] { run(); }) {}
 
-Deadlines::~Deadlines() {
+Deadlines::~Deadlines() { stop(); }
+
+void Deadlines::stop() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
   }
   changed_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Deadlines::add(std::int64_t at_us, std::weak_ptr<Generation> generation) {

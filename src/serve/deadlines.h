@@ -18,6 +18,9 @@ class Deadlines {
   Deadlines();
   ~Deadlines();
 
+  // Ends nothing any more. Not from a generation's own end: it waits for the one that is being ended.
+  void stop();
+
   // at_us: of now_us(). A generation that has ended by then is left alone.
   void add(std::int64_t at_us, std::weak_ptr<Generation> generation);
 

@@ -363,6 +363,16 @@ TEST_F(ServeTest, WithAKeyEveryRouteButHealthNeedsIt) {
   EXPECT_EQ(c.request("GET", "/health", "", {{"X-Request-Id", "abc"}})->headers.find("X-Request-Id"), "abc");
 }
 
+TEST_F(ServeTest, RequestIdsThatAreNoTextAreIgnored) {
+  serve_text("x");
+  for (const auto& [given, taken] : {std::pair{"abc", true}, std::pair{"a\xff", false}}) {
+    const auto response =
+        client().request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":1})", {{"X-Request-Id", given}});
+    ASSERT_TRUE(response.has_value());
+    EXPECT_EQ(response->body.find(given) != std::string::npos, taken) << response->body;
+  }
+}
+
 TEST_F(ServeTest, WithoutAKeyNoRouteTakesABody) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
         [](ServeOptions& o, http::ServerOptions&) { o.api_keys = {"secret"}; });

@@ -143,7 +143,7 @@ def test_killed_and_started_again_on_the_same_port():
 
 
 def test_a_frozen_engine_is_seen():
-    """SIGSTOP of the engine's process: not ready while it stands, or replaced; ready again at the end."""
+    """SIGSTOP of the engine's process: another one takes its place and answers, and the server is ready."""
     with running(f"{BINARY} serve --port {{port}}") as (process, base):
         children = []
         for task in Path(f"/proc/{process.pid}/task").iterdir():

@@ -56,7 +56,7 @@ def test_a_restart_finds_the_prompt_on_disk(plain, tmp_path):
     with serve(NAME, shared_storage(tmp_path)) as base:
         assert same(ask(base), plain)
         assert eventually(lambda: hits(base) > 500)
-        assert stored(base) == 0
+        assert at_rest(base) and stored(base) == 0
 
 
 def test_an_evicted_prompt_comes_back_also_to_an_engine_that_was_killed(plain, tmp_path):

@@ -182,6 +182,12 @@ TEST_F(TranscriptionTest, SegmentsHaveTimes) {
   EXPECT_EQ(vtt.content_type, "text/plain; charset=utf-8");
 }
 
+TEST_F(TranscriptionTest, SubtitlesHaveNoArrowInTheirText) {
+  serve_said(said(" A--->B") + std::vector<TokenId>{kEnd});
+  EXPECT_EQ(ask({{"language", "en"}, {"response_format", "srt"}}, chirp()).body,
+            "1\n00:00:00,000 --> 00:00:01,300\nA->B\n\n");
+}
+
 TEST_F(TranscriptionTest, TextIsPlain) {
   serve_said(said("I") + std::vector<TokenId>{kEnd});
   const http::Response response = ask({{"language", "en"}, {"response_format", "text"}}, chirp());

@@ -1,4 +1,5 @@
 // /v1/audio/transcriptions and /v1/audio/translations.
+#include <atomic>
 #include <utility>
 
 #include "base/out_of_memory.h"
@@ -14,8 +15,7 @@ namespace {
 Result<> transcribe_known(const ServicePtr& service, const ExchangePtr& exchange,
                           openai::TranscriptionRequest request, HeardSound sound) {
   TRY(GenerationPlan plan, prepare_transcription(*service, std::move(request), std::move(sound)));
-  generate(service, exchange, std::move(plan));
-  return {};
+  return start(service, exchange, std::move(plan));
 }
 
 // Waits for the token of the sound's language, and goes on with it.
@@ -37,7 +37,12 @@ class LanguageFinder final : public OutputSink {
     const auto finder = std::make_shared<LanguageFinder>(service, exchange, std::move(request),
                                                          std::move(sound), std::move(ticket));
     finder->self_ = finder;
-    TRY_VOID(service->engine.submit(std::move(asked), finder));
+    exchange->on_close([weak = finder->self_](http::CloseReason) {
+      if (const auto left = weak.lock()) left->cancel();
+    });
+    TRY(const RequestId id, service->engine.submit(std::move(asked), finder));
+    finder->id_ = id;
+    if (finder->cancelled_) service->engine.abort(id);
     return {};
   }
 
@@ -51,6 +56,11 @@ class LanguageFinder final : public OutputSink {
   }
 
  private:
+  void cancel() {
+    cancelled_ = true;
+    if (const RequestId id = id_; id != 0) service_->engine.abort(id);
+  }
+
   void go_on() {
     ticket_ = {};
     const auto done = within_memory([&]() -> Result<> {
@@ -70,6 +80,8 @@ class LanguageFinder final : public OutputSink {
   HeardSound sound_;
   Admission::Ticket ticket_;
   std::weak_ptr<LanguageFinder> self_;
+  std::atomic<RequestId> id_ = 0;  // 0: the engine has not said it yet
+  std::atomic<bool> cancelled_ = false;
   TokenId token_ = -1;
   std::optional<Error> error_;
 };
@@ -83,8 +95,7 @@ Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool
   TRY(openai::TranscriptionRequest request,
       openai::parse_transcription_request(form, translate, service->options.rules));
   TRY_VOID(check_transcription(*service, request));
-  request.generation.request_id =
-      exchange->request().headers.find("X-Request-Id").value_or("").substr(0, 256);
+  TRY_VOID(read_headers(exchange->request(), request.generation));
   TRY(HeardSound sound, hear(*service, request.file));
   request.file = {};
   if (!request.language.empty() || service->options.sound->languages.empty())

@@ -16,8 +16,6 @@ namespace octavo::routes {
 
 namespace {
 
-constexpr std::size_t kIdBytesMax = 256;
-
 // X-data-parallel-rank, vLLM's header: the number of an engine.
 Result<std::optional<int>> chosen_engine(const http::Request& request) {
   constexpr std::string_view kHeader = "X-data-parallel-rank";
@@ -56,6 +54,13 @@ Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, Parse pa
 
 }  // namespace
 
+std::string request_id_of(const http::Request& request) {
+  constexpr std::size_t kBytesMax = 256;
+  const std::string_view id = request.headers.find("X-Request-Id").value_or("").substr(0, kBytesMax);
+  const bool plain = std::ranges::all_of(id, [](unsigned char c) { return c >= 0x20 && c < 0x7f; });
+  return plain ? std::string(id) : std::string();
+}
+
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation) {
   const auto given = request.headers.find("X-Request-Timeout");
   if (!given) return {};
@@ -69,7 +74,7 @@ Result<> read_timeout(const http::Request& request, openai::GenerationRequest& g
 
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation) {
   std::string& id = generation.request_id;
-  if (id.empty()) id = request.headers.find("X-Request-Id").value_or("").substr(0, kIdBytesMax);
+  if (id.empty()) id = request_id_of(request);
   return read_timeout(request, generation);
 }
 

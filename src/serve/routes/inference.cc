@@ -42,6 +42,12 @@ constexpr auto kSampling = std::to_array<std::string_view>({"n",
                                                             "response_format",
                                                             "repetition_detection"});
 
+// Members of sampling_params that mean something else in a completion, or nothing here.
+constexpr auto kOfCompletions = std::to_array<std::string_view>(
+    {"prompt", "model", "stream", "stream_options", "echo", "suffix", "return_token_ids",
+     "return_tokens_as_token_ids", "request_id", "cache_salt", "priority", "kv_transfer_params", "detokenize",
+     "output_kind"});
+
 // The body of a generation as the body of a completion, which has the same rules.
 Result<json::object> as_completion(const json::object& body) {
   openai::Fields fields(body);
@@ -54,7 +60,8 @@ Result<json::object> as_completion(const json::object& body) {
   TRY(const json::object* sampling, fields.object("sampling_params"));
   if (sampling)
     for (const auto& [name, value] : *sampling)
-      if (name != "detokenize" && name != "output_kind") out[name] = value;
+      if (std::ranges::find(kOfCompletions, std::string_view(name)) == kOfCompletions.end())
+        out[name] = value;
   for (const std::string_view name : kOfRequest)
     if (const json::value* value = fields.any(name)) out[name] = *value;
   return out;

@@ -6,13 +6,10 @@
 namespace octavo::routes {
 namespace {
 
-constexpr std::size_t kIdBytesMax = 256;
-
 Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, PoolingRoute route) {
   TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
   const http::Request& request = exchange->request();
-  const std::string_view id = request.headers.find("X-Request-Id").value_or("").substr(0, kIdBytesMax);
-  TRY(PoolingPlan plan, plan_pooling(*service, route, body, id));
+  TRY(PoolingPlan plan, plan_pooling(*service, route, body, request_id_of(request)));
   warn_unknown(*service, plan.unknown_fields);
   plan.client = client_of(*service, request);
   return Pooling::start(service, std::move(plan), exchange);
