@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "grammar/facts_builder.h"
+#include "grammar/limits.h"
 #include "grammar/string_format.h"
 
 namespace octavo::grammar {
@@ -106,6 +107,13 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   }
   if (left_out && !negatable)
     return reader_.refuse(&schema, *left_out, "cannot be negated (by 'not', 'oneOf' or 'if')");
+  // A missing member says most with least: where there are too many ways to fail, it is enough.
+  if (branches_ + choices.size() > kAlternativesMax / 2 && choices.size() > 1) {
+    const auto missing =
+        std::ranges::find_if(choices, [](const Goals& goals) { return goals[0].keyword == "required"; });
+    choices = {missing != choices.end() ? *missing : choices.front()};
+    left_out = choices[0][0].keyword;
+  }
   reader_.narrowed_ = reader_.narrowed_ || left_out;
   TRY_VOID(reader_.work(1 + schema.members.size(), &schema, ""));
   return choose(branch, schema, "not", std::move(choices));

@@ -133,6 +133,16 @@ TEST(JsonSchema, Strings) {
        {R"("joe")", R"("a@@b")", R"(".a@b.c")"}},
       {R"({"type":"string","not":{"enum":["a","b"]}})", {R"("c")", R"("ab")", R"("")"}, {R"("a")", R"("b")"}},
       {R"({"type":"string","not":{"pattern":"^a"}})", {R"("ba")"}, {R"("ab")"}},
+      // Lookaheads at the beginning, of which automata can be combined.
+      {R"_({"type":"string","pattern":"^(?!aws:)[a-z:]+$"})_",
+       {R"("a:b")", R"("aw")"},
+       {R"("aws:")", R"("aws:x")", R"("")"}},
+      {R"_({"type":"string","pattern":"^(?=.*[0-9])(?!no|(is|it)$)[a-z0-9]*$","maxLength":4})_",
+       {R"("a1")", R"("1it")"},
+       {R"("ab")", R"("no1")", R"("a1234")"}},
+      {R"_({"type":"object","patternProperties":{"^(?![xy]|[)]).$":{"type":"null"}},"additionalProperties":false})_",
+       {R"({"a":null})", "{}"},
+       {R"({"x":null})", R"_({")":null})_", R"({"a":1})"}},
   };
   check(cases);
 }

@@ -7,7 +7,7 @@ OUTPUT.packages; or a list of these, one a line (schema_packages.txt, about 3,30
 `$schema`, or have `properties` beside `type` and the like), every schema of an OpenAPI document's components, and the parameters of functions
 and tools, of one source not more than `--most`. Instances come from FOLDER/NAME/*.json (as a collection of schemas keeps its
 tests) and are made from the schema: values that follow it, and the same with one thing changed. Each is labelled by
-jsonschema, formats included; schemas that it cannot check are left out.
+jsonschema, formats included; schemas that it cannot check, and those that refer to another document, are left out.
 """
 
 import argparse
@@ -259,9 +259,31 @@ def with_null(node):
     return out
 
 
+def leads_outside(node, ids):
+    """Whether a reference leads to another document: not to a part of this one, nor to one that says its `$id`."""
+    if isinstance(node, list):
+        return any(leads_outside(item, ids) for item in node)
+    if not isinstance(node, dict):
+        return False
+    target = node.get("$ref")
+    if isinstance(target, str) and not target.startswith("#") and not any(target.split("#")[0].endswith(i) for i in ids):
+        return True
+    return any(leads_outside(item, ids) for item in node.values())
+
+
+def ids_of(node):
+    """The last steps of the `$id`s in a schema."""
+    if isinstance(node, list):
+        return set().union(*map(ids_of, node))
+    if not isinstance(node, dict):
+        return set()
+    own = {i.rstrip("#").rsplit("/", 1)[-1] for i in (node.get("$id"), node.get("id")) if isinstance(i, str)}
+    return own.union(*map(ids_of, node.values())) - {""}
+
+
 def tests_of(schema, given, rng, each):
-    """Instances with the validator's word; None where it cannot check the schema (references to elsewhere, patterns, ...), or
-    not within some seconds."""
+    """Instances with the validator's word; None where it cannot check the schema (patterns that it cannot read, ...), or not
+    within some seconds."""
     signal.alarm(10)
     try:
         kind = jsonschema.validators.validator_for(schema)
@@ -304,7 +326,7 @@ for source in listed(options.sources):
             for place, schema in schemas(name, data):
                 text_of = json.dumps(schema, sort_keys=True)
                 key = hashlib.sha256(text_of.encode()).hexdigest()[:16]
-                if key not in seen and len(text_of) < 1_000_000:
+                if key not in seen and len(text_of) < 1_000_000 and not leads_outside(schema, ids_of(schema)):
                     seen.add(key)
                     found.append((place, schema, key))
     kept = 0
