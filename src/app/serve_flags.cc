@@ -118,6 +118,11 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   app.add_flag("--enable-force-include-usage", s.rules.force_include_usage, "Usage in every stream")
       ->group(kGroup);
+  app.add_option("--stream-interval", s.rules.stream_interval,
+                 "Tokens that a chunk of a stream holds, at least, but for the first and the last one")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str()
+      ->group(kGroup);
   app.add_flag("--return-tokens-as-token-ids", s.rules.return_tokens_as_token_ids,
                "Tokens of log-probabilities as \"token_id:7\"")
       ->group(kGroup);

@@ -353,7 +353,7 @@ constexpr VllmFlag kFlags[] = {
     only("1", "--prefill-schedule-interval", value, "each step may hold prompts"),
     works("--disable-hybrid-kv-cache-manager"),
     works("--async-scheduling"),
-    only("1", "--stream-interval", value, "each token is sent when it is known"),
+    works("--stream-interval"),
 
     // Compilation and kernels
     any("--cudagraph-capture-sizes", values, "graphs are recorded for the sizes that come"),

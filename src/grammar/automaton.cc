@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <unordered_map>
 #include <utility>
 
@@ -261,29 +262,47 @@ std::vector<StateId> signature(const State& state, const std::vector<StateId>& b
 
 Automaton minimize(Automaton in) {
   const std::size_t n = in.states.size();
+  // The states that no cycle leads to, each before those it leads to. The others are told apart by rounds.
+  std::vector<std::uint32_t> incoming(n, 0);
+  for (const State& state : in.states)
+    for (const Edge& edge : state.edges) ++incoming[edge.target];
+  std::vector<StateId> straight, others;
+  for (StateId id = 0; id < n; ++id)
+    if (incoming[id] == 0) straight.push_back(id);
+  for (std::size_t i = 0; i < straight.size(); ++i)
+    for (const Edge& edge : in.states[straight[i]].edges)
+      if (--incoming[edge.target] == 0) straight.push_back(edge.target);
   std::unordered_map<std::vector<StateId>, StateId, HashOfIds> classes;
   std::vector<StateId> block(n, 0);
-  if (const std::vector<StateId> order = reverse_topological(in); !order.empty()) {
-    for (const StateId id : order)
-      block[id] = classes.try_emplace(signature(in.states[id], block), static_cast<StateId>(classes.size()))
-                      .first->second;
-    return quotient(in, block, classes.size());
-  }
-  for (StateId id = 0; id < n; ++id) block[id] = in.states[id].accepting;
-  // Each round visits all states, and a long chain takes a round for each of its states.
-  for (std::size_t blocks = 0, visits = n; visits <= kMinimizeVisitsMax; visits += n) {
+  for (StateId id = 0; id < n; ++id)
+    if (incoming[id] > 0) {
+      others.push_back(id);
+      block[id] = in.states[id].accepting;
+    }
+  std::size_t blocks = 0;
+  // Each round visits all of them, and a long chain takes a round for each of its states.
+  for (std::size_t visits = others.size(); !others.empty(); visits += others.size()) {
+    if (visits > kMinimizeVisitsMax) return in;
     classes.clear();
     std::vector<StateId> refined(n);
-    for (StateId id = 0; id < n; ++id) {
+    for (const StateId id : others) {
       std::vector<StateId> key = signature(in.states[id], block);
       key.push_back(block[id]);
       refined[id] = classes.try_emplace(std::move(key), static_cast<StateId>(classes.size())).first->second;
     }
     block = std::move(refined);
-    if (classes.size() == blocks) return quotient(in, block, blocks);
+    if (classes.size() == blocks) break;
     blocks = classes.size();
   }
-  return in;
+  classes.clear();
+  for (const StateId id : others) classes.try_emplace(signature(in.states[id], block), block[id]);
+  for (const StateId id : std::views::reverse(straight)) {
+    const auto [it, fresh] =
+        classes.try_emplace(signature(in.states[id], block), static_cast<StateId>(blocks));
+    blocks += fresh;
+    block[id] = it->second;
+  }
+  return quotient(in, block, blocks);
 }
 
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,

@@ -60,17 +60,20 @@ StateMask DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, St
 }
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
-  constexpr int kMost = 80;  // of the bytes that text is made of: those below 128 but for control characters
-  const auto leads = [&](std::uint32_t from, std::uint32_t to) {
+  // Of the 96 bytes that text is made of: those below 128 but for control characters. The first letters of
+  // many names are most letters, and soon behind them the two are one.
+  constexpr int kMost = 80, kMany = 32;
+  const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;
     for (unsigned byte = 0x20; byte < 0x80; ++byte)
       count += next(tables, from, static_cast<std::uint8_t>(byte)) == to;
-    return count >= kMost;
+    return count;
   };
   const std::uint32_t from = state - first_;
   for (const std::uint8_t byte : {'~', '`', 'Q', '4'}) {
     const std::uint32_t to = next(tables, from, byte);
-    if (to != kNowhere && to != from && leads(from, to) && leads(to, to)) return to + first_;
+    if (to != kNowhere && to != from && leading(from, to) >= kMany && leading(to, to) >= kMost)
+      return to + first_;
   }
   return std::nullopt;
 }

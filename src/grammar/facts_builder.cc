@@ -85,6 +85,10 @@ Result<void> FactsBuilder::take(Branch& branch, const Goal& goal) {
   return {};
 }
 
+void FactsBuilder::after_others(Branch& branch, const Goal& goal) {
+  branch.todo.insert(branch.todo.begin(), goal);
+}
+
 void FactsBuilder::speaks(Facts& facts, const Json& schema) {
   if (!facts.about || facts.about->find("$ref")) facts.about = &schema;
 }
@@ -173,7 +177,7 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
       if (n == 0) return {};
       if (n > 1) return reader_.refuse(&schema, "minContains", "only 0 and 1 are supported");
     }
-    facts.contains.push_back(&value);
+    facts.contains.push_back({&value});
   } else if (keyword == "properties" || keyword == "patternProperties" || keyword == "additionalProperties") {
     return group(facts.objects);
   } else if (keyword == "required") {
@@ -199,7 +203,7 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
     // Properties of the first part come first.
     for (const Json& part : std::views::reverse(value.items)) branch.todo.push_back({&part});
   } else if (keyword == "not") {
-    branch.todo.push_back({&value, Kind::fails});
+    after_others(branch, {&value, Kind::fails});
   } else if (keyword == "anyOf" || keyword == "oneOf" || keyword == "if") {
     branch.todo.push_back({&schema, Kind::keyword_holds, keyword});
   } else if (is_dependency(keyword)) {
@@ -274,7 +278,11 @@ Result<void> FactsBuilder::choose(Branch& branch, const Json& schema, std::strin
   if (branches_ > kAlternativesMax)
     return reader_.refuse(&schema, keyword, "more than {} combinations of alternatives", kAlternativesMax);
   const auto extend = [](Branch& to, const Goals& goals) {
-    to.todo.insert(to.todo.end(), goals.begin(), goals.end());
+    for (const Goal& goal : goals)
+      if (goal.kind == Kind::fails)
+        after_others(to, goal);
+      else
+        to.todo.push_back(goal);
   };
   for (std::size_t i = 0; i + 1 < choices.size(); ++i) extend(open_.emplace_back(branch), choices[i]);
   extend(branch, choices.back());

@@ -29,6 +29,8 @@ class FactsBuilder {
   Result<void> finish_unevaluated(Branch& branch);
   // Notes who says something, for error messages.
   static void speaks(Facts& facts, const Json& schema);
+  // What must fail comes last: what holds says how it can fail.
+  static void after_others(Branch& branch, const Goal& goal);
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
   Result<void> keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);
@@ -37,6 +39,8 @@ class FactsBuilder {
   Result<void> choice_holds(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
   Result<void> one_of(Branch& branch, const Json& schema, const Json& value);
   Result<void> fails(Branch& branch, const Json& schema);
+  Result<bool> can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
+                        std::size_t index) const;
   Result<void> keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
 
   // The branch goes on with one of these lists of goals, a copy of it with each other one.

@@ -1,9 +1,85 @@
 // What follows when a schema, or a keyword of it, must not hold.
+#include <algorithm>
+#include <iterator>
+
 #include "grammar/facts_builder.h"
+#include "grammar/limits.h"
 #include "grammar/string_format.h"
 
 namespace octavo::grammar {
 
+namespace {
+
+// The keywords whose failing can be written, and the types of the values that fail them.
+struct Negatable {
+  std::string_view keyword;
+  unsigned types = kAnyType;
+};
+constexpr Negatable kNegatable[] = {{"type"},
+                                    {"const"},
+                                    {"enum"},
+                                    {"allOf"},
+                                    {"anyOf"},
+                                    {"oneOf"},
+                                    {"not"},
+                                    {"if"},
+                                    {"$ref"},
+                                    {"$dynamicRef"},
+                                    {"$recursiveRef"},
+                                    {"minimum", kInteger | kFraction},
+                                    {"maximum", kInteger | kFraction},
+                                    {"exclusiveMinimum", kInteger | kFraction},
+                                    {"exclusiveMaximum", kInteger | kFraction},
+                                    {"minLength", kString},
+                                    {"maxLength", kString},
+                                    {"pattern", kString},
+                                    {"items", kArray},
+                                    {"minItems", kArray},
+                                    {"maxItems", kArray},
+                                    {"minProperties", kObject},
+                                    {"maxProperties", kObject},
+                                    {"required", kObject},
+                                    {"properties", kObject}};
+
+bool is_negatable(const Json& schema, std::string_view keyword) {
+  // Items of a list, or behind one, are not all of the array.
+  if (keyword == "items" && (schema.find("items")->is(Json::Kind::array) || schema.find("prefixItems")))
+    return false;
+  return std::ranges::find(kNegatable, keyword, &Negatable::keyword) != std::end(kNegatable);
+}
+
+std::size_t parts_of(const Json& value, std::string_view keyword) {
+  if (keyword == "required" || keyword == "allOf") return value.items.size();
+  if (keyword == "properties") return value.members.size();
+  return keyword == "if" ? 2 : 1;
+}
+
+}  // namespace
+
+// Whether a value of which the facts hold may fail (this part of) the keyword; it is not looked far.
+Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
+                                    std::size_t index) const {
+  const unsigned failing = std::ranges::find(kNegatable, keyword, &Negatable::keyword)->types;
+  if ((facts.types & failing) == 0) return false;
+  const Json& value = *schema.find(keyword);
+  if (keyword == "type") {
+    TRY(const unsigned bits, types(schema));
+    return (facts.types & ~bits) != 0;
+  }
+  if (keyword == "required")
+    return std::ranges::find(facts.required, value.items[index].text) == facts.required.end();
+  if (keyword != "properties") return true;
+  const auto& [name, property] = value.members[index];
+  if (property.is(Json::Kind::boolean) && property.boolean) return false;
+  if (std::ranges::find(facts.forbidden, name) != facts.forbidden.end()) return false;
+  TRY(const Goals goals, reader_.property_goals(facts, name));
+  return std::ranges::none_of(goals, [&](const Goal& goal) {
+    return goal.kind == Kind::holds && reader_.first_like(goal.schema) == reader_.first_like(&property);
+  });
+}
+
+// One of the keywords fails. Those whose failing cannot be written are left out where there are others: fewer
+// values then fail, and none that does not.
 Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   TRY_VOID(reader_.check(&schema));
   speaks(branch.facts, schema);
@@ -12,24 +88,34 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
     return {};
   }
   std::vector<Goals> choices;
-  const auto add = [&](std::string_view keyword, std::size_t index = 0) {
-    choices.push_back({{&schema, Kind::keyword_fails, keyword, index}});
-  };
+  bool negatable = false;
+  std::optional<std::string_view> left_out;
   for (const auto& [keyword, value] : schema.members) {
     if (!reader_.counts(schema, keyword)) continue;
     if (keyword.starts_with("exclusive") && value.is(Json::Kind::boolean)) continue;
     if (keyword == "format" && !is_enforced_format(value.text)) continue;
-    if (keyword == "required" || keyword == "allOf") {
-      for (std::size_t i = 0; i < value.items.size(); ++i) add(keyword, i);
-    } else if (keyword == "properties") {
-      for (std::size_t i = 0; i < value.members.size(); ++i) add(keyword, i);
-    } else if (keyword == "if") {
-      add(keyword, 0);
-      add(keyword, 1);
-    } else {
-      add(keyword);
+    if (keyword == "uniqueItems" && !value.boolean) continue;
+    if (!is_negatable(schema, keyword)) {
+      left_out = keyword;
+      continue;
+    }
+    negatable = true;
+    for (std::size_t i = 0; i < parts_of(value, keyword); ++i) {
+      TRY(const bool possible, can_fail(branch.facts, schema, keyword, i));
+      if (possible) choices.push_back({{&schema, Kind::keyword_fails, keyword, i}});
     }
   }
+  if (left_out && !negatable)
+    return reader_.refuse(&schema, *left_out, "cannot be negated (by 'not', 'oneOf' or 'if')");
+  // A missing member says most with least: where there are too many ways to fail, it is enough.
+  if (branches_ + choices.size() > kAlternativesMax / 2 && choices.size() > 1) {
+    const auto missing =
+        std::ranges::find_if(choices, [](const Goals& goals) { return goals[0].keyword == "required"; });
+    choices = {missing != choices.end() ? *missing : choices.front()};
+    left_out = choices[0][0].keyword;
+  }
+  reader_.narrowed_ = reader_.narrowed_ || left_out;
+  TRY_VOID(reader_.work(1 + schema.members.size(), &schema, ""));
   return choose(branch, schema, "not", std::move(choices));
 }
 
@@ -76,6 +162,9 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
   } else if (keyword == "pattern") {
     facts.types &= kString;
     facts.patterns.push_back({&schema, true});
+  } else if (keyword == "items") {
+    facts.types &= kArray;
+    facts.contains.push_back({&value, Kind::fails});
   } else if (keyword == "minItems") {
     return below(kArray, facts.items_max);
   } else if (keyword == "maxItems") {
@@ -94,7 +183,9 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
     facts.properties.emplace_back(name, Goal{&property, Kind::fails});
   } else if (keyword == "allOf") {
     branch.todo.push_back({&value.items[index], Kind::fails});
-  } else if (keyword == "anyOf") {
+  } else if (keyword == "anyOf" || keyword == "oneOf") {
+    // Of a oneOf two may hold as well: such values are left out.
+    reader_.narrowed_ = reader_.narrowed_ || keyword == "oneOf";
     for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
   } else if (keyword == "not") {
     branch.doubly_negated = true;
@@ -110,8 +201,6 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
       branch.todo.push_back({part, Kind::fails});
     else
       branch.dead = true;
-  } else {
-    return reader_.refuse(&schema, keyword, "cannot be negated (by 'not', 'oneOf' or 'if')");
   }
   return {};
 }

@@ -133,6 +133,16 @@ TEST(JsonSchema, Strings) {
        {R"("joe")", R"("a@@b")", R"(".a@b.c")"}},
       {R"({"type":"string","not":{"enum":["a","b"]}})", {R"("c")", R"("ab")", R"("")"}, {R"("a")", R"("b")"}},
       {R"({"type":"string","not":{"pattern":"^a"}})", {R"("ba")"}, {R"("ab")"}},
+      // Lookaheads at the beginning, of which automata can be combined.
+      {R"_({"type":"string","pattern":"^(?!aws:)[a-z:]+$"})_",
+       {R"("a:b")", R"("aw")"},
+       {R"("aws:")", R"("aws:x")", R"("")"}},
+      {R"_({"type":"string","pattern":"^(?=.*[0-9])(?!no|(is|it)$)[a-z0-9]*$","maxLength":4})_",
+       {R"("a1")", R"("1it")"},
+       {R"("ab")", R"("no1")", R"("a1234")"}},
+      {R"_({"type":"object","patternProperties":{"^(?![xy]|[)]).$":{"type":"null"}},"additionalProperties":false})_",
+       {R"({"a":null})", "{}"},
+       {R"({"x":null})", R"_({")":null})_", R"({"a":1})"}},
   };
   check(cases);
 }
@@ -262,6 +272,16 @@ TEST(JsonSchema, Combinators) {
        {R"({"k":"a","x":1})", R"({"k":"b","y":"q"})"},
        {R"({"k":"a","y":"q"})", R"({"k":"c"})"}},
       {R"({"type":["integer","null"],"not":{"const":3}})", {"2", "null", "33"}, {"3"}},
+      {R"({"not":{"items":{"type":"string"}}})", {"[1]", R"(["a",1])"}, {"[]", R"(["a"])", "1", "{}"}},
+      {R"({"oneOf":[{"type":"array","items":{"type":"string"}},{"type":"array","items":{"type":"integer"}}]})",
+       {R"(["a"])", "[1,2]"},
+       {"[]", R"(["a",1])"}},
+      // That a format fails is not among what is written, that the other's property is missing is.
+      {R"({"oneOf":[{"properties":{"u":{"type":"string","format":"uri"},"a":{}},"required":["u","a"]},
+                    {"properties":{"u":{"type":"string"},"a":{"type":"null"},"b":{}},"required":["u","b"]}],
+           "type":"object"})",
+       {R"({"u":"urn:x","a":1})", R"({"u":"x","b":1})", R"({"u":"urn:x","a":1})"},
+       {R"({"u":"x","a":1})", R"({"u":"urn:x"})", R"({"u":"urn:x","a":null,"b":1})"}},
       {R"({"not":{"type":["object","array","string","number"]}})", {"null", "true"}, {"1", "{}"}},
       {R"({"type":"object","properties":{"k":{"enum":["a","b"]},"v":{}},"required":["k","v"],
            "if":{"properties":{"k":{"const":"a"}}},"then":{"properties":{"v":{"type":"integer"}}},"else":{"properties":{"v":{"type":"string"}}}})",
@@ -344,7 +364,7 @@ TEST(JsonSchema, RefusesWhatItCannotEnforce) {
       {R"({"multipleOf":0})", "#/multipleOf"},
       {R"({"multipleOf":123457})", "#/multipleOf"},
       {R"({"minContains":2,"contains":{}})", "minContains"},
-      {R"({"not":{"items":{"type":"string"}}})", "negated"},
+      {R"({"not":{"additionalProperties":false}})", "negated"},
       {R"({"properties":{"a":3}})", "a schema"},
       {R"({"anyOf":[]})", "#/anyOf"},
       {R"({"required":"a"})", "#/required"},
@@ -362,6 +382,22 @@ TEST(JsonSchema, RefusesWhatItCannotEnforce) {
         << schema << ": " << grammar.error().message;
     EXPECT_EQ(grammar.error().field, "json");
   }
+}
+
+// As descriptions of APIs have them: branches of many properties, most of which say the same.
+TEST(JsonSchema, BranchesThatShareMostProperties) {
+  std::string shared;
+  for (int i = 0; i < 60; ++i)
+    shared += fmt::format("\"property_{}\":{{\"type\":\"string\",\"format\":\"uri\"}},", i);
+  std::string branches;
+  for (const char kind : {'a', 'b', 'c'})
+    branches += fmt::format(
+        R"({}{{"type":"object","properties":{{{}"{}":{{"type":"integer"}}}},"required":["property_7","{}"],"additionalProperties":false}})",
+        branches.empty() ? "" : ",", shared, kind, kind);
+  const auto grammar = compile(fmt::format(R"({{"oneOf":[{}]}})", branches));
+  EXPECT_TRUE(accepts(grammar, R"({"property_7":"urn:x","property_50":"urn:y","b":1})"));
+  EXPECT_FALSE(accepts(grammar, R"({"property_7":"urn:x","a":1,"b":1})"));
+  EXPECT_FALSE(accepts(grammar, R"({"property_7":"urn:x"})"));
 }
 
 TEST(JsonSchema, ContradictionsMatchNothing) {

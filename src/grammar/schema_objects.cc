@@ -26,6 +26,13 @@ std::vector<std::string_view> listed_names(const Facts& facts) {
   return names;
 }
 
+// The names that other members do not have, sorted.
+std::vector<std::string> taken_names(const Facts& facts) {
+  std::set<std::string_view> names(facts.forbidden.begin(), facts.forbidden.end());
+  for (const std::string_view name : listed_names(facts)) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
 }  // namespace
 
 Result<ExprId> SchemaWriter::object(const Facts& facts) {
@@ -108,6 +115,18 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
         add_goal(goals, *additional);
     }
     if (SchemaReader::is_false(goals)) continue;
+    // Objects of the same names, as branches of one schema often are, share what other names there are.
+    std::optional<RuleId>* shared = nullptr;
+    if (patterns.empty() && facts.property_names.empty()) {
+      std::vector<std::string> taken = taken_names(facts);
+      TRY_VOID(reader_.work(taken.size(), facts.about, "additionalProperties"));
+      shared = &other_names_[std::move(taken)];
+    }
+    if (shared && *shared) {
+      TRY(const RuleId value, rule_for(std::move(goals)));
+      branches.push_back(g_.sequence({g_.call(**shared), value_of(value)}));
+      continue;
+    }
     if (!std::exchange(keys_known, true)) {
       TRY(keys, other_keys(facts));
     }
@@ -117,19 +136,20 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
                       kDfaStatesMax);
     TRY_VOID(reader_.work(2000 + (names ? 100 * names->states.size() : 0), facts.about,
                           patterns.empty() ? "additionalProperties" : "patternProperties"));
-    std::optional<ExprId> key;
+    std::optional<RuleId> key;
     if (!keys && patterns.empty()) {
-      key = g_.call(any_string());
+      key = any_string();
     } else {
       if (names && is_empty(*names)) continue;
       auto text = names ? spelled(*names) : std::nullopt;
       if (!text)
         return reader_.refuse(facts.about, "additionalProperties",
                               "the automaton of the other names has more than {} states", kDfaStatesMax);
-      key = g_.call(g_.rule("", quoted(g_.leaf(*std::move(text)))));
+      key = g_.rule("", quoted(g_.leaf(*std::move(text))));
     }
+    if (shared) *shared = key;
     TRY(const RuleId value, rule_for(std::move(goals)));
-    branches.push_back(g_.sequence({*key, value_of(value)}));
+    branches.push_back(g_.sequence({g_.call(*key), value_of(value)}));
   }
   if (branches.empty()) return std::optional<ExprId>{};
   return std::optional(g_.choice(std::move(branches)));
@@ -138,9 +158,7 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
 // The contents of all names that are not listed; nullopt when nothing is said of names (and no pattern needs
 // them).
 Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
-  std::vector<std::string> taken;
-  for (const std::string_view name : listed_names(facts)) taken.emplace_back(name);
-  for (const std::string_view name : facts.forbidden) taken.emplace_back(name);
+  std::vector<std::string> taken = taken_names(facts);
   const bool patterns =
       std::ranges::any_of(facts.objects, [](const Json* s) { return s->find("patternProperties"); });
   if (taken.empty() && facts.property_names.empty() && !patterns) return std::optional<Automaton>{};

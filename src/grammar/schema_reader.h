@@ -78,7 +78,7 @@ struct Facts {
 
   std::vector<const Json*> arrays;  // schemas with prefixItems or items
   std::uint32_t items_min = 0, items_max = UINT32_MAX;
-  std::vector<const Json*> contains;
+  std::vector<Goal> contains;
   const Json* unique_items = nullptr;  // a schema that asked for it
 
   std::vector<const Json*> objects;  // schemas with properties, patternProperties or additionalProperties

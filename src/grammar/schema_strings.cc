@@ -15,12 +15,60 @@ std::string whole(std::string_view pattern) { return fmt::format("^(?:{})$", pat
 
 std::string text_of(const Facts::Pattern& p) { return p.schema->find("pattern")->text; }
 
+// One piece of a regex: an escape, a class or a character.
+std::size_t piece_at(std::string_view text, std::size_t at) {
+  if (text[at] == '\\') return 2;
+  if (text[at] != '[') return 1;
+  std::size_t end = at + 1;
+  while (end < text.size() && text[end] != ']') end += text[end] == '\\' ? 2 : 1;
+  return end + 1 - at;
+}
+
+// The first place outside of groups where one of these characters stands, or the end.
+std::size_t find_outside_groups(std::string_view text, std::string_view wanted) {
+  int depth = 0;
+  for (std::size_t at = 0; at < text.size(); at += piece_at(text, at)) {
+    if (depth == 0 && wanted.contains(text[at])) return at;
+    depth += (text[at] == '(') - (text[at] == ')');
+  }
+  return text.size();
+}
+
+// `^(?=a)b` and `^(?!a)b`: what a text that matches b must match besides, or must not.
+struct Lookahead {
+  std::string ahead, rest;
+  bool negative;
+};
+std::optional<Lookahead> first_lookahead(std::string_view text) {
+  if (!text.starts_with("^(?=") && !text.starts_with("^(?!")) return std::nullopt;
+  const std::string_view behind = text.substr(4);
+  const std::size_t end = find_outside_groups(behind, ")");
+  if (end >= behind.size()) return std::nullopt;
+  const std::string_view ahead = behind.substr(0, end), rest = behind.substr(end + 1);
+  if (find_outside_groups(rest, "|") < rest.size()) return std::nullopt;  // of another branch it says nothing
+  const bool choice = find_outside_groups(ahead, "|") < ahead.size();
+  return Lookahead{.ahead = choice ? fmt::format("^(?:{})", ahead) : fmt::format("^{}", ahead),
+                   .rest = fmt::format("^{}", rest),
+                   .negative = text[3] == '!'};
+}
+
 }  // namespace
 
 Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json* schema,
                                                std::string_view keyword) {
   auto it = patterns_.find(text);
-  if (it == patterns_.end()) {
+  if (it != patterns_.end()) return it->second.get();
+  if (const auto lookahead = first_lookahead(text)) {
+    TRY(const Automaton* ahead, pattern(lookahead->ahead, schema, keyword));
+    TRY(const Automaton* rest, pattern(lookahead->rest, schema, keyword));
+    auto both = combine(*rest, *ahead, lookahead->negative ? Combine::difference : Combine::intersection,
+                        kPatternStatesMax);
+    if (!both)
+      return refuse(schema, keyword, "the automaton of '{}' has more than {} states", text,
+                    kPatternStatesMax);
+    TRY_VOID(work(100 * both->states.size(), schema, keyword));
+    it = patterns_.emplace(text, std::make_unique<const Automaton>(*std::move(both))).first;
+  } else {
     Grammar grammar;
     const auto expr = add_regex(grammar, text, RegexMatch::search, field_);
     if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
@@ -43,7 +91,7 @@ std::optional<std::string> SchemaReader::only_pattern(const Facts& facts) const 
     const auto of_format = format_pattern(facts.formats[0]);
     return of_format ? std::optional(whole(*of_format)) : std::nullopt;
   }
-  if (facts.patterns[0].negated) return std::nullopt;
+  if (facts.patterns[0].negated || first_lookahead(text_of(facts.patterns[0]))) return std::nullopt;
   return text_of(facts.patterns[0]);
 }
 

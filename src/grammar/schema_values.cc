@@ -1,5 +1,6 @@
 // Facts against values, and against one another.
 #include <algorithm>
+#include <utility>
 
 #include "grammar/schema_reader.h"
 #include "grammar/string_format.h"
@@ -102,10 +103,10 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
         TRY(const bool yes, satisfies(value.items[i], item_goals(facts, i)));
         if (!yes) return false;
       }
-      for (const Json* contained : facts.contains) {
+      for (const Goal& contained : facts.contains) {
         bool found = false;
         for (const Json& item : value.items) {
-          TRY(const bool yes, satisfies(item, Goals{{contained}}));
+          TRY(const bool yes, satisfies(item, Goals{contained}));
           found = found || yes;
         }
         if (!found) return false;
@@ -138,14 +139,17 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
 
 // Whether no value satisfies both; false also when that is not clear.
 Result<bool> SchemaReader::disjoint(const Goals& a, const Goals& b, int depth) {
+  const bool before = std::exchange(narrowed_, false);
   TRY(const std::vector<Facts> left, read(a));
   TRY(const std::vector<Facts> right, read(b));
-  for (const Facts& x : left)
-    for (const Facts& y : right) {
-      TRY(const bool apart, disjoint(x, y, depth));
-      if (!apart) return false;
+  bool apart = true;
+  for (auto x = left.begin(); x != left.end() && apart; ++x)
+    for (auto y = right.begin(); y != right.end() && apart; ++y) {
+      TRY(apart, disjoint(*x, *y, depth));
     }
-  return !narrowed_;
+  apart = apart && !narrowed_;
+  narrowed_ = narrowed_ || before;
+  return apart;
 }
 
 Result<bool> SchemaReader::disjoint(const Facts& a, const Facts& b, int depth) {

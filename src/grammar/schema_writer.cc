@@ -336,7 +336,7 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t levels = std::max<std::size_t>(
       {prefix + 1, facts.items_min, facts.items_max == kUnbounded ? 0 : facts.items_max});
   if (wanted > 3 || levels > 200)
-    return reader_.refuse(facts.contains[0], "",
+    return reader_.refuse(facts.contains[0].schema, "",
                           "'contains' with more than 200 items or 3 conditions is not supported");
   const std::uint32_t sets = 1u << wanted;
   Graph graph;
@@ -354,7 +354,7 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
       for (std::uint32_t now = 0; now < sets; ++now) {
         Goals goals = reader_.item_goals(facts, count);
         for (std::size_t i = 0; i < wanted; ++i)
-          if (now >> i & 1) goals.push_back({facts.contains[i]});
+          if (now >> i & 1) goals.push_back(facts.contains[i]);
         if (SchemaReader::is_false(goals)) continue;
         TRY(const RuleId rule, rule_for(std::move(goals)));
         const ExprId item = g_.call(rule);

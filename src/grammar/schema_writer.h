@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -81,6 +82,8 @@ class SchemaWriter {
   std::map<Goals, RuleId> rules_;
   // By what is said of the contents and by the lengths.
   std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
+  // The names of an object's other members, by those that they do not have.
+  std::map<std::vector<std::string>, std::optional<RuleId>> other_names_;
   std::deque<std::pair<RuleId, const Goals*>> queue_;
   std::optional<ExprId> space_;
   std::optional<RuleId> string_, value_, object_;

@@ -91,7 +91,7 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
           {.answer = openai::Answer(service_->tokenizer, plan_.request.sampling, service_->options.eos_ids,
                                     plan_.stops, tail_of(plan_.prompts[i]), plan_.thinking,
                                     kept_special(*service_, plan_.request)),
-           .whole = {.index = static_cast<int>(i) * n + c}});
+           .kept = {.index = static_cast<int>(i) * n + c}});
   }
 }
 
@@ -301,7 +301,7 @@ Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string&
   open_stream();
   const bool ended = mail.output.finished.has_value();
   AnswerPart part = choice.answer.take(std::move(mail.output));
-  part.index = choice.whole.index;
+  part.index = choice.kept.index;
   if (!streaming() && !ticket_.grow(logprobs_bytes(part.logprobs)))
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
@@ -365,20 +365,27 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
   choice.opened = true;
   if (first) add_echo(run, static_cast<std::size_t>(part.index / plan_.request.sampling.n), part);
   choice.told = part.finish;
-  if (!streaming()) return choice.whole.append(std::move(part));
-
-  const bool with_usage = plan_.request.continuous_usage;
-  const openai::Usage so_far = with_usage ? usage() : openai::Usage{};
-  if (first) {
-    openai::Usage before = so_far;
+  if (streaming() && first) {
+    openai::Usage before = usage();
     before.completion_tokens = 0;
-    out += plan_.reply->open(part.index, run.echoed, with_usage ? &before : nullptr);
+    out += plan_.reply->open(part.index, run.echoed, plan_.request.continuous_usage ? &before : nullptr);
   }
+  const bool ends = part.finish.has_value();
+  choice.kept.append(std::move(part));
+  const int interval = std::max(plan_.request.stream_interval, service_->options.rules.stream_interval);
+  const bool due = choice.sent_tokens == 0 || choice.answer.tokens() - choice.sent_tokens >= interval;
+  if (streaming() && (ends || due)) send_kept(choice, out);
+}
+
+void Generation::send_kept(Choice& choice, std::string& out) {
+  choice.sent_tokens = choice.answer.tokens();
+  const AnswerPart part = std::exchange(choice.kept, AnswerPart{.index = choice.kept.index});
   const bool has_content = !part.text.empty() || !part.reasoning.empty() || part.finish ||
                            !part.logprobs.empty() ||
                            (plan_.request.return_token_ids && !part.token_ids.empty());
   if (!has_content) return;
-  out += plan_.reply->part(part, with_usage ? &so_far : nullptr);
+  const openai::Usage so_far = plan_.request.continuous_usage ? usage() : openai::Usage{};
+  out += plan_.reply->part(part, plan_.request.continuous_usage ? &so_far : nullptr);
 }
 
 void Generation::add_echo(const Run& run, std::size_t prompt, AnswerPart& part) const {
@@ -400,7 +407,7 @@ void Generation::conclude(std::string& out) {
   std::vector<openai::EchoedPrompt> prompts;
   for (Run& run : runs_) {
     prompts.push_back(std::move(run.echoed));
-    for (Choice& choice : run.choices) parts.push_back(std::move(choice.whole));
+    for (Choice& choice : run.choices) parts.push_back(std::move(choice.kept));
   }
   respond({.content_type = std::string(plan_.reply->content_type()),
            .body = plan_.reply->whole(parts, prompts, usage())});
@@ -410,6 +417,10 @@ void Generation::fail(const Error& error, std::string& out) {
   concluded_ = true;
   cancel();
   if (error.code == ErrorCode::internal) log_error("request failed: {}", error.message);
+  if (stream_open_)
+    for (Run& run : runs_)
+      for (Choice& choice : run.choices)
+        if (choice.opened) send_kept(choice, out);
   const std::string events = plan_.reply->failed(error);
   if (!stream_open_) return respond(plan_.error_response(error));
   out += events;

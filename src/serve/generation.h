@@ -44,7 +44,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   };
   struct Choice {
     openai::Answer answer;
-    openai::AnswerPart whole;            // all of it, unless streaming
+    openai::AnswerPart kept;             // of a stream, for its next chunk; else all of it
+    int sent_tokens = 0;                 // with the chunks so far
     std::optional<FinishReason> told{};  // to the client
     std::int64_t last_output_us = 0;
     bool opened = false;
@@ -78,6 +79,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   AnswerSpan span_of(const Run& run, const Choice& choice, FinishReason reason, const RequestTimes& times,
                      std::int64_t at_us) const;
   void emit(Run& run, Choice& choice, openai::AnswerPart&& part, std::string& out);
+  void send_kept(Choice& choice, std::string& out);
   void add_echo(const Run& run, std::size_t prompt, openai::AnswerPart& part) const;
   void conclude(std::string& out);
   void fail(const Error& error, std::string& out);

@@ -15,6 +15,7 @@
 namespace octavo {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST_F(ServeTest, ChatAnswersWhole) {
@@ -69,6 +70,25 @@ TEST_F(ServeTest, StreamsJoinToTheWholeAnswer) {
     EXPECT_EQ(usage.at("completion_tokens").to_number<std::size_t>(), text.size() + 1);
     server_.reset();
   }
+}
+
+TEST_F(ServeTest, AStreamsChunksHoldAsManyTokensAsItAsks) {
+  const std::string text = "abcdefghijklmnopqrstuvw";
+  serve([&](const Request&, int) { return Script{.tokens = ending(text)}; },
+        [](ServeOptions& options, http::ServerOptions&) { options.rules.stream_interval = 3; });
+  const auto pieces = [&](const std::string& more) {
+    std::vector<std::string> found;
+    for (const std::string& event :
+         events(post("/v1/completions", kCompletion + R"(,"stream":true,"max_tokens":50)" + more + "}")))
+      if (event != "[DONE]")
+        found.emplace_back(json::parse(event).at("choices").as_array().at(0).at("text").as_string());
+    return found;
+  };
+  EXPECT_THAT(pieces(R"(,"stream_interval":5)"), ElementsAre("a", "bcdef", "ghijk", "lmnop", "qrstu", "vw"));
+  EXPECT_THAT(pieces(""), ElementsAre("a", "bcd", "efg", "hij", "klm", "nop", "qrs", "tuv", "w"));
+  // What is kept is sent before a stop string ends the answer.
+  EXPECT_THAT(pieces(R"(,"stream_interval":50,"stop":["h"])"), ElementsAre("a", "bcdefg"));
+  EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"stream":true,"stream_interval":0})").status, 400);
 }
 
 TEST_F(ServeTest, CompletionsTakeEveryPromptForm) {

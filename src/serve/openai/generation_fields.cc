@@ -62,6 +62,7 @@ Result<> read_ends(Fields& f, SamplingParams& p) {
 
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(f.boolean("stream", out.stream));
+  TRY_VOID(f.integer("stream_interval", out.stream_interval, 1));
   if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.resume.emplace()));
   TRY(const json::object* options, f.object("stream_options"));
   if (options && !out.stream) return invalid("stream_options", "is only allowed with stream = true");
@@ -122,7 +123,6 @@ Result<> refuse_unsupported(Fields& f) {
   TRY_VOID(f.refuse("mm_processor_kwargs", "multimodal input is not supported"));
   TRY_VOID(f.refuse("media_io_kwargs", "multimodal input is not supported"));
   TRY_VOID(f.refuse("routed_experts_prompt_start", "routed experts are not reported", 0));
-  TRY_VOID(f.refuse("stream_interval", "only 1 is supported: every token is streamed", 1));
   return {};
 }
 

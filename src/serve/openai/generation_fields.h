@@ -43,6 +43,7 @@ struct RequestRules {
   bool priority_scheduling = false;
   bool force_include_usage = false;
   bool return_tokens_as_token_ids = false;  // unless a request says otherwise
+  int stream_interval = 1;                  // the least of any stream
   bool trust_chat_templates = false;        // of requests
   boost::json::object default_template_kwargs{};
   const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null: it is not enabled
@@ -61,6 +62,7 @@ struct GenerationRequest {
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;
+  int stream_interval = 1;  // tokens that a stream's chunk holds, but for its first and last ones
   // The answer's tokens that the client of a stream has already: it goes on behind them.
   std::optional<std::vector<TokenId>> resume;
   std::int64_t priority = 0;
