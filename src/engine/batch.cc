@@ -32,6 +32,8 @@ void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
   batch.lengths.clear();
   batch.sequences.clear();
   batch.state_slots.clear();
+  batch.restored_states.clear();
+  batch.saved_states.clear();
   batch.pending.clear();
   batch.query_starts.assign(1, 0);
   for (const PlannedSequence& s : plan.sequences) {
@@ -48,6 +50,8 @@ void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
     batch.lengths.push_back(s.end());
     batch.sequences.push_back(s.sequence);
     batch.state_slots.push_back(s.state_slot);
+    if (s.state_from != kNoState) batch.restored_states.push_back({s.state_from, s.state_slot});
+    if (s.state_to != kNoState) batch.saved_states.push_back({s.state_slot, s.state_to});
     batch.query_starts.push_back(batch.tokens());
   }
   batch.groups.resize(static_cast<std::size_t>(group_count));

@@ -20,6 +20,13 @@ struct Batch {
   std::vector<std::int32_t> lengths;       // [sequences]
   std::vector<SequenceId> sequences;       // [sequences]
   std::vector<std::int32_t> state_slots;   // [sequences]: where each one's state is
+  // Of one sequence's state, between the slots of running sequences and those of saved states.
+  struct StateCopy {
+    std::int32_t from;
+    std::int32_t to;
+  };
+  std::vector<StateCopy> restored_states;  // before the step
+  std::vector<StateCopy> saved_states;     // behind it
   std::vector<std::int32_t> adapters;      // [sequences]: places of LoRA adapters; -1: none. Not filled by pack()
 
   // Tokens whose id the step in flight is still sampling, for the sequence they belong to.

@@ -53,6 +53,8 @@ struct EngineOptions {
   bool sliding_window_groups = true;  // false: windowed layers keep their whole context
   bool enable_prefix_caching = true;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
+  // Tokens between the states of recurrent layers that the prefix cache keeps, whole blocks; nullopt: 256 or a block.
+  std::optional<int> mamba_block_size;
   KvEventOptions kv_events;
   KvTransferOptions kv_transfer;
 

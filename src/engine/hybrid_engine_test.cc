@@ -21,7 +21,8 @@ class HybridEngine : public testing::TestWithParam<const char*> {
     options_.device = "cpu";
     options_.max_num_batched_tokens = 256;
     options_.max_num_seqs = 6;
-    options_.kv_cache_memory_bytes = 1 << 20;
+    options_.kv_cache_memory_bytes = 4 << 20;
+    options_.mamba_block_size = 16;
   }
   EngineOptions options_;
 };
@@ -35,7 +36,7 @@ std::string model_name(const testing::TestParamInfo<const char*>& test) {
 // Mamba and Mamba2 have no layer with attention.
 INSTANTIATE_TEST_SUITE_P(Models, HybridEngine,
                          testing::Values("qwen3_next", "qwen3_5", "lfm2", "granite_moe_hybrid",
-                                         "nemotron_h-moe", "falcon_h1", "jamba", "mamba", "mamba2"),
+                                         "nemotron_h-moe", "falcon_h1", "jamba", "mamba", "mamba2", "falcon_mamba"),
                          model_name);
 
 class HybridMemory : public HybridEngine {};
@@ -44,17 +45,36 @@ INSTANTIATE_TEST_SUITE_P(Models, HybridMemory, testing::Values("qwen3_next", "qw
 
 TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
   const Variation variations[] = {
-      {"together", 1, 256, 6}, {"threads", 3, 256, 6}, {"chunks", 2, 7, 6}, {"preempted", 2, 48, 6, 5}};
+      {"together", 1, 256, 6}, {"threads", 3, 256, 6}, {"chunks", 2, 7, 6}, {"preempted", 2, 48, 6, 6}};
   // Without attention nothing grows, and nobody gives way.
   const bool attends = cache_layout(load_spec(options_.model_dir).value(), {}).planes > 0;
   expect_the_same_answers(options_, kRequests, std::span(variations).first(attends ? 4 : 3));
 }
 
-TEST_P(HybridEngine, PrefixesAreNotShared) {
-  const auto engine = load_engine(options_).value();
-  answers_of(*engine, kRequests);
-  answers_of(*engine, kRequests);
-  EXPECT_EQ(engine->own_stats().prefix_hits, 0);
+// The same answers from states that were kept, from so few that they are lost all the time, and without any.
+TEST_P(HybridEngine, PrefixesAreShared) {
+  options_.enable_prefix_caching = false;
+  const auto without = load_engine(options_).value();
+  const std::vector<CollectedAnswer> answers = answers_of(*without, kRequests);
+  answers_of(*without, kRequests);
+  EXPECT_EQ(without->own_stats().prefix_hits, 0);
+  options_.enable_prefix_caching = true;
+  for (const int interval : {16, 32}) {
+    options_.mamba_block_size = interval;
+    const auto engine = load_engine(options_).value();
+    EXPECT_EQ(answers_of(*engine, kRequests), answers);
+    const std::int64_t before = engine->own_stats().prefix_hits;
+    EXPECT_EQ(answers_of(*engine, kRequests), answers);
+    // Each prompt ends behind a multiple of the interval, or before the first.
+    std::int64_t found = 0;
+    for (int i = 0; i < kRequests; ++i) {
+      const auto length = static_cast<int>(request_of(i, 100).prompt.size());
+      if (!request_of(i, 100).sampling.prompt_logprobs) found += (length - 1) / interval * interval;
+    }
+    EXPECT_GE(engine->own_stats().prefix_hits - before, found) << interval;
+    engine->reset_prefix_cache();
+    EXPECT_EQ(answers_of(*engine, kRequests), answers);
+  }
 }
 
 TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {

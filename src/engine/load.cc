@@ -28,10 +28,12 @@ SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayo
   s.block_size = options.block_size;
   s.groups.clear();
   for (const LayerGroup& group : layout.groups) s.groups.push_back({group.window});
-  // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step.
-  if (layout.groups.empty()) s.groups.push_back({.window = 1});
-  // A recurrent layer's state at the end of a prefix is not kept.
-  s.enable_prefix_caching = options.enable_prefix_caching && layout.state_floats == 0;
+  // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step. The
+  // block of the token before the next names the prefix.
+  if (layout.groups.empty()) s.groups.push_back({.window = 2});
+  s.enable_prefix_caching = options.enable_prefix_caching;
+  const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;
+  s.mamba_block_size = options.mamba_block_size.value_or(blocks * s.block_size);
   s.prefix_hash = {options.prefix_hash, secret_seed()};
   s.max_num_batched_tokens = options.max_num_batched_tokens;
   s.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
@@ -101,17 +103,37 @@ Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOpt
   return {};
 }
 
+// Takes the states that the prefix cache keeps from `bytes`, at most as many as the longest sequences come to; beside
+// blocks a quarter. Where there is room for none, no prefix can be shared.
+void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::int64_t& bytes,
+                       SchedulerOptions& s) {
+  if (state_bytes == 0 || !s.enable_prefix_caching) return;
+  const std::int64_t passed = std::int64_t{s.max_num_seqs} * (s.max_model_len / s.mamba_block_size);
+  const std::int64_t fitting = (block_bytes > 0 ? bytes / 4 : bytes) / state_bytes;
+  s.saved_states = static_cast<int>(std::min({fitting, passed, std::int64_t{1} << 16}));
+  s.enable_prefix_caching = s.saved_states > 0;
+  bytes -= s.saved_states * state_bytes;
+  log_info("prefix cache: {} states of {} bytes, one each {} tokens", s.saved_states, state_bytes,
+           s.mamba_block_size);
+}
+
+// Without attention, blocks are but the names of prefixes: as many as the sequences and the saved states go with.
+std::int64_t blocks_without_bytes(const SchedulerOptions& s) {
+  const int step = std::max(s.max_num_batched_tokens, s.mamba_block_size);
+  return std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len) +
+         std::int64_t{s.saved_states} * (step / s.block_size + 1);
+}
+
 // Settles the number of states and blocks, and with it the longest sequence: one that was asked for must fit,
 // the model's own limit gives way.
 Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_t block_bytes,
-                    std::int64_t state_bytes, SchedulerOptions& s) {
+                    std::int64_t state_bytes, std::int64_t sound_bytes, SchedulerOptions& s) {
   const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
-  memory.useful = s.max_num_seqs * (cached + 2 * state_bytes);  // half may be states
+  memory.useful = s.max_num_seqs * (cached + 2 * (state_bytes + sound_bytes));  // half may be states
   std::int64_t bytes = cache_bytes(memory);
-  TRY_VOID(plan_states(state_bytes, bytes, s));
-  const std::int64_t fitting = block_bytes > 0
-                                   ? bytes / block_bytes
-                                   : std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len);
+  TRY_VOID(plan_states(state_bytes + sound_bytes, bytes, s));
+  plan_saved_states(state_bytes, block_bytes, bytes, s);
+  const std::int64_t fitting = block_bytes > 0 ? bytes / block_bytes : blocks_without_bytes(s);
   const std::int64_t blocks = options.num_blocks ? *options.num_blocks : fitting;
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
   const int longest = longest_sequence(s);
@@ -289,7 +311,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   TRY(Loaded loaded, load_model(backend, options, hooks, others ? &others->group() : nullptr));
   if (others) TRY_VOID(others->agree());
   auto& [executor, scheduler, block_bytes, state_bytes] = loaded;
-  state_bytes += executor->sound_bytes();
+  const std::int64_t sound_bytes = executor->sound_bytes();
   std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
     TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
@@ -305,15 +327,17 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                              .reserved = executor->later_bytes() + (draft ? draft->executor->later_bytes() : 0),
                              .shared_with_host = device.shares_host_memory(),
                              .utilization = options.gpu_memory_utilization};
-  if (!pools) TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, scheduler));
+  if (!pools)
+    TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, sound_bytes, scheduler));
 
   EngineInfo info;
   info.index = options.index;
   info.architecture = executor->model().spec.architecture;
   info.weight_bytes = ranks * static_cast<std::int64_t>(executor->model().weight_bytes);
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->executor->model().weight_bytes);
-  info.cache_bytes = ranks * (scheduler.num_blocks * block_bytes + scheduler.max_num_seqs * state_bytes) +
-                     scheduler.num_blocks * draft_block_bytes;
+  const int states = scheduler.max_num_seqs + scheduler.saved_states;
+  info.cache_bytes = ranks * (scheduler.num_blocks * block_bytes + states * state_bytes) +
+                     scheduler.max_num_seqs * sound_bytes + scheduler.num_blocks * draft_block_bytes;
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
   if (const ModelSpec& spec = executor->model().spec; executor->model().tower)
@@ -323,10 +347,9 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   info.max_loras = options.lora.in_memory();
   std::unique_ptr<Executor> whole;
   if (others) {
-    TRY(whole, RankedExecutor::create(std::move(others), std::move(executor), scheduler.num_blocks,
-                                      scheduler.max_num_seqs));
+    TRY(whole, RankedExecutor::create(std::move(others), std::move(executor), scheduler.num_blocks, states));
   } else {
-    TRY_VOID(executor->allocate_cache(scheduler.num_blocks, scheduler.max_num_seqs, scheduler.max_num_seqs));
+    TRY_VOID(executor->allocate_cache(scheduler.num_blocks, states, scheduler.max_num_seqs));
     whole = std::move(executor);
   }
   EngineParts parts{.executor = std::move(whole),
@@ -376,7 +399,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
       scheduler_options(options, layout, options.max_model_len.value_or(spec.max_positions));
   scheduler.max_steps_in_flight = 1;
   const std::int64_t block_bytes = layout.block_bytes(reference.ops);
-  TRY_VOID(plan_cache(options, memory, block_bytes, layout.state_bytes(), scheduler));
+  TRY_VOID(plan_cache(options, memory, block_bytes, layout.state_bytes(), 0, scheduler));
 
   EngineInfo info;
   info.index = options.index;

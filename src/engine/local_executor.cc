@@ -193,7 +193,9 @@ Result<> LocalExecutor::forward(const Batch& batch) {
                        .cross = sound_encoder_ ? sound_encoder_->batch() : CrossBatch{}},
                       cache_.layers());
   };
+  copy_states(batch.restored_states);
   size > 0 ? recordings_.run(stream, size, run) : run();
+  copy_states(batch.saved_states);
   return ranks_status();
 }
 
@@ -263,6 +265,11 @@ void LocalExecutor::place_images(const Batch& batch) {
          .rows = inputs_memory_.device(inputs_.image_rows).rows(static_cast<std::int64_t>(used), image.count)});
     used += rows.size();
   }
+}
+
+void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
+  for (const Batch::StateCopy& copy : copies)
+    backend_.device->copy(*backend_.stream, cache_.states().rows(copy.to, 1), cache_.states().rows(copy.from, 1));
 }
 
 Result<> LocalExecutor::encode_image(int place, std::string_view pixels) {

@@ -102,6 +102,7 @@ class LocalExecutor final : public Executor {
   std::size_t resolve(const Batch& batch);
   void sort_by_adapter(const Batch& batch);
   void place_images(const Batch& batch);
+  void copy_states(std::span<const Batch::StateCopy> copies);
   void plan(const Batch& batch, int size);
   Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);

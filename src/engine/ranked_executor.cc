@@ -78,6 +78,8 @@ void pass(Archive& archive, AnyBatch& batch) {
   archive(batch.lengths);
   archive(batch.sequences);
   archive(batch.state_slots);
+  archive(batch.restored_states);
+  archive(batch.saved_states);
   for (auto& group : batch.groups) {
     archive(group.tables);
     archive(group.table_stride);

@@ -1,11 +1,13 @@
-// One pool of blocks and the cache groups that draw from it.
+// One pool of blocks and the cache groups that draw from it, and the states that go with prefixes in it.
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/saved_states.h"
 
 namespace octavo {
 
@@ -47,6 +49,7 @@ struct KvCache {
 
   std::vector<CacheGroup> groups;
   BlockPool pool;
+  std::optional<SavedStates> saved_states = {};  // nullopt: a prefix needs no state
 };
 
 }  // namespace octavo

@@ -52,6 +52,15 @@ int walk_backward(const KvCache& cache, const BlockHistory& history, int group, 
   return -1;
 }
 
+// The last end up to `end` behind which there may be a state.
+int end_with_state(const SavedStates& states, std::span<const PrefixId> chain, int end) {
+  const auto lacks_state = [&](PrefixId prefix) {
+    return prefix != kAnyPrefix && states.find(prefix) == kNoState;
+  };
+  while (end > 0 && lacks_state(chain[static_cast<std::size_t>(end) - 1])) --end;
+  return end;
+}
+
 // Drops what lies outside the prefix or its windows, and counts the rest.
 void settle(const KvCache& cache, PrefixMatch& match) {
   match.unreferenced = match.lent = 0;
@@ -82,7 +91,9 @@ void find_prefix(const KvCache& cache, const BlockHistory& history, PrefixMatch&
   for (int g = 0; g < cache.group_count(); ++g)
     if (cache.group(g).window == 0) end = walk_forward(cache, history, g, end, match);
 
-  // A hole in one group's window moves the end down to the hole for all of them.
+  // A hole in one group's window moves the end down to the hole for all of them, and so does a missing state.
+  match.state_slot = kNoState;
+  match.stateless_blocks = 0;
   match.tip = kEmptyPrefix;
   for (bool moved = true; moved && end > 0;) {
     moved = false;
@@ -92,6 +103,12 @@ void find_prefix(const KvCache& cache, const BlockHistory& history, PrefixMatch&
       const int hole = walk_backward(cache, history, g, end, match.tip, match);
       if (hole >= 0) end = hole, moved = true;
     }
+    if (moved || !cache.saved_states) continue;
+    match.stateless_blocks = std::max(match.stateless_blocks, end);
+    match.state_slot = cache.saved_states->find(match.tip);
+    if (match.state_slot != kNoState) break;
+    end = end_with_state(*cache.saved_states, match.chain, end - 1);
+    moved = true;
   }
   match.blocks = end;
   if (end == 0) match.tip = kEmptyPrefix;

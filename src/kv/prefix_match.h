@@ -27,14 +27,16 @@ struct PrefixMatch {
   PrefixId tip = kEmptyPrefix;               // its content
   int unreferenced = 0;                      // of the blocks found: how many are free now
   int lent = 0;                              // of those in sliding-window groups: how many others use now
+  int state_slot = kNoState;                 // of the state at the prefix's end, where prefixes need one
+  int stateless_blocks = 0;                  // where they do: length of the prefix without that need
   std::vector<std::vector<BlockId>> tables;  // [group][block]; kNoBlock where the window has passed
 
   std::vector<PrefixId> chain;  // scratch: content up to each block, where a full group tells
 };
 
 // The longest prefix of `history` whose blocks are there: in a full-attention group all of them, in a
-// sliding-window group those that the first uncached position still sees. At least one token is left over to
-// be computed, since logits come only from computing.
+// sliding-window group those that the first uncached position still sees; and with recurrent layers there is a
+// state at its end. At least one token is left over to be computed, since logits come only from computing.
 //
 // With a full-attention group every token of the prefix is compared, so that colliding keys do no harm.
 // Without one, tokens are compared within the window, and what came before it rests on the 128-bit key.

@@ -39,6 +39,7 @@ class SequenceBlocks {
   // Makes the full blocks among the first `computed` positions findable by others.
   void publish(int computed, const BlockHistory& history);
   int published() const { return published_; }  // blocks
+  PrefixId tip() const { return tip_; }         // their content
 
   // Releases the blocks that no position from `computed` on sees any more.
   void leave_window(int computed);

@@ -180,6 +180,13 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
              "xxhash (keyed, fast) or sha256; the forms with _cbor are the same")
       ->group("KV cache");
   command
+      .add_option("--mamba-block-size", o.mamba_block_size,
+                  "Tokens between the states of recurrent layers that the prefix cache keeps, a multiple of "
+                  "--block-size (default: 256)")
+      ->transform(suffix)
+      ->check(CLI::Range(1, 1 << 28))
+      ->group("KV cache");
+  command
       .add_flag("!--disable-hybrid-kv-cache-manager", o.sliding_window_groups,
                 "Keep the whole context of sliding-window layers")
       ->group("KV cache");

@@ -76,7 +76,7 @@ constexpr Field kFields[] = {
     {kKeyHeads, {"num_key_value_heads", "num_kv_heads"}},
     {"attention.key_length", {"head_dim"}},
     {"feed_forward_length", {"intermediate_size", "n_inner", "ffn_hidden_size"}},
-    {"context_length", {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}},
+    {"context_length", {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"}},
     {"attention.layer_norm_rms_epsilon", {"rms_norm_eps", "norm_eps"}},
     {"shortconv.l_cache", {"conv_L_cache"}},
     {"attention.layer_norm_epsilon", {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"}},
@@ -247,6 +247,9 @@ class Translation {
     const std::string_view name = architecture_.name;
     if (name == "llama" && field("sliding_window"))
       fields_["architectures"] = boost::json::array{"MistralForCausalLM"};
+    // The 13B model has ALiBi and the 7B model turns: told apart as llama.cpp does.
+    if (name == "baichuan" && field("num_hidden_layers") == 40)
+      fields_["architectures"] = boost::json::array{"BaichuanForCausalLM"};
     if (name == "gptneox" || name == "stablelm") {
       TRY(const auto parallel, gguf_.metadata.boolean(key("use_parallel_residual")));
       if (parallel) fields_["use_parallel_residual"] = *parallel;

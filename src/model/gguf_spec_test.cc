@@ -53,6 +53,24 @@ class GgufSpec : public testing::Test {
   const fs::path path_ = directory_ / "model.gguf";
 };
 
+TEST_F(GgufSpec, BaichuanOfFortyLayersHasAlibi) {
+  for (const std::uint32_t layers : {32u, 40u}) {
+    GgufBuilder file;
+    file.text("general.architecture", "baichuan");
+    for (const auto& [name, value] :
+         {std::pair("embedding_length", 64u), std::pair("block_count", layers), std::pair("context_length", 4096u),
+          std::pair("feed_forward_length", 128u), std::pair("attention.head_count", 4u)})
+      file.u32(std::string("baichuan.") + name, value);
+    file.f32("baichuan.attention.layer_norm_rms_epsilon", 1e-6F);
+    file.tensor("token_embd.weight", {64, 10}, kF32, std::string(64 * 10 * 4, '\0'));
+    const auto made = spec(file);
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    EXPECT_EQ(made->max_positions, 4096);
+    EXPECT_EQ(made->ropes.empty(), layers == 40);
+    EXPECT_EQ(made->layers[0].attention().slopes.size(), layers == 40 ? 4u : 0u);
+  }
+}
+
 TEST_F(GgufSpec, Llama) {
   const auto made = spec(llama().f32("llama.rope.freq_base", 5e5F));
   ASSERT_TRUE(made.has_value()) << made.error().message;

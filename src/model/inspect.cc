@@ -106,7 +106,7 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
   text += fmt::format("  groups          {} full, {} with a window\n", std::ssize(layout.groups) - windows,
                       windows);
   if (layout.state_floats > 0)
-    text += fmt::format("states (f32)\n  a sequence      {:.1f} KiB\n",
+    text += fmt::format("states (f32)\n  a sequence      {:.1f} KiB, and as much for each state in the prefix cache\n",
                         static_cast<double>(layout.state_bytes()) / 1024);
   if (spec.hears()) {
     const CacheLayout cross = cross_layout(spec, {.dtype = dtype});

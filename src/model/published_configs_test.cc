@@ -115,6 +115,17 @@ TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
   EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 256'484'928);
 }
 
+// glm-4-9b-chat: 9,399,951,360 parameters.
+TEST(PublishedConfigs, ChatGlmHasAsManyParametersAsTheModel) {
+  const auto made = spec_of(R"({"architectures": ["ChatGLMModel"], "add_qkv_bias": true, "ffn_hidden_size": 13696,
+      "hidden_size": 4096, "kv_channels": 128, "multi_query_attention": true, "multi_query_group_num": 2,
+      "num_attention_heads": 32, "num_layers": 40, "padded_vocab_size": 151552, "rope_ratio": 500,
+      "seq_length": 131072})");
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->ropes[0].theta, 5e6);
+  EXPECT_EQ(count_parameters(*made).total, 9'399'951'360);
+}
+
 TEST(PublishedConfigs, WhispersHaveAsManyParametersAsTheModels) {
   const auto parameters = [](int dim, int encoder_layers, int vocab, int mels) {
     const auto made = spec_of(fmt::format(
@@ -172,6 +183,8 @@ TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
   };
   EXPECT_EQ(error("OPTForCausalLM", R"("do_layer_norm_before": false)"), "do_layer_norm_before");
   EXPECT_EQ(error("OPTForCausalLM", R"("word_embed_proj_dim": 512)"), "word_embed_proj_dim");
+  EXPECT_EQ(error("BaichuanForCausalLM", R"("vocab_size": 125696)"), "vocab_size");
+  EXPECT_EQ(error("ChatGLMModel", R"("rmsnorm": false)"), "rmsnorm");
   EXPECT_EQ(error("BloomForCausalLM", R"("apply_residual_connection_post_layernorm": true)"),
             "apply_residual_connection_post_layernorm");
   EXPECT_EQ(error("MptForCausalLM", R"("no_bias": false)"), "no_bias");

@@ -22,6 +22,8 @@ TEST_P(StepLoop, AllocatesNothing) {
   o.max_num_seqs = 16;
   o.max_num_batched_tokens = 64;
   o.max_model_len = 200;
+  o.saved_states = 5;
+  o.mamba_block_size = 8;
   o.policy = GetParam();
   const auto scheduler = *Scheduler::create(o);
   StepPlan plans[2];

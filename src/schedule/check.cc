@@ -37,6 +37,14 @@ void Scheduler::check() const {
       }
     }
   }
+  if (cache_.saved_states) {
+    int writing = 0;
+    for (const Flight& flight : flights_)
+      writing += static_cast<int>(
+          std::ranges::count_if(flight.sequences, [](const Launched& l) { return l.state_to != kNoState; }));
+    CHECK(writing == cache_.saved_states->writing(), "{} states of {} are being written", writing,
+          cache_.saved_states->writing());
+  }
   CHECK(states_.free() + std::ssize(running_) == options_.max_num_seqs);
   CHECK(std::ranges::all_of(waiting_, [&](Slot s) { return at(s).state_slot == kNoState; }));
   for (const Slot slot : waiting_)

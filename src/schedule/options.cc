@@ -27,6 +27,11 @@ Result<> validate(const SchedulerOptions& options) {
   TRY_VOID(in_range("max_steps_in_flight", options.max_steps_in_flight, 1, 16));
   TRY_VOID(in_range("max_draft_tokens", options.max_draft_tokens, 0, kDraftTokensMax));
   TRY_VOID(in_range("max_preemptions", options.max_preemptions, 0, 1 << 16));
+  TRY_VOID(in_range("saved_states", options.saved_states, 0, options.enable_prefix_caching ? 1 << 20 : 0));
+  TRY_VOID(in_range("mamba_block_size", options.mamba_block_size, 1, kTokensMax));
+  if (options.saved_states > 0 && options.mamba_block_size % options.block_size != 0)
+    return invalid("mamba_block_size", "mamba_block_size is {}, must be a multiple of block_size, {}",
+                   options.mamba_block_size, options.block_size);
   TRY_VOID(in_range("groups", static_cast<std::int64_t>(options.groups.size()), 1, 64));
   for (const CacheGroup& group : options.groups) TRY_VOID(in_range("window", group.window, 0, kTokensMax));
   if (!(options.watermark >= 0 && options.watermark < 1))

@@ -24,6 +24,9 @@ struct SchedulerOptions {
   std::vector<CacheGroup> groups = {CacheGroup{}};
   bool enable_prefix_caching = true;
   PrefixHashOptions prefix_hash;
+  // States of recurrent layers kept behind prefixes; 0: there are no such layers, or no prefix caching.
+  int saved_states = 0;
+  int mamba_block_size = 256;  // tokens, whole blocks: at multiples of it they are kept
 
   // The step.
   int max_num_batched_tokens = 2048;     // a step's token budget

@@ -37,7 +37,8 @@ void Scheduler::plan(StepPlan& plan) {
   landed_.pop_back();
   flight.step = plan.step;
   for (const PlannedSequence& p : plan.sequences)
-    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count});
+    flight.sequences.push_back(
+        {p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count, p.state_to});
 }
 
 // Tokens that the sequence could compute next, 0 while the end of its length or guesses are on the way.
@@ -75,7 +76,8 @@ void Scheduler::plan_prefills(StepPlan& plan) {
   for (const Slot slot : running_) {
     const int wanted = tokens_wanted(at(slot));
     if (wanted <= 1) continue;
-    if (const int count = covered(at(slot), std::min(wanted, budget_)); count > 0) compute(slot, count, plan);
+    if (const int count = covered(at(slot), std::min(wanted, budget_)); count > 0)
+      compute(slot, to_checkpoint(at(slot), count), plan);
   }
 }
 
@@ -127,6 +129,16 @@ int Scheduler::covered(const Sequence& s, int count) const {
   return count;
 }
 
+// The part of `count` more tokens behind which a state can be kept, if there is one: up to where the sequence
+// branches off, else up to the last multiple of the interval. The rest is for the next step.
+int Scheduler::to_checkpoint(const Sequence& s, int count) const {
+  if (!cache_.saved_states || !options_.enable_chunked_prefill) return count;
+  const int end = s.planned + count;
+  if (s.planned < s.branch && s.branch < end) return s.branch - s.planned;
+  const int last = end / options_.mamba_block_size * options_.mamba_block_size;
+  return last > s.planned ? last - s.planned : count;
+}
+
 // Puts `count` tokens of the sequence into the plan. Their blocks are there.
 void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   Sequence& s = at(slot);
@@ -148,6 +160,8 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   p.state_slot = s.state_slot;
 
   s.planned += count;
+  if (cache_.saved_states && (s.planned == s.branch || s.planned % options_.mamba_block_size == 0))
+    p.state_to = cache_.saved_states->take();
   s.sampling += p.samples;
   s.last_step = last_step_ + 1;
   budget_ -= count;
@@ -222,6 +236,9 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   s.blocks.adopt(match_);
   s.state_slot = states_.take();
   s.computed = s.planned = first;
+  // Where two prompts have parted, a third may: but a state is not worth a few tokens.
+  const int branch = match_.stateless_blocks * options_.block_size;
+  s.branch = branch - first >= options_.mamba_block_size / 4 ? branch : 0;
   s.promised = promised;
   s.settled = settled;
   s.state = Sequence::State::running;
@@ -233,7 +250,9 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   promised_ += growth;
   running_.insert(std::ranges::upper_bound(running_, slot, [&](Slot a, Slot b) { return before(a, b); }),
                   slot);
-  compute(slot, count, plan);
+  if (match_.state_slot != kNoState) cache_.saved_states->touch(match_.state_slot);
+  compute(slot, to_checkpoint(s, count), plan);
+  plan.sequences.back().state_from = match_.state_slot;
   note_frontier(s);
   return Admission::admitted;
 }

@@ -20,6 +20,7 @@ Scheduler::Scheduler(SchedulerOptions options)
       ahead_max_(tokens_ahead_max(options_)),
       watermark_blocks_(static_cast<int>(options_.watermark * options_.num_blocks)),
       sequences_(static_cast<std::size_t>(options_.max_sequences)) {
+  if (options_.saved_states > 0) cache_.saved_states.emplace(options_.max_num_seqs, options_.saved_states);
   unused_.reserve(sequences_.size());
   for (auto s = static_cast<Slot>(sequences_.size()); s-- > 0;) unused_.push_back(s);
   const auto seqs = static_cast<std::size_t>(options_.max_num_seqs);
@@ -152,7 +153,10 @@ void Scheduler::collect(StepNumber step) {
   Flight& flight = flights_.front();
   for (const Launched& launched : flight.sequences) {
     Sequence* s = live(launched.sequence);
-    if (s == nullptr || s->preemptions != launched.preemptions) continue;
+    if (s == nullptr || s->preemptions != launched.preemptions) {
+      if (launched.state_to != kNoState) cache_.saved_states->give_back(launched.state_to);
+      continue;
+    }
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
@@ -160,6 +164,7 @@ void Scheduler::collect(StepNumber step) {
       hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->identity, s->keys,
                      s->extras);
       s->blocks.publish(s->computed, s->history());
+      if (launched.state_to != kNoState) cache_.saved_states->keep(launched.state_to, s->blocks.tip());
     }
     s->blocks.leave_window(s->computed);
   }
@@ -225,6 +230,11 @@ bool Scheduler::finish(SequenceId sequence) {
   s->tenancy = tenancy;
   unused_.push_back(slot(sequence));
   return true;
+}
+
+void Scheduler::reset_prefix_cache() {
+  cache_.pool.reset();
+  if (cache_.saved_states) cache_.saved_states->reset();
 }
 
 SchedulerStats Scheduler::stats() const {

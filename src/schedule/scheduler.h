@@ -82,7 +82,7 @@ class Scheduler {
   bool finish(SequenceId sequence);
 
   // Forgets every cached prefix.
-  void reset_prefix_cache() { cache_.pool.reset(); }
+  void reset_prefix_cache();
 
   // See BlockPool: what the prefix cache gains and loses is told to a log.
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
@@ -115,7 +115,8 @@ class Scheduler {
   struct Launched {
     SequenceId sequence;
     int preemptions;
-    int end;  // positions computed once the step is
+    int end;       // positions computed once the step is
+    int state_to;  // PlannedSequence::state_to
   };
   struct Flight {
     StepNumber step = 0;
@@ -153,6 +154,7 @@ class Scheduler {
   void compute(Slot slot, int count, StepPlan& plan);
   void take_blocks(Sequence& s, int end);
   int covered(const Sequence& s, int count) const;
+  int to_checkpoint(const Sequence& s, int count) const;
   int tokens_wanted(const Sequence& s) const;
   int promise(const Sequence& s) const;
   int spare() const;

@@ -69,6 +69,7 @@ struct Sequence {
   std::vector<Hash128> extras;  // SequenceSpec::extras
   SequenceBlocks blocks;
   int state_slot = kNoState;  // while it runs; of recurrent layers
+  int branch = 0;             // where it leaves a prefix whose blocks were there without a state; 0: nowhere
 
   int length() const { return static_cast<int>(tokens.size()) + sampling; }
   // Memory, all of it taken when the sequence is added.

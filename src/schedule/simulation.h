@@ -58,6 +58,9 @@ inline SchedulerOptions random_options(const Choose& choose) {
   }
   o.max_steps_in_flight = 1 + choose(3);
   o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
+  // States cannot take guesses back.
+  if (o.enable_prefix_caching && o.max_draft_tokens == 0) o.saved_states = choose(2) == 0 ? choose(12) : 0;
+  o.mamba_block_size = o.block_size * (1 + choose(4));
   o.policy = static_cast<Policy>(choose(3));
   o.max_sequences = o.max_num_seqs + choose(40);
   o.watermark = choose(3) == 0 ? 0.01 * choose(50) : 0;
@@ -72,6 +75,7 @@ class Simulation {
     const auto& o = scheduler_->options();
     arrivals_per_cent_ = 1 + choose_(40);
     device_.assign(static_cast<std::size_t>(o.num_blocks) * static_cast<std::size_t>(o.block_size), 0);
+    states_.assign(static_cast<std::size_t>(o.max_num_seqs + o.saved_states), 0);
   }
 
   // One random operation.
@@ -133,6 +137,7 @@ class Simulation {
     bool samples;
     std::vector<TokenId> drafts;
     std::vector<std::vector<BlockId>> tables;
+    int state_slot, state_from, state_to;
 
     int end() const { return first + count + static_cast<int>(drafts.size()); }
   };
@@ -294,7 +299,8 @@ class Simulation {
     CHECK(p.samples || scheduler_->options().enable_chunked_prefill || client.appended);
     for (std::size_t i = 0; i < p.tokens.size(); ++i)
       CHECK(p.tokens[i] == client.tokens[static_cast<std::size_t>(p.first) + i]);
-    Row row{it->second, p.first, p.count, p.samples, {p.drafts.begin(), p.drafts.end()}, {}};
+    Row row{it->second, p.first, p.count, p.samples, {p.drafts.begin(), p.drafts.end()}, {},
+            p.state_slot, p.state_from, p.state_to};
     const KvCache& cache = scheduler_->cache();
     for (int g = 0; g < cache.group_count(); ++g) {
       const auto table = p.blocks->table(g);
@@ -359,10 +365,25 @@ class Simulation {
         for (int p = seen; p < row.end(); ++p)
           CHECK(cell(row, g, p) == content(row, g, p), "foreign content at position {} of {}", p, row.first);
       }
+    if (scheduler_->options().saved_states > 0) pass_states(flight);
     scheduler_->collect(flight.step);
     for (const Row& row : flight.rows)
       if (row.samples) commit(row);
   }
+
+  // A state stands for the whole past up to a position. All are restored, then all run, then all are saved.
+  void pass_states(const Flight& flight) {
+    for (const Row& row : flight.rows)
+      if (row.state_from != kNoState) state(row.state_slot) = state(row.state_from);
+    for (const Row& row : flight.rows) {
+      CHECK(row.first == 0 || state(row.state_slot) == row.client->past[static_cast<std::size_t>(row.first) - 1],
+            "a foreign state at position {}", row.first);
+      state(row.state_slot) = row.client->past[static_cast<std::size_t>(row.end()) - 1];
+    }
+    for (const Row& row : flight.rows)
+      if (row.state_to != kNoState) state(row.state_to) = state(row.state_slot);
+  }
+  std::uint64_t& state(int slot) { return states_[static_cast<std::size_t>(slot)]; }
 
   // The token that was drawn, and one for each guess that came true.
   void commit(const Row& row) {
@@ -422,6 +443,7 @@ class Simulation {
   std::unique_ptr<Scheduler> scheduler_;
   StepPlan plan_;
   std::vector<std::uint64_t> device_;                         // [block, offset]
+  std::vector<std::uint64_t> states_;                         // [slot]
   std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by tag
   std::deque<Flight> flights_;
   std::vector<PrefixHold*> holds_;

@@ -28,6 +28,8 @@ struct PlannedSequence {
   int second_text = kNoSecondText;  // SequenceSpec::second_text
   const SequenceBlocks* blocks = nullptr;  // tables, covering at least the positions up to end()
   int state_slot = kNoState;
+  int state_from = kNoState;  // the saved state that it begins with
+  int state_to = kNoState;    // where its state at end() is saved
 
   int end() const { return first + count + static_cast<int>(drafts.size()); }
 };

@@ -27,10 +27,13 @@ CLASSES = {
     "AquilaModel": ("llama", "LlamaConfig"),
     "ArceeForCausalLM": ("arcee", "ArceeConfig"),
     "BaiChuanForCausalLM": ("llama", "LlamaConfig"),
+    "BaichuanForCausalLM": ("llama", "LlamaConfig"),
     "BambaForCausalLM": ("bamba", "BambaConfig"),
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
     "BloomForCausalLM": ("bloom", "BloomConfig"),
+    "ChatGLMForConditionalGeneration": ("glm", "GlmConfig"),
+    "ChatGLMModel": ("glm", "GlmConfig"),
     "Cohere2ForCausalLM": ("cohere2", "Cohere2Config"),
     "CohereForCausalLM": ("cohere", "CohereConfig"),
     "CwmForCausalLM": ("cwm", "CwmConfig"),
@@ -44,6 +47,7 @@ CLASSES = {
     "ExaoneForCausalLM": ("llama", "LlamaConfig"),
     "FalconForCausalLM": ("falcon", "FalconConfig"),
     "FalconH1ForCausalLM": ("falcon_h1", "FalconH1Config"),
+    "FalconMambaForCausalLM": ("falcon_mamba", "FalconMambaConfig"),
     "GPT2LMHeadModel": ("gpt2", "GPT2Config"),
     "GPTBigCodeForCausalLM": ("gpt_bigcode", "GPTBigCodeConfig"),
     "GPTJForCausalLM": ("gptj", "GPTJConfig"),
@@ -124,6 +128,11 @@ CLASSES = {
 # What a class that nests another gives it, what code has in place of a field, or of one that is not in transformers.
 GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},
+         **dict.fromkeys(("ChatGLMForConditionalGeneration", "ChatGLMModel"), {
+             "add_bias_linear": False, "apply_residual_connection_post_layernorm": False, "ffn_hidden_size": 13696,
+             "kv_channels": 128, "layernorm_epsilon": 1e-5, "multi_query_group_num": 1, "num_layers": 28,
+             "partial_rotary_factor": 0.5, "post_layer_norm": True, "rmsnorm": True, "seq_length": 2048}),
+         "BaichuanForCausalLM": {"model_max_length": 4096},
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 

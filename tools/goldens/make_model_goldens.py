@@ -238,6 +238,45 @@ def baichuan_tensors(tensors):
     return tensors
 
 
+BAICHUAN_13B = renamed("BaichuanForCausalLM", fields=[("max_position_embeddings", "model_max_length")])
+
+
+def with_alibi(model, ids):
+    """A Llama whose tokens are all at position 0, so that nothing turns, and with BLOOM's ALiBi in its mask."""
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+    n = len(ids)
+    future = torch.full((n, n), torch.finfo(model.dtype).min, dtype=model.dtype).triu(1)
+    alibi = build_alibi_tensor(torch.ones(1, n), model.config.num_attention_heads, model.dtype)
+    with torch.no_grad():
+        return model(ids[None], attention_mask=(alibi + future)[None], position_ids=torch.zeros(1, n, dtype=torch.long),
+                     use_cache=False).logits[0].float()
+
+
+CHATGLM = renamed("ChatGLMModel", (r"^model\.(layers|norm)", r"transformer.encoder.\1"), (r"^model\.embed_tokens", "transformer.embedding.word_embeddings"),
+                  (r"^lm_head", "transformer.output_layer"), ("encoder.norm", "encoder.final_layernorm"), ("self_attn.o_proj", "self_attention.dense"),
+                  ("mlp.gate_up_proj", "mlp.dense_h_to_4h"), ("mlp.down_proj", "mlp.dense_4h_to_h"),
+                  fields=[("num_hidden_layers", "num_layers"), ("num_key_value_heads", "multi_query_group_num"), ("vocab_size", "padded_vocab_size"),
+                          ("intermediate_size", "ffn_hidden_size"), ("head_dim", "kv_channels"), ("max_position_embeddings", "seq_length"),
+                          ("rms_norm_eps", "layernorm_epsilon"), ("attention_bias", "add_qkv_bias")])
+
+
+def chatglm(config):
+    config = CHATGLM[0](config)
+    for field in ("hidden_act", "partial_rotary_factor", "rope_scaling"):
+        del config[field]
+    return dict(config, rope_ratio=config.pop("rope_theta") / 1e4, multi_query_attention=True, rmsnorm=True, add_bias_linear=False)
+
+
+def chatglm_tensors(tensors):
+    tensors = CHATGLM[1](tensors)
+    for i in range(2):
+        for kind in ("weight", "bias"):
+            layer = f"transformer.encoder.layers.{i}."
+            parts = [tensors.pop(f"{layer}self_attn.{part}_proj.{kind}") for part in "qkv"]
+            tensors[f"{layer}self_attention.query_key_value.{kind}"] = torch.cat(parts)
+    return dict(tensors, **{"transformer.rotary_pos_emb.inv_freq": torch.zeros(4)})
+
+
 MIMO = renamed("MiMoForCausalLM")
 
 
@@ -448,6 +487,7 @@ CASES = {
                                    ssm_multipliers=[0.35, 0.25, 0.7, 0.5, 0.8], mlp_multipliers=[0.6, 0.4]), {}),
     "falcon_h1-norm": ("FalconH1", dict(SMALL, **MAMBA2, mamba_d_ssm=96, mamba_rms_norm=True, mamba_norm_before_gate=True), {}),
     "mamba": ("Mamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
+    "falcon_mamba": ("FalconMamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
     "jamba": ("Jamba", dict(SMALL, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
                             expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_d_conv=3,
                             mamba_dt_rank=5), dict(weights=decided_routers)),
@@ -526,6 +566,10 @@ CASES = {
     "granite_moe_shared": ("GraniteMoeShared", dict(SMALL, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=40, embedding_multiplier=12.0,
                                                     logits_scaling=8.0, residual_multiplier=0.22, attention_multiplier=0.0625), {}),
     "baichuan": ("Llama", dict(SMALL, num_key_value_heads=3), dict(config=BAICHUAN[0], tensors=baichuan_tensors)),
+    "baichuan_13b": ("Llama", dict(SMALL, num_key_value_heads=3), dict(config=BAICHUAN_13B[0], tensors=baichuan_tensors, run=with_alibi)),
+    "chatglm": ("Glm", dict(BASE, head_dim=16, attention_bias=True, rope_parameters=dict(rope_type="default", rope_theta=5e5,
+                                                                                      partial_rotary_factor=0.5)),
+                dict(config=chatglm, tensors=chatglm_tensors)),
     "mimo": ("Qwen2", SMALL, dict(config=MIMO[0], tensors=mimo_tensors)),
     "llama4": ("Llama4Text", dict(SMALL, num_hidden_layers=4, head_dim=16, intermediate_size_mlp=80, num_local_experts=3, num_experts_per_tok=1,
                                   attention_chunk_size=12, no_rope_layers=[1, 0, 1, 1], interleave_moe_layer_step=2, floor_scale=8, attn_scale=0.3),
@@ -591,10 +635,11 @@ def make(name, out):
 
     ids = torch.randint(3, VOCAB, (TOKENS,), generator=generator)
     golden = dict(ids=ids.to(torch.int32))
-    logits = run(load(torch.float32), ids)
+    compute = options.get("run", run)
+    logits = compute(load(torch.float32), ids)
     golden["logits"] = logits
     if store == torch.bfloat16:
-        half = run(load(torch.bfloat16), ids)
+        half = compute(load(torch.bfloat16), ids)
         log_p, log_q = logits.double().log_softmax(-1), half.double().log_softmax(-1)
         golden["bf16_kl"] = (log_p.exp() * (log_p - log_q)).sum(-1).float()
         if options.get("bf16_logits"):

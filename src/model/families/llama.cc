@@ -42,6 +42,18 @@ Result<ModelSpec> describe_baichuan(const Config& config) {
   return spec;
 }
 
+// Baichuan 13B (2023): ALiBi. By the same name go Baichuan 2 models, whose output matrix is normalised.
+Result<ModelSpec> describe_baichuan_13b(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.positions = "model_max_length", .rotary = false}));
+  if (constexpr int kBaichuan2 = 125696; spec.vocab == kBaichuan2)
+    return field_failure("vocab_size", ErrorCode::unsupported,
+                         "{} is {}: Baichuan 2, whose output matrix is normalised, is not supported",
+                         config.where("vocab_size"), spec.vocab);
+  for (LayerSpec& layer : spec.layers) layer.attention().slopes = alibi_slopes(layer.attention().q_heads, 8);
+  spec.names.qkv = {"self_attn.W_pack"};
+  return spec;
+}
+
 // CWM (Meta, 2025): windows.
 Result<ModelSpec> describe_cwm(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));

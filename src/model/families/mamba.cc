@@ -1,5 +1,5 @@
-// Networks of Mambas alone: Mamba (Gu and Dao, 2023), Mamba2 (Dao and Gu, 2024). Jamba (AI21, 2024): Mamba,
-// attention in every few layers, experts in every second.
+// Networks of Mambas alone: Mamba (Gu and Dao, 2023), Falcon Mamba (TII, 2024), Mamba2 (Dao and Gu, 2024). Jamba (AI21,
+// 2024): Mamba, attention in every few layers, experts in every second.
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
@@ -37,6 +37,18 @@ Result<Mamba> read_mamba(const Config& config, const MambaFields& fields, int di
 Result<ModelSpec> describe_mamba(const Config& config) {
   return describe_attention_free(
       config, [&](int dim, const NormSpec&) -> Result<Mixer> { return read_mamba(config, {}, dim); });
+}
+
+// Its norms of dt, b and c have no weights.
+Result<ModelSpec> describe_falcon_mamba(const Config& config) {
+  return describe_attention_free(config, [&](int dim, const NormSpec& norm) -> Result<Mixer> {
+    TRY(Mamba mamba, read_mamba(config, {}, dim));
+    TRY(const double eps, config.number("mixer_rms_eps", {0, 1}));
+    mamba.norm = norm;
+    mamba.norm.eps = static_cast<float>(eps);
+    mamba.norm.stored = false;
+    return mamba;
+  });
 }
 
 Result<ModelSpec> describe_mamba2(const Config& config) {

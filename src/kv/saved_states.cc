@@ -1,0 +1,62 @@
+#include "kv/saved_states.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace octavo {
+
+SavedStates::SavedStates(int first, int count)
+    : first_(first),
+      states_(static_cast<std::size_t>(count)),
+      buckets_(std::bit_ceil(2 * static_cast<std::size_t>(count)), kNoState) {
+  CHECK(count > 0, "{} states", count);
+}
+
+int SavedStates::find(PrefixId prefix) const {
+  int slot = buckets_[bucket(prefix)];
+  while (slot != kNoState && at(slot).prefix != prefix) slot = at(slot).next_in_bucket;
+  return slot;
+}
+
+int SavedStates::take() {
+  int oldest = kNoState;
+  for (int slot = first_; slot < first_ + count(); ++slot)
+    if (!at(slot).writing && (oldest == kNoState || at(slot).used < at(oldest).used)) oldest = slot;
+  if (oldest == kNoState) return kNoState;
+  forget(oldest);
+  at(oldest).writing = true;
+  ++writing_;
+  return oldest;
+}
+
+void SavedStates::keep(int slot, PrefixId prefix) {
+  give_back(slot);
+  if (const int twin = find(prefix); twin != kNoState) return touch(twin);
+  touch(slot);
+  at(slot).prefix = prefix;
+  int& first = buckets_[bucket(prefix)];
+  at(slot).next_in_bucket = first;
+  first = slot;
+}
+
+void SavedStates::give_back(int slot) {
+  CHECK(at(slot).writing, "nobody writes to state {}", slot);
+  at(slot) = {};
+  --writing_;
+}
+
+void SavedStates::forget(int slot) {
+  if (at(slot).prefix == kEmptyPrefix) return;
+  int* link = &buckets_[bucket(at(slot).prefix)];
+  while (*link != slot) link = &at(*link).next_in_bucket;
+  *link = at(slot).next_in_bucket;
+  at(slot) = {};
+}
+
+void SavedStates::reset() {
+  for (int slot = first_; slot < first_ + count(); ++slot) forget(slot);
+}
+
+}  // namespace octavo

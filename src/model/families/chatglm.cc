@@ -1,0 +1,40 @@
+// ChatGLM 2 and 3 and the first GLM-4 (GLM team, 2023 and 2024), as their own code stores them: GLM (glm.cc)
+// by other names.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_chatglm(const Config& config) {
+  for (const char* off : {"rmsnorm", "post_layer_norm"}) TRY_VOID(refuse(config, off, false));
+  for (const char* on : {"add_bias_linear", "apply_residual_connection_post_layernorm"})
+    TRY_VOID(refuse(config, on, true));
+  TRY(const bool grouped, config.boolean("multi_query_attention", false));
+  TRY(const bool bias, config.boolean("add_qkv_bias", false));
+  TRY(const double ratio, config.number("rope_ratio", {1e-3, 1e9}, 1.0));
+  TRY(ModelSpec spec, describe_dense(config, {.layers = "num_layers",
+                                              .kv_heads = grouped ? "multi_query_group_num" : "",
+                                              .hidden = "ffn_hidden_size",
+                                              .head_dim = "kv_channels",
+                                              .positions = "seq_length",
+                                              .activation = "",
+                                              .eps = "layernorm_epsilon",
+                                              .rotary_fraction = "partial_rotary_factor"}));
+  TRY(spec.vocab, config.integer("padded_vocab_size", {1, kMaxVocab}, spec.vocab));
+  spec.ropes[0].theta *= ratio;
+  spec.ropes[0].interleaved = true;
+  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
+  spec.names = {.prefixes = {"transformer."},
+                .lm_head = "transformer.output_layer",
+                .embedding = "embedding.word_embeddings",
+                .final_norm = "encoder.final_layernorm",
+                .layers = "encoder.layers.",
+                .qkv = {"self_attention.query_key_value"},
+                .out = "self_attention.dense",
+                .up = {"mlp.dense_h_to_4h"},
+                .down = "mlp.dense_4h_to_h",
+                .ignorable = {"transformer.rotary_pos_emb.inv_freq"}};
+  return spec;
+}
+
+}  // namespace octavo
