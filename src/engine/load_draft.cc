@@ -72,7 +72,9 @@ Result<Guesser> load_guesser(Backend& backend, const EngineOptions& options, con
   if (backend.name == "cuda") return refuse("on cuda");
   if (options.kv_transfer.enabled) return refuse("with --kv-transfer-config");
   if (layout.groups.empty() || layout.groups[0].window > 0)
-    return refuse("beside layers with windows; --disable-hybrid-kv-cache-manager lets them keep everything");
+    return field_failure(kField, ErrorCode::unsupported,
+                         "guesses from hidden states are not made beside layers with windows yet; "
+                         "--disable-hybrid-kv-cache-manager lets these keep everything");
   const std::string& path = own.model.empty() ? options.model_dir : own.model;
   LoadOptions load{.threads = options.threads};
   if (own.kind == HeadOptions::Kind::mtp) {

@@ -50,6 +50,10 @@ TEST(Speculation, AnswersAreThoseWithoutGuesses) {
       {"preempted", with_draft("models/demo-draft"), 48, 9},
       {"int8", {.method = DraftModelOptions{.model = "models/demo-draft", .quantization = "int8"}}},
       {"short context", {.method = DraftModelOptions{.model = "models/demo-draft", .max_model_len = 32}}},
+      {"head",
+       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle, .model = "models/demo-eagle"}, .num_speculative_tokens = 4},
+       48,
+       9},
       {"suffix", {.method = SuffixOptions{}, .num_speculative_tokens = 24}},
       {"suffix, no prefix cache", {.method = SuffixOptions{}, .num_speculative_tokens = 8}, 64, {}, false},
   };
@@ -198,6 +202,15 @@ TEST(Speculation, WhatCannotGuessIsRefused) {
   EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));
   options.tensor_parallel_size = 2;
   EXPECT_THAT(error(options), HasSubstr("tensor_parallel_size: must be 1 with guesses from hidden states, got 2"));
+  options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
+  options.model_dir = "tests/data/models/mistral";
+  EXPECT_THAT(error(options), HasSubstr("not made beside layers with windows yet; --disable-hybrid-kv-cache-manager"));
+  options.kv_transfer.enabled = true;
+  EXPECT_THAT(error(options), HasSubstr("not made with --kv-transfer-config yet"));
+  options.device = "cuda";
+  if (make_cuda_backend()) {
+    EXPECT_THAT(error(options), HasSubstr("not made on cuda yet"));
+  }
   options = demo();
   options.model_dir = "models/demo-draft";
   options.runner = "pooling";

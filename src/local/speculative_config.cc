@@ -174,6 +174,7 @@ Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
     TRY(options.method, draft_model_options(fields));
   } else if (is_mtp(method) || method == "eagle" || method == "eagle3") {
     TRY(options.method, head_options(fields, method));
+    if (!count && is_mtp(method)) count = 1;
   } else {
     return invalid("method",
                    "must be \"ngram\", \"suffix\", \"draft_model\", \"mtp\", \"eagle\" or \"eagle3\" (\"draft_model\" "
