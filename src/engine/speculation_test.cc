@@ -117,7 +117,7 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutGuesses) {
         EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
       EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
       if (head.model_dir.ends_with("markov")) {
-        EXPECT_GT(accepted(*engine), engine->own_stats().draft_tokens / 10) << v.name;
+        EXPECT_GT(accepted(*engine), 0) << v.name;
         EXPECT_LT(accepted(*engine), engine->own_stats().draft_tokens) << v.name;
       }
     }

@@ -36,10 +36,7 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const std::int64_t own = split ? 4 * (limits.max_tokens + limits.max_logit_rows * spec.vocab / spec.shard.size) : 0;
   std::int64_t angles = 0;  // of a token
   for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
-  std::int64_t hidden = 4 * std::int64_t{spec.dim} * std::ssize(limits.kept_layers);  // of a token, too
-  if (spec.hidden)
-    hidden += spec.hidden->row() * (4 + element) + (spec.dim + std::max(spec.dim, spec.hidden->dim)) * element + 4;
-  return limits.max_tokens * (spec.dim * rows + 4 * angles + hidden) + own + needs.scratch_bytes +
+  return limits.max_tokens * (spec.dim * rows + 4 * angles) + own + needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_adapter_rank) +
          limits.max_logit_rows * spec.dim * (4 + element);
 }
@@ -83,9 +80,9 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   kept_.resize(kept_layers_.size());
   for (Workspace& kept : kept_) TRY_VOID(allocate(kept, DType::f32, {n, dim}));
   if (const std::optional<HiddenInput>& input = model_.spec.hidden) {
-    TRY_VOID(allocate(hidden_, DType::f32, {n, input->row()}));
+    TRY_VOID(allocate(hidden_, DType::f32, {n, std::max(dim, input->row())}));
     TRY_VOID(allocate(hidden_x_, act, {n, input->row()}));
-    TRY_VOID(allocate(joint_, act, {n, dim + std::max<std::int64_t>(dim, input->dim)}));
+    TRY_VOID(allocate(joint_, act, {n, dim + (input->joined ? input->row() : dim)}));
   }
   if (model_.spec.hidden || !kept_.empty()) {
     TRY_VOID(allocate(every_row_, DType::i32, {n}));
@@ -216,22 +213,21 @@ void Decoder::join_hidden() {
   const Network& network = model_.network;
   const Ops& ops = backend_.ops;
   Stream& stream = *backend_.stream;
-  const std::int64_t dim = model_.spec.dim;
+  const std::int64_t dim = model_.spec.dim, row = input.row();
   const View residual = residual_.rows(tokens_), joint = joint_.rows(tokens_);
+  const View hidden = hidden_.rows(tokens_).columns(0, row);
   const auto product = [&](const View& x) {
     ops.matmul(stream,
                {.x = x, .w = *network.joint.weight.weight, .bias = network.joint.bias.value, .y = residual});
   };
   if (input.joined) {
-    const View hidden = hidden_.rows(tokens_);
-    const std::int64_t row = hidden.size(1);
     ops.add_norm(stream, {.residual = residual,
                           .norm = network.token_norm.norm(),
                           .out = joint.columns(input.hidden_first ? row : 0, dim)});
     ops.add_norm(stream, {.residual = hidden,
                           .norm = network.hidden_norm.norm(),
                           .out = joint.columns(input.hidden_first ? 0 : dim, row)});
-    return product(joint.columns(0, dim + row));
+    return product(joint);
   }
   ops.add_norm(stream, {.residual = residual,
                         .norm = network.layers[0].mixer_norm.norm(),
@@ -239,7 +235,7 @@ void Decoder::join_hidden() {
   if (hidden_is_own_) {
     ops.gather_rows(stream, {.x = hidden_.all.columns(0, dim), .rows = every_row_.rows(tokens_), .out = residual});
   } else {
-    ops.add_norm(stream, {.residual = hidden_.rows(tokens_), .out = hidden_x_.rows(tokens_)});
+    ops.add_norm(stream, {.residual = hidden, .out = hidden_x_.rows(tokens_)});
     product(hidden_x_.rows(tokens_));
   }
   ops.add_norm(stream, {.residual = residual,

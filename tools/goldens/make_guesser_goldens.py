@@ -211,7 +211,7 @@ def make_markov(out, generator):
         model.model.norm.weight.fill_(1)
         for name, p in [*model.model.layers.named_parameters(), *layer.named_parameters()]:
             if name.endswith(("o_proj.weight", "down_proj.weight")):
-                p.mul_(0.15 if "0." in name or "1." in name else 0)
+                p.mul_(0.02 if "0." in name or "1." in name else 0)
     save(f"{out}/markov", dict(model.state_dict()), config_of(model))
     tensors = {f"layers.0.{k}": t for k, t in layer.state_dict().items() if k != "input_layernorm.weight"}
     save(f"{out}/markov-eagle", tensors | {"fc.weight": fc}, config_of(model) | dict(num_hidden_layers=1))
