@@ -5,25 +5,8 @@
 #include "base/check.h"
 
 namespace octavo {
-namespace {
-
-// What of a request's wishes a guess can follow: the shape of the distribution and the tokens allowed.
-SamplingParams drafting_params(const SamplingParams& of, bool drawn) {
-  SamplingParams params;
-  params.temperature = drawn ? of.temperature : 0;
-  params.top_p = of.top_p;
-  params.top_k = of.top_k;
-  params.min_p = of.min_p;
-  params.logit_bias = of.logit_bias;
-  params.allowed_token_ids = of.allowed_token_ids;
-  return params;
-}
-
-}  // namespace
-
 DraftModel::Past::Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits)
-    : params(drafting_params(*draft.sampling, limits.drawn)),
-      sampling(params, {}, {}, draft.seed, limits.vocab_size),
+    : sampling(draft, limits.drawn, limits.vocab_size),
       identity(draft.identity),
       blocks(cache, limits.max_model_len) {}
 
@@ -155,9 +138,7 @@ Result<> DraftModel::run() {
     if (!plan_.sequences[i].samples) continue;
     const Working& w = working_[rows_.size()];
     row_tokens_.push_back(batch_.query_starts[i + 1] - 1);
-    rows_.push_back({.sequence = &w.past->sampling,
-                     .output = w.draft->text.subspan(static_cast<std::size_t>(w.draft->prompt_tokens)),
-                     .drafts = static_cast<int>(w.draft->tokens.size())});
+    rows_.push_back(w.past->sampling.row(*w.draft));
   }
   TRY_VOID(executor_->sample(row_tokens_, rows_));
   TRY(const std::span<const SampledToken> results, executor_->collect());

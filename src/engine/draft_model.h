@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "engine/batch.h"
+#include "engine/draft_sampling.h"
 #include "engine/executor.h"
 #include "kv/kv_cache.h"
 #include "kv/sequence_blocks.h"
 #include "request/prefix_hash.h"
-#include "sample/sequence_sampling.h"
 #include "schedule/step_plan.h"
 #include "speculate/proposer.h"
 
@@ -48,13 +48,12 @@ class DraftModel final : public Proposer {
   int blocks_used() const { return cache_.pool.used(); }
 
  private:
-  // What is kept of a sequence. Stays where it is: `sampling` refers to `params`.
+  // What is kept of a sequence. Stays where it is.
   struct Past {
     Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits);
     Past(const Past&) = delete;
 
-    SamplingParams params;
-    SequenceSampling sampling;
+    DraftSampling sampling;
     Hash128 identity;
     std::vector<Hash128> keys;  // of the full blocks that are computed
     SequenceBlocks blocks;

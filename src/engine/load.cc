@@ -182,6 +182,9 @@ Result<> check_ranks(const EngineOptions& options) {
   if (options.lora.enabled)
     return field_failure(kField, ErrorCode::unsupported, "must be 1 with LoRA adapters, got {}",
                          options.tensor_parallel_size);
+  if (options.speculation && options.speculation->head() != nullptr)
+    return field_failure(kField, ErrorCode::unsupported, "must be 1 with guesses from hidden states, got {}",
+                         options.tensor_parallel_size);
   if (const int processors = usable_processors(); processors < options.tensor_parallel_size)
     log_warning("{} ranks on {} processors", options.tensor_parallel_size, processors);
   return {};
@@ -236,6 +239,7 @@ struct Loaded {
   SchedulerOptions scheduler;
   std::int64_t block_bytes = 0;
   std::int64_t state_bytes = 0;
+  std::optional<Guesser> guesser = {};
 };
 
 Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
@@ -274,6 +278,11 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                 .scheduler = scheduler_options(options, layout, model->max_model_len),
                 .block_bytes = layout.block_bytes(backend->ops),
                 .state_bytes = layout.state_bytes()};
+  std::vector<int> kept_layers;
+  if (options.speculation && options.speculation->head() != nullptr) {
+    TRY(loaded.guesser, load_guesser(*backend, options, *model, layout));
+    kept_layers = loaded.guesser->model->spec.hidden->layers;
+  }
   if (pools) read_whole_texts(loaded.scheduler);
   std::string fingerprint;
   if (options.kv_transfer.enabled) {
@@ -286,6 +295,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                              .max_adapters = options.lora.in_memory(),
                              .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
                              .fingerprint = std::move(fingerprint),
+                             .kept_layers = std::move(kept_layers),
                              .sampler = {options.processed_logprobs},
                              // Guesses are made of tokens that the host has seen.
                              .asynchronous = options.async_scheduling && !options.speculation && !pools,
@@ -310,11 +320,13 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   // Weights and workspaces first: what is left then is measured, not guessed.
   TRY(Loaded loaded, load_model(backend, options, hooks, others ? &others->group() : nullptr));
   if (others) TRY_VOID(others->agree());
-  auto& [executor, scheduler, block_bytes, state_bytes] = loaded;
+  auto& [executor, scheduler, block_bytes, state_bytes, guesser] = loaded;
   const std::int64_t sound_bytes = executor->sound_bytes();
   std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
     TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
+  } else if (guesser) {
+    TRY(draft, prepare_head(backend, options, *std::move(guesser), scheduler));
   }
   const std::int64_t draft_block_bytes = draft ? draft->block_bytes : 0;
   const bool pools = executor->pools();
@@ -345,6 +357,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   info.max_queued = options.max_queued;
   info.max_logprobs = options.max_logprobs;
   info.max_loras = options.lora.in_memory();
+  const LocalExecutor& local = *executor;
   std::unique_ptr<Executor> whole;
   if (others) {
     TRY(whole, RankedExecutor::create(std::move(others), std::move(executor), scheduler.num_blocks, states));
@@ -360,7 +373,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation) {
     parts.guess_policy = guess_policy(*options.speculation, *backend->device);
-    TRY(parts.proposer, make_proposer(*options.speculation, std::move(draft), scheduler));
+    TRY(parts.proposer, make_proposer(*options.speculation, local, std::move(draft), scheduler));
   }
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/draft_head.h"
 #include "engine/draft_model.h"
 #include "engine/option_values.h"
 #include "speculate/ngram_proposer.h"
@@ -61,13 +62,62 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   return draft;
 }
 
-Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& options,
+Result<Guesser> load_guesser(Backend& backend, const EngineOptions& options, const Model& target,
+                             const CacheLayout& layout) {
+  constexpr std::string_view kField = "speculative_config";
+  const HeadOptions& own = *options.speculation->head();
+  const auto refuse = [&](std::string_view what) {
+    return field_failure(kField, ErrorCode::unsupported, "guesses from hidden states are not made {} yet", what);
+  };
+  if (backend.name == "cuda") return refuse("on cuda");
+  if (options.kv_transfer.enabled) return refuse("with --kv-transfer-config");
+  if (layout.groups.empty() || layout.groups[0].window > 0)
+    return field_failure(kField, ErrorCode::unsupported,
+                         "guesses from hidden states are not made beside layers with windows yet; "
+                         "--disable-hybrid-kv-cache-manager lets these keep everything");
+  const std::string& path = own.model.empty() ? options.model_dir : own.model;
+  LoadOptions load{.threads = options.threads};
+  if (own.kind == HeadOptions::Kind::mtp) {
+    TRY(load.quantization, quantization(options.quantization, options.model_dir));
+    return load_predictor(path, target, backend, load);
+  }
+  return (own.kind == HeadOptions::Kind::eagle ? load_eagle : load_eagle3)(path, target, backend, load);
+}
+
+Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
+                                 Guesser guesser, const SchedulerOptions& scheduler) {
+  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, guesser.model->activation));
+  const CacheLayout layout = cache_layout(
+      guesser.model->spec,
+      {.block_size = options.block_size, .dtype = cache_dtype, .window_groups = false});
+  TRY_VOID(layout.supported(backend->ops));
+  const int guesses = options.speculation->num_speculative_tokens;
+  LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
+                    .max_tokens = scheduler.max_num_batched_tokens,
+                    .tokens = std::move(guesser.tokens),
+                    .own_blocks = (guesses + options.block_size - 1) / options.block_size + 1};
+  TRY(draft.executor,
+      LocalExecutor::create(backend, std::move(guesser.model), layout,
+                            {.max_tokens = draft.max_tokens, .max_sequences = scheduler.max_num_seqs}));
+  return draft;
+}
+
+Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& options, const LocalExecutor& target,
                                                 std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler) {
   if (const auto* ngram = std::get_if<NgramOptions>(&options.method))
     return std::make_unique<NgramProposer>(*ngram);
   if (const auto* suffix = std::get_if<SuffixOptions>(&options.method))
     return std::make_unique<SuffixProposer>(*suffix);
+  if (const HeadOptions* head = options.head()) {
+    const int own = draft->own_blocks * scheduler.max_num_seqs;
+    TRY_VOID(draft->executor->allocate_cache(scheduler.num_blocks + own, scheduler.max_num_seqs));
+    return std::make_unique<DraftHead>(target, std::move(draft->executor), std::move(draft->tokens),
+                                       DraftHeadLimits{.block_size = scheduler.block_size,
+                                                       .num_blocks = scheduler.num_blocks,
+                                                       .own_blocks = draft->own_blocks,
+                                                       .drawn = head->drawn});
+  }
   TRY_VOID(draft->executor->allocate_cache(scheduler.num_blocks, scheduler.max_num_seqs));
   const Model& model = draft->executor->model();
   const DraftModelLimits limits{.block_size = scheduler.block_size,
@@ -85,7 +135,7 @@ GuessPolicy guess_policy(const SpeculativeOptions& options, const Device& device
   return GuessPolicy({.most = options.num_speculative_tokens,
                       .free_tokens = device.shares_host_memory() ? kFreeTokensOnHost : kFreeTokensOnDevice,
                       .per_batch_size = options.per_batch_size,
-                      .by_acceptance = options.draft_model() != nullptr});
+                      .by_acceptance = options.draft_model() != nullptr || options.head() != nullptr});
 }
 
 }  // namespace octavo

@@ -10,18 +10,21 @@
 #include "engine/engine_options.h"
 #include "engine/local_executor.h"
 #include "kv/kv_cache.h"
+#include "model/guesser.h"
 #include "schedule/options.h"
 #include "speculate/guess_policy.h"
 #include "speculate/proposer.h"
 
 namespace octavo {
 
-// A draft model with everything but its KV cache.
+// A draft model, or a head, with everything but its KV cache.
 struct LoadedDraft {
   std::unique_ptr<LocalExecutor> executor = {};
   std::vector<CacheGroup> groups = {};
   std::int64_t block_bytes = 0;
-  int max_tokens = 0;  // of a pass
+  int max_tokens = 0;                     // of a pass
+  std::vector<std::int32_t> tokens = {};  // of a head: see Guesser
+  int own_blocks = 0;                     // of a head: DraftHeadLimits::own_blocks
 };
 
 // target: the engine's model, whose options the draft model shares where it has none of its own. Errors:
@@ -29,8 +32,17 @@ struct LoadedDraft {
 Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                const ModelSpec& target, const SchedulerOptions& scheduler);
 
-// draft: of the method draft_model; its cache is allocated here. Error: there is not enough memory.
-Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& options,
+// The head that the options ask for. target: the engine's model, whose cache is laid out so; it lives longer. Errors:
+// those of guesser.h; what heads cannot do yet.
+Result<Guesser> load_guesser(Backend& backend, const EngineOptions& options, const Model& target,
+                             const CacheLayout& layout);
+// The same with its workspaces.
+Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
+                                 Guesser guesser, const SchedulerOptions& scheduler);
+
+// target: the engine's executor, which lives longer. draft: of methods that have one; its cache is allocated here. Error:
+// there is not enough memory.
+Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& options, const LocalExecutor& target,
                                                 std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler);
 

@@ -47,7 +47,8 @@ LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<M
 Result<> LocalExecutor::allocate() {
   const int rows = logit_rows(options_);
   TRY(Decoder decoder, Decoder::make(*model_, layout_, backend_,
-                                     {options_.max_tokens, rows, options_.max_adapter_rank}, options_.group));
+                                     {options_.max_tokens, rows, options_.max_adapter_rank, options_.kept_layers},
+                                     options_.group));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
   for (const LayerGroup& group : layout_.groups) {
     TRY(auto plan,
@@ -364,13 +365,25 @@ Result<> LocalExecutor::give_logits(std::span<const std::int32_t> tokens) {
 }
 
 Result<> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens, const View& logits) {
-  row_memory_.clear();
-  const auto part = row_memory_.add<std::int32_t>(tokens.size());
-  TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
-  std::ranges::copy(tokens, row_memory_.host(part).begin());
-  row_memory_.upload(*backend_.device, *backend_.stream);
-  decoder_->logits(row_memory_.device(part), logits);
+  TRY(const View rows, upload_rows(tokens));
+  decoder_->logits(rows, logits);
   return ranks_status();
+}
+
+Result<> LocalExecutor::read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows) {
+  TRY(const View uploaded, upload_rows(rows));
+  decoder_->read_hidden(*from.decoder_, uploaded);
+  return {};
+}
+
+// Good until the next call.
+Result<View> LocalExecutor::upload_rows(std::span<const std::int32_t> rows) {
+  row_memory_.clear();
+  const auto part = row_memory_.add<std::int32_t>(rows.size());
+  TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
+  std::ranges::copy(rows, row_memory_.host(part).begin());
+  row_memory_.upload(*backend_.device, *backend_.stream);
+  return row_memory_.device(part);
 }
 
 Result<> LocalExecutor::sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
@@ -392,15 +405,9 @@ Result<std::span<const SampledToken>> LocalExecutor::collect() {
 }
 
 Result<std::span<const float>> LocalExecutor::pool() {
-  const std::size_t sequences = query_starts_.size() - 1;
-  row_memory_.clear();
-  const auto starts = row_memory_.add<std::int32_t>(sequences + 1);
-  TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
-  std::ranges::copy(query_starts_, row_memory_.host(starts).begin());
-  row_memory_.upload(*backend_.device, *backend_.stream);
-  const View out =
-      logits_.view(DType::f32, {static_cast<std::int64_t>(sequences), pooled_size(model_->spec)});
-  decoder_->pool(row_memory_.device(starts), out);
+  TRY(const View starts, upload_rows(query_starts_));
+  const View out = logits_.view(DType::f32, {starts.size(0) - 1, pooled_size(model_->spec)});
+  decoder_->pool(starts, out);
   pooled_.resize(static_cast<std::size_t>(out.elements()));
   backend_.device->download(*backend_.stream, pooled_.data(), out);
   backend_.stream->synchronize();

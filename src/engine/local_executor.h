@@ -29,6 +29,7 @@ struct LocalExecutorOptions {
   int max_adapters = 0;   // in memory at a time; 0: none at all
   int max_adapter_rank = 0;
   std::string fingerprint = {};  // of the model, for KV blocks that leave the engine
+  std::vector<int> kept_layers = {};  // whose input read_hidden() takes; none: the last one's output
   SamplerOptions sampler = {};
   // For devices that work by themselves:
   bool asynchronous = true;  // a step begins before the last one's tokens are known
@@ -62,6 +63,9 @@ class LocalExecutor final : public Executor {
 
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
+  // Of a model that guesses for another: token i of the next forward() comes with row rows[i] of the last step of `from`,
+  // which is the other's executor, or this one.
+  Result<> read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows);
   // On ranks other than 0, where rank 0 samples: this rank's part of the logits of these tokens.
   Result<> give_logits(std::span<const std::int32_t> tokens);
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
@@ -104,6 +108,7 @@ class LocalExecutor final : public Executor {
   void place_images(const Batch& batch);
   void copy_states(std::span<const Batch::StateCopy> copies);
   void plan(const Batch& batch, int size);
+  Result<View> upload_rows(std::span<const std::int32_t> rows);
   Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
   void take_chunk();

@@ -50,6 +50,10 @@ TEST(Speculation, AnswersAreThoseWithoutGuesses) {
       {"preempted", with_draft("models/demo-draft"), 48, 9},
       {"int8", {.method = DraftModelOptions{.model = "models/demo-draft", .quantization = "int8"}}},
       {"short context", {.method = DraftModelOptions{.model = "models/demo-draft", .max_model_len = 32}}},
+      {"head",
+       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle, .model = "models/demo-eagle"}, .num_speculative_tokens = 4},
+       48,
+       9},
       {"suffix", {.method = SuffixOptions{}, .num_speculative_tokens = 24}},
       {"suffix, no prefix cache", {.method = SuffixOptions{}, .num_speculative_tokens = 8}, 64, {}, false},
   };
@@ -65,6 +69,77 @@ TEST(Speculation, AnswersAreThoseWithoutGuesses) {
       EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
     EXPECT_GT(accepted(*engine), 0) << v.name;
   }
+}
+
+constexpr const char* kGuessers = "tests/data/guessers/";
+
+EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const std::string& head) {
+  EngineOptions options = demo();
+  options.model_dir = kGuessers + target;
+  options.kv_cache_memory_bytes = 4 << 20;
+  options.speculation = SpeculativeOptions{
+      .method = HeadOptions{.kind = kind, .model = head.empty() ? "" : kGuessers + head}, .num_speculative_tokens = 4};
+  options.speculation->per_batch_size = {{1, 6, 4}};
+  return options;
+}
+
+TEST(Speculation, AnswersWithHeadsAreThoseWithoutGuesses) {
+  using enum HeadOptions::Kind;
+  const EngineOptions heads[] = {with_head(mtp, "deepseek_v3", ""),    with_head(mtp, "glm4_moe", ""),
+                                 with_head(mtp, "mimo", "mimo"),       with_head(eagle, "llama", "eagle"),
+                                 with_head(eagle3, "llama", "eagle3"), with_head(eagle3, "llama", "eagle3-speculators"),
+                                 with_head(eagle, "markov", "markov-eagle")};
+  struct Variation {
+    const char* name;
+    int tokens = 256;
+    std::optional<int> blocks = {};
+    bool prefix_caching = true;
+    bool drawn = true;
+  };
+  const Variation variations[] = {{"drawn"},
+                                  {.name = "greedy", .drawn = false},
+                                  {"small steps", 16},
+                                  {"preempted", 48, 9},
+                                  {"no prefix cache", 64, {}, false}};
+  for (const EngineOptions& head : heads) {
+    SCOPED_TRACE(head.model_dir);
+    EngineOptions none = head;
+    none.speculation.reset();
+    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kRequests);
+    for (const Variation& v : variations) {
+      EngineOptions options = head;
+      std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
+      options.max_num_batched_tokens = v.tokens;
+      options.num_blocks = v.blocks;
+      options.enable_prefix_caching = v.prefix_caching;
+      const auto engine = load_engine(options).value();
+      for (int round = 0; round < 2; ++round)
+        EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
+      EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
+      if (head.model_dir.ends_with("markov")) {
+        EXPECT_GT(accepted(*engine), 0) << v.name;
+        EXPECT_LT(accepted(*engine), engine->own_stats().draft_tokens) << v.name;
+      }
+    }
+  }
+}
+
+// A head guesses the same however a prompt is cut into steps and wherever its keys and values come from: then as many
+// guesses come true.
+TEST(Speculation, WhatAHeadGuessesDependsOnTheTextAlone) {
+  std::vector<std::int64_t> counts;
+  for (const int tokens : {256, 16}) {
+    EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
+    options.max_num_batched_tokens = tokens;
+    options.max_num_seqs = 1;
+    const auto engine = load_engine(options).value();
+    answers_of(*engine, kRequests);
+    counts.push_back(accepted(*engine));
+    counts.push_back(engine->own_stats().draft_tokens);
+  }
+  EXPECT_GT(counts[0], 0);
+  EXPECT_EQ(counts[0], counts[2]);
+  EXPECT_EQ(counts[1], counts[3]);
 }
 
 TEST(Speculation, OnADeviceAnswersAreThoseWithoutGuesses) {
@@ -122,6 +197,20 @@ TEST(Speculation, WhatCannotGuessIsRefused) {
   EXPECT_THAT(error(options), HasSubstr("the draft model: "));
   options.executor = "simulated";
   EXPECT_THAT(error(options), HasSubstr("speculative_config: a simulated executor"));
+  options = demo();
+  options.speculation = SpeculativeOptions{.method = HeadOptions{}};
+  EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));
+  options.tensor_parallel_size = 2;
+  EXPECT_THAT(error(options), HasSubstr("tensor_parallel_size: must be 1 with guesses from hidden states, got 2"));
+  options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
+  options.model_dir = "tests/data/models/mistral";
+  EXPECT_THAT(error(options), HasSubstr("not made beside layers with windows yet; --disable-hybrid-kv-cache-manager"));
+  options.kv_transfer.enabled = true;
+  EXPECT_THAT(error(options), HasSubstr("not made with --kv-transfer-config yet"));
+  options.device = "cuda";
+  if (make_cuda_backend()) {
+    EXPECT_THAT(error(options), HasSubstr("not made on cuda yet"));
+  }
   options = demo();
   options.model_dir = "models/demo-draft";
   options.runner = "pooling";

@@ -214,8 +214,40 @@ void StepLoop::want_guesses(const RowOwner& owner) {
   guessing_.push_back(owner);
 }
 
+// What of the step stays, while its sequences are still there.
+void StepLoop::note_texts(std::span<const SampledToken> results) {
+  texts_.clear();
+  const Batch::Group& group = batch_.groups[0];
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
+    const PlannedSequence& s = plan_.sequences[i];
+    int drafts = 0;
+    TokenId next = kNoDraft;
+    for (; row < owners_.size() && owners_[row].sequence == s.sequence; ++row) {
+      if (owners_[row].prompt || owners_[row].dropped) continue;
+      drafts = owners_[row].drafts;
+      next = results[row].id;
+    }
+    const Sequence* sequence = scheduler_.find(s.sequence);
+    if (sequence == nullptr) continue;
+    if (!s.samples) next = sequence->tokens[static_cast<std::size_t>(s.end())];
+    if (next < 0) continue;  // broken numbers
+    const auto first = static_cast<std::size_t>(batch_.query_starts[i]);
+    const auto count = static_cast<std::size_t>(s.count + drafts);
+    const auto stride = static_cast<std::size_t>(group.table_stride);
+    texts_.push_back({.sequence = static_cast<std::uint64_t>(s.sequence),
+                      .row = batch_.query_starts[i],
+                      .first = s.first,
+                      .tokens = std::span(batch_.ids).subspan(first, count),
+                      .next = next,
+                      .slots = std::span(group.slots).subspan(first, count),
+                      .blocks = std::span(group.tables).subspan(i * stride, stride)});
+  }
+}
+
 // Guesses of what comes next, for all who want some.
 Result<> StepLoop::propose() {
+  if (proposer_ != nullptr && !executor_.asynchronous()) TRY_VOID(proposer_->read(texts_));
   if (guessing_.empty()) return {};
   drafts_.resize(std::max(drafts_.size(), guessing_.size()));
   const std::span<Draft> drafts = std::span(drafts_).first(guessing_.size());
@@ -264,6 +296,7 @@ Result<> StepLoop::commit_flying() {
   const std::int64_t now = now_us();
   note_computed(flying_, flying_record_, flying_began_us_, now);
   drop_rows(results);
+  if (proposer_ != nullptr && !executor_.asynchronous()) note_texts(results);
   // Broken numbers end their own request, before collect() lets others share the blocks they stand in.
   for (std::size_t i = 0; i < results.size(); ++i)
     if (owners_[i].drafts == 0 && results[i].id < 0) fail_broken(owners_[i], now);

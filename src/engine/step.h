@@ -94,6 +94,7 @@ class StepLoop {
   void drop_rows(std::span<const SampledToken> results);
   bool commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us);
   bool jump_forward(const RowOwner& owner, std::int64_t now_us);
+  void note_texts(std::span<const SampledToken> results);
   void want_guesses(const RowOwner& owner);
   Result<> propose();
   static void keep_allowed(Answer& answer, std::vector<TokenId>& guesses);
@@ -114,6 +115,7 @@ class StepLoop {
   std::vector<TokenId> bans_;                     // scratch
   std::vector<RowOwner> guessing_;                // sequences that may take guesses into the next step
   std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
+  std::vector<ComputedText> texts_;               // of the step, for a proposer
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
   StepRecord flying_record_;
   std::int64_t flying_began_us_ = 0;

@@ -68,11 +68,14 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags) 
 Result<> find_models(EngineOptions& options, const HubFlags& flags) {
   TRY(options.model_dir, find_model(options.model_dir, flags));
   if (!options.speculation) return {};
-  auto* draft = std::get_if<DraftModelOptions>(&options.speculation->method);
-  if (draft == nullptr) return {};
+  auto& method = options.speculation->method;
+  std::string* model = nullptr;
+  if (auto* draft = std::get_if<DraftModelOptions>(&method)) model = &draft->model;
+  if (auto* head = std::get_if<HeadOptions>(&method); head != nullptr && !head->model.empty()) model = &head->model;
+  if (model == nullptr) return {};
   HubFlags of_draft = flags;
   of_draft.revision.clear();
-  TRY(draft->model, find_model(draft->model, of_draft));
+  TRY(*model, find_model(*model, of_draft));
   return {};
 }
 

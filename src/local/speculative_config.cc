@@ -90,13 +90,10 @@ Result<SuffixOptions> suffix_options(const Fields& fields) {
   return options;
 }
 
-Result<DraftModelOptions> draft_model_options(const Fields& fields) {
-  TRY_VOID(fields.know_only("draft_model", {"model", "quantization", "max_model_len", "draft_sample_method",
-                                            "draft_tensor_parallel_size"}));
-  DraftModelOptions options;
+// What draft models and heads have.
+template <class Options>
+Result<> read_model(const Fields& fields, Options& options) {
   TRY_VOID(fields.text("model", options.model));
-  TRY_VOID(fields.text("quantization", options.quantization));
-  TRY_VOID(fields.number("max_model_len", options.max_model_len));
   std::string method = options.drawn ? "probabilistic" : "greedy";
   TRY_VOID(fields.text("draft_sample_method", method));
   if (method != "greedy" && method != "probabilistic")
@@ -106,6 +103,28 @@ Result<DraftModelOptions> draft_model_options(const Fields& fields) {
   TRY_VOID(fields.number("draft_tensor_parallel_size", ranks));
   if (ranks != 1)
     return invalid("draft_tensor_parallel_size", "must be 1, got {}: a draft model runs on one rank", ranks);
+  return {};
+}
+
+Result<DraftModelOptions> draft_model_options(const Fields& fields) {
+  TRY_VOID(fields.know_only("draft_model", {"model", "quantization", "max_model_len", "draft_sample_method",
+                                            "draft_tensor_parallel_size"}));
+  DraftModelOptions options;
+  TRY_VOID(read_model(fields, options));
+  TRY_VOID(fields.text("quantization", options.quantization));
+  TRY_VOID(fields.number("max_model_len", options.max_model_len));
+  return options;
+}
+
+// vLLM has a name for the predictors of each family, besides.
+bool is_mtp(std::string_view method) { return method == "mtp" || method.ends_with("_mtp"); }
+
+Result<HeadOptions> head_options(const Fields& fields, std::string_view method) {
+  TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size"}));
+  HeadOptions options{.kind = is_mtp(method)      ? HeadOptions::Kind::mtp
+                              : method == "eagle" ? HeadOptions::Kind::eagle
+                                                  : HeadOptions::Kind::eagle3};
+  TRY_VOID(read_model(fields, options));
   return options;
 }
 
@@ -153,11 +172,14 @@ Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
     options.method = suffix;
   } else if (method == "draft_model") {
     TRY(options.method, draft_model_options(fields));
+  } else if (is_mtp(method) || method == "eagle" || method == "eagle3") {
+    TRY(options.method, head_options(fields, method));
+    if (!count && is_mtp(method)) count = 1;
   } else {
-    return invalid(
-        "method",
-        "must be \"ngram\", \"suffix\" or \"draft_model\" (or left out where `model` is given), got {:?}",
-        method);
+    return invalid("method",
+                   "must be \"ngram\", \"suffix\", \"draft_model\", \"mtp\", \"eagle\" or \"eagle3\" (\"draft_model\" "
+                   "where `model` is given and no method), got {:?}",
+                   method);
   }
   if (!count) return invalid("num_speculative_tokens", "must be given");
   options.num_speculative_tokens = *count;

@@ -52,9 +52,34 @@ TEST(SpeculativeConfig, AModelMeansADraftModel) {
   }
 }
 
+TEST(SpeculativeConfig, Heads) {
+  using enum HeadOptions::Kind;
+  const auto head = [](const char* json) {
+    const auto options = parse_speculative_config(json);
+    EXPECT_TRUE(options) << options.error().message;
+    return std::get<HeadOptions>(options->method);
+  };
+  for (const char* json : {R"({"method": "mtp", "num_speculative_tokens": 2})",
+                           R"({"method": "deepseek_mtp"})"}) {
+    EXPECT_EQ(head(json).kind, mtp);
+    EXPECT_EQ(head(json).model, "");
+    EXPECT_TRUE(head(json).drawn);
+  }
+  EXPECT_EQ(head(R"({"method": "eagle", "model": "a/b", "num_speculative_tokens": 2})").kind, eagle);
+  const HeadOptions third =
+      head(R"({"method": "eagle3", "model": "a/b", "num_speculative_tokens": 2, "draft_sample_method": "greedy"})");
+  EXPECT_EQ(third.kind, eagle3);
+  EXPECT_EQ(third.model, "a/b");
+  EXPECT_FALSE(third.drawn);
+}
+
 TEST(SpeculativeConfig, MistakesAreNamed) {
   EXPECT_EQ(error("[1]"), "speculative_config: must be a JSON object");
-  EXPECT_TRUE(error(R"({"method": "eagle"})").starts_with("method: must be "));
+  EXPECT_TRUE(error(R"({"method": "medusa"})").starts_with("method: must be "));
+  EXPECT_EQ(error(R"({"method": "eagle", "num_speculative_tokens": 4})"),
+            "model: must be given: the folder of the EAGLE head");
+  EXPECT_EQ(error(R"({"method": "mtp", "num_speculative_tokens": 4, "quantization": "int8"})"),
+            "speculative_config: field \"quantization\" is not supported with method mtp");
   EXPECT_EQ(error(R"({"method": "ngram"})"), "num_speculative_tokens: must be given");
   EXPECT_EQ(error(R"({"method": "ngram", "num_speculative_tokens": "4"})"),
             "num_speculative_tokens: must be an integer");

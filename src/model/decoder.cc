@@ -1,6 +1,8 @@
 #include "model/decoder.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace octavo {
 
@@ -74,6 +76,21 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   if (limits.max_adapter_rank > 0)
     TRY_VOID(allocate(adapter_scratch_, DType::u8,
                       {adapter_scratch_bytes(model_.spec, act, n, limits.max_adapter_rank)}));
+  kept_layers_ = limits.kept_layers;
+  kept_.resize(kept_layers_.size());
+  for (Workspace& kept : kept_) TRY_VOID(allocate(kept, DType::f32, {n, dim}));
+  if (const std::optional<HiddenInput>& input = model_.spec.hidden) {
+    TRY_VOID(allocate(hidden_, DType::f32, {n, std::max(dim, input->row())}));
+    TRY_VOID(allocate(hidden_x_, act, {n, input->row()}));
+    TRY_VOID(allocate(joint_, act, {n, dim + (input->joined ? input->row() : dim)}));
+  }
+  if (model_.spec.hidden || !kept_.empty()) {
+    TRY_VOID(allocate(every_row_, DType::i32, {n}));
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(n));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    backend_.device->upload(*backend_.stream, every_row_.all, numbers.data());
+    backend_.stream->synchronize();
+  }
   TRY_VOID(allocate(logit_residual_, DType::f32, {limits.max_logit_rows, dim}));
   return allocate(logit_x_, act, {limits.max_logit_rows, dim});
 }
@@ -96,6 +113,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     embed_positions(batch, batch.features);
   else
     batch.patches ? embed_patches(batch) : embed(batch);
+  if (model_.spec.hidden) join_hidden();
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = {}, .norm = norm, .replaces = true};
   StepContext step{.backend = backend_,
@@ -117,6 +135,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     }
     if (const std::int64_t state = layout_.layers[i].state; state >= 0)
       step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
+    keep_residual(i);
     if (model_.network.layers[i].cross) step.cross_cache = batch.cross.cache[i];
     run_layer(model_.spec.layers[i], model_.network.layers[i], step);
   }
@@ -138,7 +157,7 @@ void Decoder::compute_angles(const View& positions) {
 
 // A rank has the vectors of its part of the vocabulary, and zeros for all other tokens.
 void Decoder::embed(const ForwardBatch& batch) {
-  const Weight& table = *model_.network.embedding.weight;
+  const Weight& table = model_.network.table();
   const View residual = residual_.rows(tokens_);
   View ids = batch.ids;
   const auto first = static_cast<std::int32_t>(model_.spec.shard.first(model_.spec.vocab));
@@ -167,6 +186,72 @@ void Decoder::embed(const ForwardBatch& batch) {
   for (std::int64_t i = 0; i < tokens_; ++i)
     if (!is_own(i)) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
   sum_over_ranks(residual);
+}
+
+void Decoder::read_hidden(const Decoder& from, const View& rows) {
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const std::int64_t n = rows.size(0), dim = from.model_.spec.dim;
+  hidden_is_own_ = &from == this;
+  if (!hidden_is_own_ && !from.kept_.empty()) {
+    for (std::size_t i = 0; i < from.kept_.size(); ++i)
+      ops.gather_rows(stream, {.x = from.kept_[i].all,
+                               .rows = rows,
+                               .out = hidden_.rows(n).columns(static_cast<std::int64_t>(i) * dim, dim)});
+    return;
+  }
+  const View hidden = hidden_.rows(n).columns(0, dim);
+  ops.gather_rows(stream, {.x = from.residual_.all, .rows = rows, .out = hidden});
+  if (const Norm norm = from.model_.network.final_norm.norm();
+      norm.kind != NormKind::none && (!hidden_is_own_ || model_.spec.hidden->normed_output))
+    ops.add_norm(stream, {.residual = hidden, .norm = norm, .replace = true});
+}
+
+// Of the embeddings in the residual and the rows that read_hidden() has brought.
+void Decoder::join_hidden() {
+  const HiddenInput& input = *model_.spec.hidden;
+  const Network& network = model_.network;
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const std::int64_t dim = model_.spec.dim, row = input.row();
+  const View residual = residual_.rows(tokens_), joint = joint_.rows(tokens_);
+  const View hidden = hidden_.rows(tokens_).columns(0, row);
+  const auto product = [&](const View& x) {
+    ops.matmul(stream,
+               {.x = x, .w = *network.joint.weight.weight, .bias = network.joint.bias.value, .y = residual});
+  };
+  if (input.joined) {
+    ops.add_norm(stream, {.residual = residual,
+                          .norm = network.token_norm.norm(),
+                          .out = joint.columns(input.hidden_first ? row : 0, dim)});
+    ops.add_norm(stream, {.residual = hidden,
+                          .norm = network.hidden_norm.norm(),
+                          .out = joint.columns(input.hidden_first ? 0 : dim, row)});
+    return product(joint);
+  }
+  ops.add_norm(stream, {.residual = residual,
+                        .norm = network.layers[0].mixer_norm.norm(),
+                        .out = joint.columns(0, dim)});
+  if (hidden_is_own_) {
+    ops.gather_rows(stream, {.x = hidden_.all.columns(0, dim), .rows = every_row_.rows(tokens_), .out = residual});
+  } else {
+    ops.add_norm(stream, {.residual = hidden, .out = hidden_x_.rows(tokens_)});
+    product(hidden_x_.rows(tokens_));
+  }
+  ops.add_norm(stream, {.residual = residual,
+                        .norm = network.hidden_norm.norm(),
+                        .replace = input.normed_residual,
+                        .out = joint.columns(dim, dim)});
+}
+
+void Decoder::keep_residual(std::size_t layer) {
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    if (!std::cmp_equal(kept_layers_[i], layer)) continue;
+    add(std::exchange(pending_, {}), {}, {});
+    backend_.ops.gather_rows(*backend_.stream, {.x = residual_.rows(tokens_),
+                                                .rows = every_row_.rows(tokens_),
+                                                .out = kept_[i].rows(tokens_)});
+  }
 }
 
 void Decoder::embed_patches(const ForwardBatch& batch) {
@@ -203,9 +288,11 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
   const View delta = delta_.rows(tokens_);
   const float scale = spec.residual_scale;
   if (spec.residual == Residual::serial || spec.residual == Residual::post_norm) {
+    const bool sees_joint = model_.spec.hidden && !model_.spec.hidden->joined && &layer == model_.network.layers.data();
     const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post, float own) {
-      add(pending_, pre.norm(), x);
-      run(half, step, x, delta);
+      const bool joint = sees_joint && &half == layer.mixer.get();
+      if (!joint) add(pending_, pre.norm(), x);
+      run(half, step, joint ? joint_.rows(tokens_) : x, delta);
       pending_ = {delta, post.norm(), scale * own, spec.residual == Residual::post_norm};
     };
     if (layer.mixer) take(*layer.mixer, layer.mixer_norm, layer.mixer_post_norm, spec.mixer_scale);

@@ -55,6 +55,7 @@ struct DecoderLimits {
   int max_tokens = 0;      // of a step
   int max_logit_rows = 0;  // of one call of logits()
   int max_adapter_rank = 0;  // 0: no adapters
+  std::vector<int> kept_layers = {};  // before each of these layers the residual is kept (HiddenInput::layers)
 };
 
 // Numbers that a model with a head makes of a text.
@@ -75,6 +76,10 @@ class Decoder {
   // Runs all layers; `cache` has one entry for each. Leaves the final residual for logits(), on the device:
   // when what it enqueues was recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache);
+
+  // Of a network that guesses for another (ModelSpec::hidden), before each forward(): beside its token i comes row
+  // rows[i] of what the last forward() of `from` has made, which is the other's decoder or this one. rows: i32 [n]
+  void read_hidden(const Decoder& from, const View& rows);
 
   // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab], or
   // empty on a rank that has no use for them.
@@ -113,6 +118,8 @@ class Decoder {
   Result<> allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape);
   void compute_angles(const View& positions);
   void embed(const ForwardBatch& batch);
+  void join_hidden();
+  void keep_residual(std::size_t layer);
   void embed_patches(const ForwardBatch& batch);
   void embed_positions(const ForwardBatch& batch, const View& added);
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
@@ -141,6 +148,14 @@ class Decoder {
   Workspace adapter_scratch_;
   Workspace logit_residual_, logit_x_;  // [logit rows, dim]
   Workspace own_ids_, own_logits_;      // of this rank's part of the vocabulary
+  std::vector<int> kept_layers_;
+  std::vector<Workspace> kept_;  // f32 [tokens, dim], beside them
+  // Of HiddenInput.
+  Workspace hidden_;           // f32 [tokens, row]
+  Workspace hidden_x_;         // the same in the format of activations, to be multiplied
+  Workspace joint_;            // [tokens, both]
+  Workspace every_row_;        // i32 [tokens]: 0, 1 ..
+  bool hidden_is_own_ = false;
 };
 
 // What the attention plan of a group must have room for.

@@ -1,9 +1,13 @@
 #include "model/golden.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <numeric>
+#include <optional>
 
 #include "tensor/mapped_file.h"
 #include "weights/safetensors.h"
@@ -125,6 +129,81 @@ class Sequence {
   std::vector<GroupBatch> batches_;
 };
 
+// A network that reads one text piece by piece.
+class Reader {
+ public:
+  static Result<std::unique_ptr<Reader>> make(const Model& model, Backend& backend, std::int64_t length, int chunk_max,
+                                              const CacheOptions& options, DecoderLimits limits = {},
+                                              ProcessGroup* group = nullptr) {
+    std::unique_ptr<Reader> reader(new Reader(model, backend, options));
+    limits.max_tokens = limits.max_logit_rows = chunk_max;
+    TRY(Decoder decoder, Decoder::make(model, reader->layout_, backend, limits, group));
+    reader->decoder_.emplace(std::move(decoder));
+    reader->sequence_.emplace(model, reader->layout_, backend, length, chunk_max);
+    TRY(reader->logits_, backend.device->allocate(static_cast<std::size_t>(chunk_max) *
+                                                  static_cast<std::size_t>(model.spec.vocab) * sizeof(float)));
+    return reader;
+  }
+
+  Decoder& decoder() { return *decoder_; }
+
+  // The text's tokens from position `begin` on.
+  void forward(std::span<const std::int32_t> ids, std::int32_t begin, const Adapter* adapter = nullptr) {
+    const auto count = static_cast<std::int32_t>(ids.size());
+    std::vector<std::int32_t> positions(ids.size());
+    std::iota(positions.begin(), positions.end(), begin);
+    rows_.resize(ids.size());
+    std::iota(rows_.begin(), rows_.end(), 0);
+    const Buffer device_ids = uploaded(backend_, ids);
+    const Buffer device_positions = uploaded(backend_, std::span(positions));
+    const Buffer device_rows = uploaded(backend_, std::span(rows_));
+    const std::vector<std::int32_t> starts{0, count};
+    const Buffer device_starts = uploaded(backend_, std::span(starts));
+    const StepAdapters adapters{.adapters = {&adapter, 1},
+                                .host_starts = starts,
+                                .starts = device_starts.view(DType::i32, {2}),
+                                .tokens = device_rows.view(DType::i32, {count})};
+    decoder_->forward({.ids = device_ids.view(DType::i32, {count}),
+                       .positions = device_positions.view(DType::i32, {count}),
+                       .groups = sequence_->batches(begin, begin + count),
+                       .states = sequence_->states(count),
+                       .adapters = adapter != nullptr ? &adapters : nullptr},
+                      sequence_->layers());
+    backend_.stream->synchronize();
+  }
+
+  // Row rows[i] of what `from` has made last, beside token i of the next forward().
+  void read_hidden(Reader& from, std::span<const std::int32_t> rows) {
+    const Buffer device_rows = uploaded(backend_, rows);
+    decoder_->read_hidden(from.decoder(), device_rows.view(DType::i32, {std::ssize(rows)}));
+    backend_.stream->synchronize();
+  }
+
+  // Of every token of the last forward().
+  void append_logits(std::vector<float>& to) {
+    const auto count = std::ssize(rows_);
+    const Buffer device_rows = uploaded(backend_, std::span(rows_));
+    const View out = logits_.view(DType::f32, {count, model_.spec.vocab});
+    decoder_->logits(device_rows.view(DType::i32, {count}), out);
+    const std::size_t before = to.size();
+    to.resize(before + static_cast<std::size_t>(out.elements()));
+    backend_.device->download(*backend_.stream, to.data() + before, out);
+    backend_.stream->synchronize();
+  }
+
+ private:
+  Reader(const Model& model, Backend& backend, const CacheOptions& options)
+      : model_(model), backend_(backend), layout_(cache_layout(model.spec, options)) {}
+
+  const Model& model_;
+  Backend& backend_;
+  CacheLayout layout_;
+  std::optional<Decoder> decoder_;
+  std::optional<Sequence> sequence_;
+  Buffer logits_;
+  std::vector<std::int32_t> rows_;  // of the last forward(): 0, 1 ..
+};
+
 }  // namespace
 
 std::vector<std::string> names(const std::string& root) {
@@ -149,7 +228,8 @@ Golden read(const std::string& name, const std::string& root) {
                 values_of<float>(*tensors, "logits"),
                 values_of<float>(*tensors, "bf16_kl"),
                 values_of<float>(*tensors, "bf16_logits"),
-                {}};
+                {},
+                values_of<float>(*tensors, "next_logits")};
   const auto length = values_of<std::int32_t>(*tensors, "max_model_len");
   if (!length.empty()) golden.max_model_len = length[0];
   return golden;
@@ -160,49 +240,47 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
                                const TestAdapter& adapter, ProcessGroup* group) {
   const auto length = static_cast<std::int32_t>(ids.size());
   const int chunk_max = std::min(length, *std::ranges::max_element(chunks));
-  const CacheLayout layout = cache_layout(model.spec, options);
-  TRY(Decoder decoder,
-      Decoder::make(model, layout, backend, {.max_tokens = chunk_max,
-                                                        .max_logit_rows = chunk_max,
-                                                        .max_adapter_rank = adapter.max_rank}, group));
-  Sequence sequence(model, layout, backend, length, chunk_max);
-
-  const std::int64_t vocab = model.spec.vocab;
-  std::vector<float> logits(ids.size() * static_cast<std::size_t>(vocab));
-  TRY(const Buffer device_logits,
-      backend.device->allocate(static_cast<std::size_t>(chunk_max * vocab) * sizeof(float)));
+  TRY(const auto reader, Reader::make(model, backend, length, chunk_max, options,
+                                      {.max_adapter_rank = adapter.max_rank}, group));
+  std::vector<float> logits;
   std::size_t next = 0;
   for (std::int32_t begin = 0; begin < length;) {
     const std::int32_t count = std::min(length - begin, chunks[std::min(next++, chunks.size() - 1)]);
-    std::vector<std::int32_t> positions;
-    std::vector<std::int32_t> rows;
-    for (std::int32_t i = 0; i < count; ++i) {
-      positions.push_back(begin + i);
-      rows.push_back(i);
-    }
-    const Buffer device_ids =
-        uploaded(backend, ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
-    const Buffer device_positions = uploaded(backend, std::span(positions));
-    const Buffer device_rows = uploaded(backend, std::span(rows));
-    const std::vector<std::int32_t> starts{0, count};
-    const Buffer device_starts = uploaded(backend, std::span(starts));
-    const StepAdapters adapters{.adapters = {&adapter.adapter, 1},
-                                .host_starts = starts,
-                                .starts = device_starts.view(DType::i32, {2}),
-                                .tokens = device_rows.view(DType::i32, {count})};
-    decoder.forward({.ids = device_ids.view(DType::i32, {count}),
-                     .positions = device_positions.view(DType::i32, {count}),
-                     .groups = sequence.batches(begin, begin + count),
-                     .states = sequence.states(count),
-                     .adapters = adapter.adapter != nullptr ? &adapters : nullptr},
-                    sequence.layers());
-    const View out = device_logits.view(DType::f32, {count, vocab});
-    decoder.logits(device_rows.view(DType::i32, {count}), out);
-    backend.device->download(*backend.stream, logits.data() + begin * vocab, out);
-    backend.stream->synchronize();
+    reader->forward(ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)), begin,
+                    adapter.adapter);
+    reader->append_logits(logits);
     begin += count;
   }
   return logits;
+}
+
+Result<GuesserLogits> run_guesser(const Model& model, const Guesser& guesser, Backend& backend,
+                                  std::span<const std::int32_t> ids, int chunk, const CacheOptions& options) {
+  const auto length = static_cast<std::int32_t>(ids.size());
+  TRY(const auto reader,
+      Reader::make(model, backend, length, chunk, options, {.kept_layers = guesser.model->spec.hidden->layers}));
+  TRY(const auto head, Reader::make(*guesser.model, backend, length, chunk, options));
+  GuesserLogits out;
+  std::vector<std::int32_t> rows(static_cast<std::size_t>(chunk));
+  std::iota(rows.begin(), rows.end(), 0);
+  std::int32_t last = 0;  // tokens of the last chunk
+  for (std::int32_t begin = 0; begin < length; begin += chunk) {
+    const auto piece = ids.subspan(static_cast<std::size_t>(begin));
+    reader->forward(piece.first(std::min(piece.size(), rows.size())), begin);
+    const std::size_t known = std::min(piece.size() - 1, rows.size());  // tokens behind those
+    if (known == 0) break;
+    head->read_hidden(*reader, std::span(rows).first(known));
+    head->forward(piece.subspan(1, known), begin);
+    head->append_logits(out.logits);
+    last = static_cast<std::int32_t>(known);
+  }
+  const std::span<const float> behind = std::span(out.logits).last(static_cast<std::size_t>(guesser.model->spec.vocab));
+  auto guess = static_cast<std::int32_t>(std::ranges::max_element(behind) - behind.begin());
+  if (!guesser.tokens.empty()) guess = guesser.tokens[static_cast<std::size_t>(guess)];
+  head->read_hidden(*head, std::array{last - 1});
+  head->forward({&guess, 1}, length - 1);
+  head->append_logits(out.next);
+  return out;
 }
 
 float max_difference(std::span<const float> a, std::span<const float> b) {

@@ -160,7 +160,8 @@ DType plain_format(Network& network, const Checkpoint& checkpoint) {
           tensor.plain() && matrix->use != MatrixUse::router)
         return *tensor.dtype;
   const std::vector<Slot>& norm = network.final_norm.weight.parts;
-  const bool packed = checkpoint.find(network.embedding.parts[0].name)->packed != nullptr;
+  const std::vector<Slot>& table = network.embedding.parts;
+  const bool packed = table.empty() || checkpoint.find(table[0].name)->packed != nullptr;
   return packed && !norm.empty() ? *checkpoint.find(norm[0].name)->dtype : DType::bf16;
 }
 

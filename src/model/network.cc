@@ -17,7 +17,8 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
   }
   layer.feed_forward = std::visit(block, spec.feed_forward);
   if (layer.mixer) {
-    layer.mixer_norm = name.norm(spec.pre_norm, name.names.attention_norm, model.dim);
+    if (!name.names.attention_norm.empty())
+      layer.mixer_norm = name.norm(spec.pre_norm, name.names.attention_norm, model.dim);
     layer.mixer_post_norm = name.norm(spec.post_norm, name.names.attention_post_norm, model.dim);
   }
   if (layer.feed_forward) {
@@ -26,6 +27,16 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
     layer.feed_forward_post_norm = name.norm(spec.post_norm, name.names.mlp_post_norm, model.dim);
   }
   return layer;
+}
+
+void add_hidden_input(const ModelSpec& spec, const Namer& top, Network& network) {
+  const Names& names = top.names;
+  const HiddenInput& input = *spec.hidden;
+  if (input.own_embedding) network.embedding = top.table(names.embedding, input.vocab, spec.dim, MatrixUse::table);
+  network.token_norm = top.norm(input.token_norm, names.token_norm, spec.dim);
+  network.hidden_norm = top.norm(input.hidden_norm, names.hidden_norm, input.joined ? input.dim : spec.dim);
+  const std::int64_t row = input.row();
+  network.joint = top.linear({names.joint}, {spec.dim}, input.joined ? spec.dim + row : row, input.joint_bias);
 }
 
 }  // namespace
@@ -59,6 +70,9 @@ ParameterList Network::parameters() {
   list.add(positions);
   list.add(token_types);
   list.add(embedding_norm);
+  list.add(token_norm);
+  list.add(hidden_norm);
+  list.add(joint);
   for (Layer& layer : layers) {
     list.add(layer.mixer_norm);
     if (layer.mixer) layer.mixer->list(list);
@@ -88,7 +102,11 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
   };
   Network network;
   network.ignorable = names.ignorable;
-  if (!spec.encodes_media()) network.embedding = split(top.table(names.embedding, spec.vocab, spec.dim, MatrixUse::table));
+  if (spec.hidden) {
+    add_hidden_input(spec, top, network);
+  } else if (!spec.encodes_media()) {
+    network.embedding = split(top.table(names.embedding, spec.vocab, spec.dim, MatrixUse::table));
+  }
   if (spec.learned_positions > 0) {
     network.positions = top.table(names.positions, spec.learned_positions, spec.dim, MatrixUse::plain);
     if (spec.first_position > 0) {
@@ -100,7 +118,8 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.token_types = top.table(names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
   network.embedding_norm = top.norm(spec.embedding_norm, names.embedding_norm, spec.dim);
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const Namer name(names, fmt::format("{}{}{}.", prefix, names.layers, i), spec.shard);
+    const std::string layer = names.only_layer.empty() ? fmt::format("{}{}.", names.layers, i) : names.only_layer;
+    const Namer name(names, prefix + layer, spec.shard);
     network.layers.push_back(layer_of(spec, spec.layers[i], name));
   }
   network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
@@ -125,7 +144,8 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
       channels = spec.dim;
     }
   }
-  if (spec.tied || spec.head || spec.encodes_media()) {
+  const bool borrows = spec.hidden && !spec.hidden->own_output;
+  if (spec.tied || spec.head || spec.encodes_media() || borrows) {
     network.ignorable.push_back(names.lm_head + ".weight");  // some writers store the shared matrix twice
   } else {
     network.lm_head = split(Namer(names, "").table(names.lm_head, spec.vocab, spec.dim, MatrixUse::table));

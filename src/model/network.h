@@ -31,12 +31,19 @@ struct Network {
   std::vector<Layer> layers;
   NormParameter final_norm;
   LinearParameter head_dense, classifier;  // of Head
+  NormParameter token_norm, hidden_norm;   // these two and joint: of HiddenInput
+  LinearParameter joint;
+  const Network* other = nullptr;          // that it guesses for, whose matrices it uses where it has none; lives longer
   LinearParameter patches, projector;      // of ImageInput
   std::array<LinearParameter, 2> convolutions;  // of SoundInput
   std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
 
   ParameterList parameters();
-  const Weight& output() const { return lm_head.weight ? *lm_head.weight : *embedding.weight; }
+  const Weight& table() const { return embedding.weight ? *embedding.weight : other->table(); }
+  const Weight& output() const {
+    if (lm_head.weight) return *lm_head.weight;
+    return other != nullptr ? other->output() : *embedding.weight;
+  }
 };
 
 // The network with tensors named as under one of its Names::prefixes, without any values.

@@ -81,6 +81,7 @@ struct Attention {
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
+  int input_dim = 0;  // of what queries, keys and values are made of; 0: the network's
   bool qkv_bias = false;
   bool k_bias = true;  // with qkv_bias: keys have one, too
   bool out_bias = false;
@@ -268,8 +269,9 @@ struct Names {
   std::string embedding_norm = {};
   std::string final_norm = "norm";
   std::string layers = "layers.";
+  std::string only_layer = {};  // of networks of one layer: in place of layers + number + "."
 
-  std::string attention_norm = "input_layernorm";
+  std::string attention_norm = "input_layernorm";  // empty: the mixers have none
   std::string attention_post_norm = {};
   std::string mlp_norm = "post_attention_layernorm";
   std::string mlp_post_norm = {};
@@ -326,6 +328,10 @@ struct Names {
   std::string head_dense = {};  // these two without a prefix before them
   std::string classifier = {};
 
+  std::string token_norm = {};  // these three: of HiddenInput
+  std::string hidden_norm = {};
+  std::string joint = {};
+
   std::string patches = {};    // of encoders of images
   std::vector<std::string> convolutions = {};  // of encoders of sound
   std::string projector = {};  // without a prefix before it
@@ -380,6 +386,39 @@ struct SoundInput {
 };
 constexpr int kSoundTaps = 3;  // frames that a convolution sees
 
+// What a network that guesses for another one reads beside the embedding of a token: a row that the other has made of the
+// token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024; EAGLE-3: Li et al., 2025).
+struct HiddenInput {
+  int dim = 0;    // of the other's residual
+  int vocab = 0;  // of the tokens that are read
+  // The row: the other's residual before each of these layers, side by side; empty: its residual behind the last one,
+  // normed. For the second guess and those behind it, a row of this network's own residual takes its place.
+  std::vector<int> layers = {};
+  NormSpec token_norm = {};  // of the embedding
+  NormSpec hidden_norm = {};
+  // A product of both, one behind the other, is the residual. false: a product of the row is, and the first layer's mixer
+  // sees embedding and row one behind the other, each with its norm.
+  bool joined = true;
+  bool hidden_first = false;     // joined: the row comes before the embedding
+  bool joint_bias = false;       // of the product
+  bool normed_residual = false;  // not joined: the residual has hidden_norm, too
+  bool normed_output = false;    // rows of its own are behind its final norm
+  // Else the other's matrices are used.
+  bool own_embedding = false;
+  bool own_output = false;
+
+  std::int64_t row() const { return std::int64_t{dim} * (layers.empty() ? 1 : std::ssize(layers)); }
+};
+
+// A network's layer of multi-token prediction, which is like its last layer: how its tensors are called, without the
+// prefix.
+struct Predictor {
+  std::string layer;
+  std::string token_norm, hidden_norm, joint, final_norm;
+  bool hidden_first = false;  // these two: HiddenInput
+  bool normed_output = false;
+};
+
 // Tensor parallelism: which part of every layer, and of the vocabulary, a process holds.
 struct Shard {
   int rank = 0;
@@ -411,6 +450,8 @@ struct ModelSpec {
   std::optional<Head> head = {};  // nothing: it continues texts
   Names names;
   std::optional<Names> other_names = {};  // some checkpoints use these instead
+  std::optional<Predictor> predictor = {};  // in the same checkpoint
+  std::optional<HiddenInput> hidden = {};   // it guesses for another network
   Shard shard = {};                       // all numbers above are the whole network's (shard.h)
   std::optional<ImageInput> image = {};   // it encodes images, and has no vocabulary
   std::optional<SoundInput> sound = {};   // it encodes sound, likewise

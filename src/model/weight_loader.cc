@@ -87,7 +87,7 @@ class Loader {
       for (const Slot& slot : matrix->parts)
         if (quantization_of(matrix->use) != Encoding::plain && checkpoint_.find(slot.name)->plain())
           return {};
-    const StoredTensor& table = *checkpoint_.find(model_.network.embedding.parts[0].name);
+    const StoredTensor& table = *checkpoint_.find(parameters_.matrices[0]->parts[0].name);
     return invalid("quantization", "must be none, not {}: every matrix is quantised already ({} is {})",
                    name(options_.quantization), table.name, table.format);
   }

@@ -35,6 +35,12 @@ Result<> check(const DraftModelOptions& o) {
   return {};
 }
 
+Result<> check(const HeadOptions& o) {
+  if (o.model.empty() && o.kind != HeadOptions::Kind::mtp)
+    return invalid("model", "must be given: the folder of the EAGLE head");
+  return {};
+}
+
 }  // namespace
 
 Result<> validate(const SpeculativeOptions& options) {

@@ -1,6 +1,7 @@
 // How tokens are guessed: names and meanings of vLLM's speculative configuration.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -30,6 +31,14 @@ struct DraftModelOptions {
   bool drawn = true;  // guesses are drawn as the answer's tokens are; false: the likeliest token
 };
 
+// What guesses from the hidden states of the engine's own model.
+struct HeadOptions {
+  enum class Kind : std::uint8_t { mtp, eagle, eagle3 };
+  Kind kind = Kind::mtp;
+  std::string model = {};  // its folder; empty: it is in the engine's checkpoint, which mtp alone can be
+  bool drawn = true;       // as DraftModelOptions has it
+};
+
 // Guesses of each sequence while from..to sequences are in a step.
 struct TokensPerBatchSize {
   int from = 1;
@@ -38,11 +47,12 @@ struct TokensPerBatchSize {
 };
 
 struct SpeculativeOptions {
-  std::variant<NgramOptions, SuffixOptions, DraftModelOptions> method = NgramOptions{};
+  std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions> method = NgramOptions{};
   int num_speculative_tokens = 5;                       // guesses of a sequence at a time, at most
   std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: GuessPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }
+  const HeadOptions* head() const { return std::get_if<HeadOptions>(&method); }
 };
 
 // Errors name the field and its limit.

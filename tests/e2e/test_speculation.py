@@ -11,6 +11,7 @@ from test_adapters import write_adapter
 
 PROMPTS = ["Once upon a time", "Who is the baker?", "Count from one to twenty: one, two,", "A list: apple, apple,"]
 METHODS = {
+    "eagle": {"method": "eagle", "model": "models/demo-eagle", "num_speculative_tokens": 3},
     "draft_model": {"model": "models/demo-draft", "num_speculative_tokens": 4},
     "suffix": {"method": "suffix"},
     "ngram": {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1},
@@ -77,7 +78,9 @@ def test_adapters_take_guesses(tmp_path):
     ({"model": "tests/data/models/llama", "num_speculative_tokens": 4}, "vocabulary of"),
     ({"model": "no/such/draft/model", "num_speculative_tokens": 4}, "no/such/draft/model"),
     ({"model": "models/demo-draft"}, "num_speculative_tokens must be given"),
-    ({"method": "eagle", "num_speculative_tokens": 4}, 'must be "ngram", "suffix" or "draft_model"'),
+    ({"method": "medusa", "num_speculative_tokens": 4}, 'must be "ngram", "suffix", "draft_model", "mtp", "eagle" or "eagle3"'),
+    ({"method": "eagle", "num_speculative_tokens": 4}, "model must be given"),
+    ({"method": "deepseek_mtp", "num_speculative_tokens": 1}, "Qwen3ForCausalLM has no layer of multi-token prediction"),
 ])
 def test_what_cannot_guess_is_refused(config, words):
     ended = subprocess.run(["build/release/octavo", "serve", "--port", "0", "--device", "cpu", "--speculative-config",

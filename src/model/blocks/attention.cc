@@ -78,7 +78,8 @@ class AttentionBlock final : public Block {
         q_norm_(head_norm(spec, name, name.names.q_norm, spec.q_heads)),
         k_norm_(head_norm(spec, name, name.names.k_norm, spec.kv_heads)) {
     const Names& names = name.names;
-    qkv_ = name.linear(names.qkv, qkv_rows(spec, names.qkv.size()), dim, spec.qkv_bias);
+    const std::int64_t input_dim = spec.input_dim > 0 ? spec.input_dim : dim;
+    qkv_ = name.linear(names.qkv, qkv_rows(spec, names.qkv.size()), input_dim, spec.qkv_bias);
     if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
     if (spec.output_gate) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
     if (spec.qkv_bias && !spec.k_bias) {

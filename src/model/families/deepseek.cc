@@ -118,6 +118,14 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
   for (int i = 0; i < predictors; ++i)
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
+  if (config.has("num_nextn_predict_layers") && predictors > 0) {
+    const std::string layer = fmt::format("layers.{}.", spec.layers.size());
+    spec.predictor = {.layer = layer,
+                      .token_norm = layer + "enorm",
+                      .hidden_norm = layer + "hnorm",
+                      .joint = layer + "eh_proj",
+                      .final_norm = layer + "shared_head.norm"};
+  }
   return {};
 }
 

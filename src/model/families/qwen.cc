@@ -108,10 +108,18 @@ Result<ModelSpec> describe_qwen2(const Config& config) {
   return spec;
 }
 
-// MiMo 7B (Xiaomi, 2025): Qwen2 with layers of multi-token prediction, which are left out.
+// MiMo 7B (Xiaomi, 2025): Qwen2 with layers of multi-token prediction.
 Result<ModelSpec> describe_mimo(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   spec.names.ignorable.emplace_back("model.mtp_layers.*");
+  const std::string layer = "mtp_layers.0.";
+  spec.predictor = {.layer = layer,
+                    .token_norm = layer + "token_layernorm",
+                    .hidden_norm = layer + "hidden_layernorm",
+                    .joint = layer + "input_proj",
+                    .final_norm = layer + "final_layernorm",
+                    .hidden_first = true,
+                    .normed_output = true};
   return spec;
 }
 

@@ -1,0 +1,83 @@
+// A head that guesses from the hidden states of the engine's own model: a layer of multi-token prediction
+// (DeepSeek-V3, 2024) or EAGLE's (Li et al., ICML 2024; EAGLE-3, 2025).
+//
+// At each position it reads what the model has made of the token there, and the token behind it. So it
+// follows the model's steps: when a step's tokens are known it reads all of them, and its keys and values lie
+// in blocks of the same numbers as the model's, in a cache of its own. A prefix that the model finds in its
+// cache, the head has, too. Then it guesses: a pass for each guess, all sequences in one batch, where a row
+// that the head has made itself takes the place of the model's. Those passes' keys and values are written
+// anew when the model has judged the guesses; where the sequence has no block for them yet, they go to blocks
+// that are the head's own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/draft_sampling.h"
+#include "engine/local_executor.h"
+#include "speculate/proposer.h"
+
+namespace octavo {
+
+struct DraftHeadLimits {
+  int block_size = 16;
+  int num_blocks = 0;  // of the model; blocks from here on are the head's own
+  int own_blocks = 0;  // of a sequence: guesses go there
+  bool drawn = true;   // as DraftModelLimits has it
+};
+
+class DraftHead final : public Proposer {
+ public:
+  // model: the engine's, which lives longer. executor: the head's, with its cache. tokens: see Guesser.
+  DraftHead(const LocalExecutor& model, std::unique_ptr<LocalExecutor> executor,
+            std::vector<std::int32_t> tokens, const DraftHeadLimits& limits)
+      : model_(model), executor_(std::move(executor)), tokens_(std::move(tokens)), limits_(limits) {}
+
+  Result<> read(std::span<const ComputedText> texts) override;
+  Result<> propose(std::span<Draft> drafts) override;
+  void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
+
+ private:
+  // A sequence as far as it has been read.
+  struct Read {
+    std::uint64_t sequence;
+    int end;           // positions that were read
+    std::int32_t row;  // of the last one, in the head's last pass
+    std::span<const std::int32_t> blocks;
+  };
+  // A sequence that gets guesses.
+  struct Working {
+    Draft* draft;
+    const DraftSampling* sampling;
+    std::int32_t row;                  // in the head's last pass
+    std::vector<std::int32_t> blocks;  // of the sequence, then its own
+    std::int32_t next_own;             // block
+  };
+
+  void take_up(Draft& draft);
+  Result<> sample();
+  void take_guesses(std::span<const SampledToken> results);
+  Result<> run_guesses();
+  void begin_batch();
+  void end_sequence(std::uint64_t sequence, int length);
+  Result<> run(const LocalExecutor& from);
+
+  const LocalExecutor& model_;
+  std::unique_ptr<LocalExecutor> executor_;
+  std::vector<std::int32_t> tokens_;
+  DraftHeadLimits limits_;
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
+
+  std::vector<Read> read_;  // in the last step
+  std::vector<Working> working_;
+  // Of the pass being run.
+  Batch batch_;
+  std::vector<std::int32_t> hidden_rows_;
+  std::vector<std::int32_t> row_tokens_;
+  std::vector<SampleRow> rows_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,184 @@
+#include "model/guesser.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "model/config.h"
+#include "model/families/families.h"
+#include "model/weight_loader.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kField = "speculative_config";
+
+ModelDType dtype_of(DType activation) {
+  switch (activation) {
+    case DType::bf16:
+      return ModelDType::bfloat16;
+    case DType::f16:
+      return ModelDType::float16;
+    default:
+      return ModelDType::float32;
+  }
+}
+
+// Both compute in one format, so that each can use the other's matrices.
+Result<std::unique_ptr<Model>> load(ModelSpec spec, const Checkpoint& checkpoint, const Model& other,
+                                    Backend& backend, LoadOptions options) {
+  auto model = std::make_unique<Model>();
+  model->spec = std::move(spec);
+  model->max_model_len = other.max_model_len;
+  TRY(model->network, checked_network(model->spec, checkpoint));
+  model->network.other = &other.network;
+  options.dtype = dtype_of(other.activation);
+  const auto loaded = load_weights(checkpoint, backend, options, *model);
+  TRY_VOID(checkpoint.intact());
+  TRY_VOID(loaded);
+  CHECK(model->activation == other.activation, "{} beside {}", name(model->activation),
+        name(other.activation));
+  return model;
+}
+
+// The network that a layer of multi-token prediction is.
+Result<ModelSpec> predictor_spec(const ModelSpec& other) {
+  if (!other.predictor)
+    return field_failure(kField, ErrorCode::unsupported, "{} has no layer of multi-token prediction",
+                         other.architecture);
+  const Predictor& predictor = *other.predictor;
+  ModelSpec spec = other;
+  spec.predictor = {};
+  spec.other_names = {};
+  spec.tower = {};
+  spec.layers = {other.layers.back()};
+  spec.hidden = {.dim = other.dim,
+                 .vocab = other.vocab,
+                 .token_norm = other.final_norm,
+                 .hidden_norm = other.final_norm,
+                 .hidden_first = predictor.hidden_first,
+                 .normed_output = predictor.normed_output};
+  spec.names.only_layer = predictor.layer;
+  spec.names.token_norm = predictor.token_norm;
+  spec.names.hidden_norm = predictor.hidden_norm;
+  spec.names.joint = predictor.joint;
+  spec.names.final_norm = predictor.final_norm;
+  spec.names.ignorable = {"*"};  // the other's
+  return spec;
+}
+
+// The one layer of an EAGLE head, which is Llama's, with what depends on its tensors.
+Result<ModelSpec> eagle_layer(const Config& config, const Checkpoint& checkpoint, const Model& other) {
+  Config complete = config;
+  complete.set_defaults(field_defaults("LlamaForCausalLM"));
+  TRY(ModelSpec spec, describe_llama(complete));
+  const int layers = static_cast<int>(spec.layers.size());
+  if (layers != 1)
+    return field_failure(kField, ErrorCode::unsupported, "{} is {}; heads of one layer are supported",
+                         config.where("num_hidden_layers"), layers);
+  if (spec.vocab != other.spec.vocab)
+    return invalid(kField, "the head reads a vocabulary of {} tokens, the model has {}: they must be one",
+                   spec.vocab, other.spec.vocab);
+  const auto has = [&](std::string_view tensor) { return checkpoint.find(tensor) != nullptr; };
+  spec.max_positions = other.max_model_len;
+  spec.names.prefixes = {""};
+  spec.names.only_layer = has("midlayer.self_attn.q_proj.weight") ? "midlayer." : "layers.0.";
+  spec.layers[0].attention().qkv_bias |= has(spec.names.only_layer + "self_attn.q_proj.bias");
+  spec.names.joint = "fc";
+  spec.names.ignorable = {"*.rotary_emb.inv_freq", "d2t", "t2d", "verifier_*"};
+  spec.hidden = {.dim = other.spec.dim,
+                 .vocab = other.spec.vocab,
+                 .joint_bias = has("fc.bias"),
+                 .own_embedding = has("embed_tokens.weight")};
+  if (!spec.hidden->own_embedding && spec.dim != other.spec.dim)
+    return invalid(kField, "the head has {} columns and no embed_tokens, the model's has {}", spec.dim,
+                   other.spec.dim);
+  return spec;
+}
+
+// Which of the other's tokens the head's are: d2t holds the difference.
+Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int draft_vocab, int vocab) {
+  std::vector<std::int32_t> tokens;
+  const StoredTensor* d2t = checkpoint.find("d2t");
+  if (d2t == nullptr) {
+    if (draft_vocab == vocab) return tokens;
+    return failure(ErrorCode::corrupt, "the head has {} of {} tokens and no tensor d2t that says which",
+                   draft_vocab, vocab);
+  }
+  std::vector<std::int64_t> differences(static_cast<std::size_t>(draft_vocab));
+  const std::span bytes = std::as_writable_bytes(std::span(differences));
+  if (d2t->format != "I64" || d2t->bytes.size() != bytes.size())
+    return failure(ErrorCode::corrupt, "tensor d2t is {} of {} bytes; it must be I64 [{}]", d2t->format,
+                   d2t->bytes.size(), draft_vocab);
+  std::ranges::copy(d2t->bytes, bytes.begin());
+  for (const std::int64_t difference : differences) {
+    const auto number = std::ssize(tokens);
+    if (difference < -number || difference >= vocab - number)
+      return failure(ErrorCode::corrupt, "tensor d2t: {} + {} is not one of {} tokens", number, difference,
+                     vocab);
+    tokens.push_back(static_cast<std::int32_t>(number + difference));
+  }
+  return tokens;
+}
+
+// Which of the other's layers an EAGLE-3 head reads.
+Result<std::vector<int>> read_layers(const Config& config, int layers) {
+  constexpr std::string_view kLayers = "eagle_aux_hidden_state_layer_ids";
+  TRY(const std::optional<Config> nested, config.object("eagle_config"));
+  TRY(std::vector<int> ids,
+      (nested && nested->has(kLayers) ? *nested : config).integers(kLayers, {0, layers - 1}));
+  if (ids.empty()) ids = {2, layers / 2, layers - 3};  // as its authors do
+  if (ids.size() > 8 || std::ranges::any_of(ids, [&](int id) { return id < 0 || id >= layers; }))
+    return field_failure(kField, ErrorCode::unsupported, "an EAGLE-3 head of layers {}, the model has {}",
+                         fmt::join(ids, ", "), layers);
+  return ids;
+}
+
+}  // namespace
+
+Result<Guesser> load_predictor(const std::string& path, const Model& other, Backend& backend,
+                               const LoadOptions& options) {
+  TRY(ModelSpec spec, predictor_spec(other.spec));
+  TRY(const Checkpoint checkpoint, open_checkpoint(path));
+  TRY(auto model, load(std::move(spec), checkpoint, other, backend, options));
+  return Guesser{std::move(model)};
+}
+
+Result<Guesser> load_eagle(const std::string& path, const Model& other, Backend& backend,
+                           const LoadOptions& options) {
+  TRY(const Config config, Config::load(path));
+  TRY(const Checkpoint checkpoint, open_checkpoint(path));
+  TRY(ModelSpec spec, eagle_layer(config, checkpoint, other));
+  if (spec.dim != other.spec.dim)
+    return invalid(kField, "the head's hidden_size is {}, the model's {}: they must be one", spec.dim,
+                   other.spec.dim);
+  spec.architecture = "EAGLE";
+  spec.final_norm = {};
+  spec.names.attention_norm.clear();
+  TRY(auto model, load(std::move(spec), checkpoint, other, backend, options));
+  return Guesser{std::move(model)};
+}
+
+Result<Guesser> load_eagle3(const std::string& path, const Model& other, Backend& backend,
+                            const LoadOptions& options) {
+  TRY(const Config config, Config::load(path));
+  TRY(const Checkpoint checkpoint, open_checkpoint(path));
+  TRY(const std::optional<Config> nested, config.object("transformer_layer_config"));
+  TRY(ModelSpec spec, eagle_layer(nested.value_or(config), checkpoint, other));
+  spec.architecture = "EAGLE-3";
+  HiddenInput& input = *spec.hidden;
+  input.joined = false;
+  input.own_output = true;
+  TRY(input.layers, read_layers(config, static_cast<int>(other.spec.layers.size())));
+  TRY(input.normed_residual, config.boolean("norm_before_residual", false));
+  input.hidden_norm = spec.final_norm;
+  spec.names.hidden_norm = spec.names.only_layer + "hidden_norm";
+  spec.layers[0].attention().input_dim = 2 * spec.dim;
+  spec.tied = false;
+  TRY(spec.vocab, config.integer("draft_vocab_size", {1, spec.vocab}, spec.vocab));
+  TRY(std::vector<std::int32_t> tokens, read_tokens(checkpoint, spec.vocab, other.spec.vocab));
+  TRY(auto model, load(std::move(spec), checkpoint, other, backend, options));
+  return Guesser{std::move(model), std::move(tokens)};
+}
+
+}  // namespace octavo

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Makes tests/data/guessers/: tiny random checkpoints of what guesses from hidden states, and what torch computes with them.
+
+Needs torch and transformers (made with 2.15 and 5.23). Layers and targets are transformers'; what is around a layer is
+written here, from the definitions: multi-token prediction of DeepSeek-V3 (arXiv:2412.19437, section 2.2) and MiMo (the
+modeling_mimo.py of its checkpoint), EAGLE (arXiv:2401.15077), EAGLE-3 (arXiv:2503.01840). As in vLLM, a predictor reads
+the target's hidden states behind its final norm. Usage: make_guesser_goldens.py OUT_DIR
+
+A folder has a target, or a head for the target `llama`, and golden.safetensors (not `markov` and its head, which are for tests of the engine):
+  ids         I32 [n]            the text
+  logits      F32 [n - 1, vocab] behind each of its tokens but the first
+  next_logits F32 [vocab]        behind the likeliest next token, when the guesser reads its own row for it
+Weights are stored in bf16; all is computed in f32.
+"""
+import json
+import os
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+VOCAB, DRAFT_VOCAB, TOKENS = 128, 80, 30
+COMMON = dict(vocab_size=VOCAB, max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=2, attn_implementation="eager",
+              tie_word_embeddings=False)
+LLAMA = dict(COMMON, hidden_size=48, intermediate_size=64, num_hidden_layers=8, num_attention_heads=3, num_key_value_heads=1)
+EXPERTS = dict(moe_intermediate_size=24, n_routed_experts=4, n_shared_experts=1, num_experts_per_tok=2, first_k_dense_replace=1,
+               n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=1.5)
+DEEPSEEK = dict(COMMON, **EXPERTS, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2,
+                num_key_value_heads=2, q_lora_rank=40, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32)
+GLM = dict(COMMON, **EXPERTS, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1,
+           head_dim=16, attention_bias=True, use_qk_norm=True)
+MIMO = dict(COMMON, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1)
+
+
+def randomise(module, generator):
+    """Of a scale that keeps numbers near 1, rounded to bf16."""
+    with torch.no_grad():
+        for name, p in list(module.named_parameters()) + list(module.named_buffers()):
+            if not p.is_floating_point() or "inv_freq" in name:
+                continue
+            noise = torch.randn(p.shape, generator=generator)
+            if p.dim() == 1:
+                p.copy_(noise * 0.1 + (1 if "norm" in name else 0))
+            else:
+                p.copy_(noise * 1.5 * p.shape[-1] ** -0.5)
+            p.copy_(p.bfloat16())
+    return module
+
+
+def linear(rows, cols, generator, bias=False):
+    return randomise(torch.nn.Linear(cols, rows, bias=bias), generator)
+
+
+def rms_norm(dim, generator, eps=1e-6):
+    norm = torch.nn.RMSNorm(dim, eps=eps)
+    with torch.no_grad():
+        norm.weight.copy_((1 + 0.1 * torch.randn(dim, generator=generator)).bfloat16())
+    return norm
+
+
+def run_layer(model, layer, x):
+    """A decoder layer of the target's class over [n, dim]."""
+    n = len(x)
+    positions = torch.arange(n)[None]
+    mask = torch.full((n, n), float("-inf")).triu(1)[None, None]
+    angles = model.model.rotary_emb(x[None], positions)
+    out = layer(x[None], attention_mask=mask, position_ids=positions, position_embeddings=angles)
+    return (out[0] if isinstance(out, tuple) else out)[0]
+
+
+def save(folder, tensors, config, golden=None):
+    os.makedirs(folder, exist_ok=True)
+    save_file({k: (t if t.dtype in (torch.int64, torch.bool) else t.bfloat16()).contiguous() for k, t in tensors.items()},
+              f"{folder}/model.safetensors")
+    with open(f"{folder}/config.json", "w") as f:
+        json.dump(config, f, indent=1, sort_keys=True)
+    if golden:
+        save_file(golden, f"{folder}/golden.safetensors")
+
+
+def target(kind, config, generator):
+    model = getattr(transformers, kind + "ForCausalLM")(getattr(transformers, kind + "Config")(**config)).eval()
+    return randomise(model, generator)
+
+
+def config_of(model, **more):
+    config = model.config.to_dict()
+    for field in ("_name_or_path", "transformers_version", "layer_types", "mlp_layer_types", "dtype", "rope_parameters"):
+        config.pop(field, None)
+    rope = model.config.rope_parameters
+    return dict(config, architectures=[type(model).__name__], rope_theta=rope["rope_theta"],
+                **({"partial_rotary_factor": rope["partial_rotary_factor"]} if "partial_rotary_factor" in rope else {}),
+                torch_dtype="bfloat16", **more)
+
+
+def make_predictor(out, name, kind, config, generator, hidden_first, normed_output, names, prefix, **more):
+    model = target(kind, config, generator)
+    dim, eps = config["hidden_size"], model.config.rms_norm_eps
+    layer = randomise(type(model.model.layers[-1])(model.config, config["num_hidden_layers"] - 1), generator)
+    token_norm, hidden_norm, final_norm = (rms_norm(dim, generator, eps) for _ in range(3))
+    joint = linear(dim, 2 * dim, generator)
+    ids = torch.randint(VOCAB, (TOKENS,), generator=generator)
+
+    def inputs(tokens, rows):
+        both = [token_norm(model.model.embed_tokens(tokens)), hidden_norm(rows)]
+        return joint(torch.cat(both[::-1] if hidden_first else both, -1))
+
+    with torch.no_grad():
+        rows = model.model(ids[None]).last_hidden_state[0]
+        x = inputs(ids[1:], rows[:-1])
+        y = run_layer(model, layer, x)
+        logits = model.lm_head(final_norm(y))
+        own = final_norm(y[-1:]) if normed_output else y[-1:]
+        x = torch.cat([x, inputs(logits[-1:].argmax(-1), own)])
+        next_logits = model.lm_head(final_norm(run_layer(model, layer, x)))[-1]
+    tensors = dict(model.state_dict())
+    tensors |= {f"{prefix}{k}": t for k, t in layer.state_dict().items()}
+    for part, module in zip(names, (token_norm, hidden_norm, joint, final_norm)):
+        tensors[f"{prefix}{part}.weight"] = module.weight.detach()
+    save(f"{out}/{name}", split_experts(tensors), config_of(model, num_nextn_predict_layers=1) | more,
+         dict(ids=ids.int(), logits=logits, next_logits=next_logits))
+
+
+def split_experts(tensors):
+    """As checkpoints have them: a matrix for each expert."""
+    split = {}
+    for name, t in tensors.items():
+        if name.endswith("experts.gate_up_proj"):
+            for e, both in enumerate(t):
+                gate, up = both.chunk(2)
+                split[f"{name[:-13]}.{e}.gate_proj.weight"], split[f"{name[:-13]}.{e}.up_proj.weight"] = gate.clone(), up.clone()
+        elif name.endswith("experts.down_proj"):
+            split |= {f"{name[:-10]}.{e}.down_proj.weight": matrix.clone() for e, matrix in enumerate(t)}
+        else:
+            split[name] = t
+    return split
+
+
+def make_eagle(out, model, generator):
+    dim = LLAMA["hidden_size"]
+    layer = randomise(type(model.model.layers[0])(model.config, 0), generator)
+    layer.input_layernorm = torch.nn.Identity()
+    fc = linear(dim, 2 * dim, generator, bias=True)
+    ids = torch.randint(VOCAB, (TOKENS,), generator=generator)
+
+    def inputs(tokens, rows):
+        return fc(torch.cat([model.model.embed_tokens(tokens), rows], -1))
+
+    with torch.no_grad():
+        rows = model.model(ids[None]).last_hidden_state[0]
+        x = inputs(ids[1:], rows[:-1])
+        y = run_layer(model, layer, x)
+        logits = model.lm_head(y)
+        x = torch.cat([x, inputs(logits[-1:].argmax(-1), y[-1:])])
+        next_logits = model.lm_head(run_layer(model, layer, x))[-1]
+    tensors = {f"layers.0.{k}": t for k, t in layer.state_dict().items()}
+    tensors |= {"fc.weight": fc.weight.detach(), "fc.bias": fc.bias.detach(), "embed_tokens.weight": model.model.embed_tokens.weight.detach()}
+    save(f"{out}/eagle", tensors, config_of(model) | dict(num_hidden_layers=1), dict(ids=ids.int(), logits=logits, next_logits=next_logits))
+
+
+def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduced, own_embedding, ids_of_layers, config):
+    dim, eps = LLAMA["hidden_size"], model.config.rms_norm_eps
+    layer = randomise(type(model.model.layers[0])(model.config, 0), generator)
+    for part in ("q_proj", "k_proj", "v_proj"):
+        setattr(layer.self_attn, part, linear(getattr(layer.self_attn, part).out_features, 2 * dim, generator))
+    token_norm, hidden_norm, final_norm = (rms_norm(dim, generator, eps) for _ in range(3))
+    fc = linear(dim, 3 * dim, generator)
+    head = linear(DRAFT_VOCAB if reduced else VOCAB, dim, generator)
+    embed = torch.nn.Embedding(VOCAB, dim) if own_embedding else model.model.embed_tokens
+    if own_embedding:
+        randomise(embed, generator)
+    known = torch.randperm(VOCAB, generator=generator)[:DRAFT_VOCAB].sort().values if reduced else torch.arange(VOCAB)
+    ids = torch.randint(VOCAB, (TOKENS,), generator=generator)
+
+    def run(rows, tokens):
+        """The residual behind the layer: its mixer sees embedding and row, each with its norm."""
+        n = len(rows)
+        x = torch.cat([token_norm(embed(tokens)), hidden_norm(rows)], -1)[None]
+        positions = torch.arange(n)[None]
+        mask = torch.full((n, n), float("-inf")).triu(1)[None, None]
+        mixed = layer.self_attn(x, attention_mask=mask, position_embeddings=model.model.rotary_emb(x, positions))[0][0]
+        residual = (hidden_norm(rows) if normed_residual else rows) + mixed
+        return residual + layer.mlp(layer.post_attention_layernorm(residual))
+
+    with torch.no_grad():
+        states = model.model(ids[None], output_hidden_states=True).hidden_states  # [i]: what layer i reads
+        rows = fc(torch.cat([states[i][0] for i in ids_of_layers], -1))[:-1]
+        y = run(rows, ids[1:])
+        logits = head(final_norm(y))
+        rows = torch.cat([rows, y[-1:]])
+        next_logits = head(final_norm(run(rows, torch.cat([ids[1:], known[logits[-1:].argmax(-1)]]))))[-1]
+    tensors = {f"{layer_name}.{k}": t for k, t in layer.state_dict().items() if k != "input_layernorm.weight"}
+    tensors |= {f"{layer_name}.input_layernorm.weight": token_norm.weight.detach(), f"{layer_name}.hidden_norm.weight": hidden_norm.weight.detach(),
+                "norm.weight": final_norm.weight.detach(), "fc.weight": fc.weight.detach(), "lm_head.weight": head.weight.detach()}
+    if reduced:
+        tensors["d2t"] = known - torch.arange(DRAFT_VOCAB)
+        tensors["t2d"] = torch.zeros(VOCAB, dtype=torch.bool).index_fill(0, known, True)
+    if own_embedding:
+        tensors["embed_tokens.weight"] = embed.weight.detach()
+    save(f"{out}/{name}", tensors, config, dict(ids=ids.int(), logits=logits, next_logits=next_logits))
+
+
+def make_markov(out, generator):
+    """A target whose next token follows from the last one but for a little, and an EAGLE head that knows the token alone: often right."""
+    model = target("Llama", dict(LLAMA, num_hidden_layers=2), generator)
+    layer = type(model.model.layers[0])(model.config, 0)
+    fc = torch.zeros(LLAMA["hidden_size"], 2 * LLAMA["hidden_size"])
+    fc[:, : len(fc)] = torch.eye(len(fc))
+    with torch.no_grad():
+        model.model.norm.weight.fill_(1)
+        for name, p in [*model.model.layers.named_parameters(), *layer.named_parameters()]:
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                p.mul_(0.02 if "0." in name or "1." in name else 0)
+    save(f"{out}/markov", dict(model.state_dict()), config_of(model))
+    tensors = {f"layers.0.{k}": t for k, t in layer.state_dict().items() if k != "input_layernorm.weight"}
+    save(f"{out}/markov-eagle", tensors | {"fc.weight": fc}, config_of(model) | dict(num_hidden_layers=1))
+
+
+def main():
+    out = sys.argv[1]
+    generator = torch.Generator().manual_seed(1)
+    deepseek_names = ("enorm", "hnorm", "eh_proj", "shared_head.norm")
+    make_predictor(out, "deepseek_v3", "DeepseekV3", DEEPSEEK, generator, False, False, deepseek_names, "model.layers.2.")
+    make_predictor(out, "glm4_moe", "Glm4Moe", GLM, generator, False, False, deepseek_names, "model.layers.2.")
+    make_predictor(out, "mimo", "Qwen2", MIMO, generator, True, True,
+                   ("token_layernorm", "hidden_layernorm", "input_proj", "final_layernorm"), "model.mtp_layers.0.",
+                   architectures=["MiMoForCausalLM"])
+    llama = target("Llama", LLAMA, generator)
+    save(f"{out}/llama", dict(llama.state_dict()), config_of(llama))
+    make_eagle(out, llama, generator)
+    layer = config_of(llama) | dict(num_hidden_layers=1)
+    make_eagle3(out, llama, generator, "eagle3", "midlayer", False, True, False, (2, 4, 5), dict(layer, draft_vocab_size=DRAFT_VOCAB))
+    make_eagle3(out, llama, generator, "eagle3-speculators", "layers.0", True, False, True, (1, 3, 6),
+                dict(architectures=["Eagle3Speculator"], speculators_model_type="eagle3", transformer_layer_config=layer,
+                     draft_vocab_size=VOCAB, norm_before_residual=True, eagle_aux_hidden_state_layer_ids=[1, 3, 6]))
+    make_markov(out, generator)
+
+
+if __name__ == "__main__":
+    main()
