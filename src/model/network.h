@@ -31,7 +31,10 @@ struct Network {
   std::vector<Layer> layers;
   NormParameter final_norm;
   LinearParameter head_dense, classifier;  // of Head
-  LinearParameter patches, projector;      // of ImageInput
+  LinearParameter patches;                 // of ImageInput
+  MatrixParameter class_token;
+  NormParameter projector_norm;
+  std::vector<LinearParameter> projector;  // Projector's matrices
   std::array<LinearParameter, 2> convolutions;  // of SoundInput
   std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
 
