@@ -54,10 +54,12 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
 
 std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
   const std::int64_t most = std::int64_t{tokens_max} * input_.merge * input_.merge;
-  const std::int64_t rows = std::max<std::int64_t>(0, std::min<std::int64_t>(tower_.spec.max_positions, most) - room_.rows);
+  const std::int64_t rows =
+      std::max<std::int64_t>(0, std::min<std::int64_t>(tower_.spec.max_positions, most) - room_.rows);
   const auto element = static_cast<std::int64_t>(size_of(tower_.activation));
   return workspace_bytes(tower_.spec, tower_.activation, {.max_tokens = static_cast<int>(rows)}) +
-         rows * input_.patch_values() * element + blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
+         rows * input_.patch_values() * element +
+         blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
 }
 
 // Gives the patches of each window.
@@ -96,8 +98,9 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
   const std::int32_t count = static_cast<std::int32_t>(patch_rows_.size()) + class_tokens();
   whole_.set({count});
   windows_.set(sizes);
-  const auto reserved =
-      reserve({.rows = count, .windows = static_cast<int>(sizes.size()), .blocks = std::max(whole_.blocks, windows_.blocks)});
+  const auto reserved = reserve({.rows = count,
+                                 .windows = static_cast<int>(sizes.size()),
+                                 .blocks = std::max(whole_.blocks, windows_.blocks)});
   if (!reserved) rows_ = columns_ = 0;
   TRY_VOID(reserved);
   upload_grid();
@@ -146,7 +149,8 @@ Result<> ImageEncoder::reserve(const Room& needed) {
 // Where the rows of images of this size stand.
 void ImageEncoder::upload_grid() {
   const int across = columns_ * input_.merge, merged = input_.merge * input_.merge;
-  std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0), starts;
+  std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0),
+                            starts;
   axes.insert(axes.end(), patch_columns_.begin(), patch_columns_.end());
   for (std::size_t i = 0; i < patch_rows_.size(); ++i)
     positions.push_back(class_tokens() + patch_rows_[i] * across + patch_columns_[i]);
@@ -170,7 +174,9 @@ void ImageEncoder::fill_patches(std::string_view pixels) {
   const auto patch = static_cast<std::size_t>(input_.patch_size);
   const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
   const std::size_t bytes = size_of(tower_.activation), frame_bytes = patch * patch * bytes;
-  std::byte* out = std::fill_n(host_patches_.data(), static_cast<std::size_t>(class_tokens() * input_.patch_values()) * bytes, std::byte{0});
+  std::byte* out =
+      std::fill_n(host_patches_.data(),
+                  static_cast<std::size_t>(class_tokens() * input_.patch_values()) * bytes, std::byte{0});
   for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
     const std::size_t top = static_cast<std::size_t>(patch_rows_[i]) * patch;
     const std::size_t left = static_cast<std::size_t>(patch_columns_[i]) * patch;
@@ -189,10 +195,12 @@ void ImageEncoder::fill_patches(std::string_view pixels) {
 Result<Buffer> ImageEncoder::encode(std::string_view pixels, int columns) {
   const int unit = input_.unit(), across = columns > 0 ? columns : input_.side();
   const auto row_of_tokens = static_cast<std::size_t>(3 * unit * unit * across);
-  CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0, "{} bytes of pixels", pixels.size());
+  CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0, "{} bytes of pixels",
+        pixels.size());
   TRY_VOID(prepare(static_cast<int>(pixels.size() / row_of_tokens), across));
   Stream& stream = *backend_.stream;
-  const auto tokens = std::ssize(token_places_), patches = std::ssize(patch_rows_), n = patches + class_tokens();
+  const auto tokens = std::ssize(token_places_), patches = std::ssize(patch_rows_),
+             n = patches + class_tokens();
   TRY(Buffer encoded, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
   stream.synchronize();  // the last image's patches may still be on their way
   fill_patches(pixels);
@@ -222,9 +230,9 @@ Result<Buffer> ImageEncoder::encode(std::string_view pixels, int columns) {
   }
   const View projected = projected_.view(DType::f32, {tokens, input_.out_dim});
   decoder_->project(projected, starts);
-  backend_.ops.gather_rows(stream, {.x = projected,
-                                    .rows = token_places_memory_.view(DType::i32, {tokens}),
-                                    .out = rows_of(encoded)});
+  backend_.ops.gather_rows(
+      stream,
+      {.x = projected, .rows = token_places_memory_.view(DType::i32, {tokens}), .out = rows_of(encoded)});
   return encoded;
 }
 

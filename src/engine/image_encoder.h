@@ -13,12 +13,13 @@ namespace octavo {
 
 // One image at a time, so that its rows do not depend on others. Uses the backend's stream.
 //
-// Patches come token by token, so that those of one token are side by side and need not be moved; the tokens window by
-// window, where layers look no further. To the layers that do, an image is one sequence, to the others each window.
+// Patches come token by token, so that those of one token are side by side and need not be moved; the tokens
+// window by window, where layers look no further. To the layers that do, an image is one sequence, to the
+// others each window.
 class ImageEncoder {
  public:
-  // tower: Model::tower; it and the backend live longer. Where images have one size, all memory is taken here; else it
-  // grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
+  // tower: Model::tower; it and the backend live longer. Where images have one size, all memory is taken
+  // here; else it grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
   // pixels, columns: as in ImagePart. Gives f32 [tokens, out_dim]. Error: not enough memory.
@@ -26,7 +27,8 @@ class ImageEncoder {
 
   std::int64_t row_bytes() const { return std::int64_t{4} * input_.out_dim; }
   View rows_of(const Buffer& encoded) const {
-    return encoded.view(DType::f32, {static_cast<std::int64_t>(encoded.bytes()) / row_bytes(), input_.out_dim});
+    return encoded.view(DType::f32,
+                        {static_cast<std::int64_t>(encoded.bytes()) / row_bytes(), input_.out_dim});
   }
   // What the workspaces of the largest image take, of so many tokens at most, that is not taken yet.
   std::int64_t later_bytes(int tokens_max) const;
@@ -68,10 +70,10 @@ class ImageEncoder {
   std::vector<std::byte> numbers_;  // act [3, 256]: what a channel's value counts as
 
   // Of images as large as the last.
-  int rows_ = 0, columns_ = 0;                  // of tokens
-  std::vector<std::int32_t> patch_rows_;        // [patches], each with its column: the patch in each place
+  int rows_ = 0, columns_ = 0;            // of tokens
+  std::vector<std::int32_t> patch_rows_;  // [patches], each with its column: the patch in each place
   std::vector<std::int32_t> patch_columns_;
-  std::vector<std::int32_t> token_places_;      // [tokens]
+  std::vector<std::int32_t> token_places_;  // [tokens]
   Sequences whole_, windows_;
 
   Room room_;

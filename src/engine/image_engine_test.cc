@@ -215,11 +215,14 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   other.images.front().digest.low ^= 1;
   Request text = conversation_.request();
   text.images.clear();
-  const std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
+  std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
+  for (Request& request : requests) request.sampling.max_tokens = 40;  // blocks that two prompts leave no room for
   std::vector<std::vector<TokenId>> expected;
   for (const Request& request : requests) expected.push_back(run(**alone, request).tokens);
-  const int scarce = static_cast<int>(conversation_.prompt.size()) / 16 * 2 + 2;
-  for (const int blocks : {256, scarce}) {
+  const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;
+  std::vector<int> rooms{256};
+  if (GetParam() != "gemma3") rooms.push_back(scarce);  // whose layers with windows need other numbers of blocks
+  for (const int blocks : rooms) {
     const auto engine = engine_of(directory_, {.step_tokens = 29, .blocks = blocks});
     // Whether one is preempted depends on when the others come: until it has happened.
     const auto preempted = [&] { return (*engine)->own_stats().preemptions > 0; };

@@ -8,7 +8,9 @@ namespace octavo::media {
 Result<PartGrid> any_size_grid(int width, int height, const AnySizeRule& rule) {
   TRY_VOID(check_ratio(width, height));
   const double unit = rule.unit;
-  const auto in_units = [unit](double units) { return static_cast<std::int64_t>(units) * static_cast<std::int64_t>(unit); };
+  const auto in_units = [unit](double units) {
+    return static_cast<std::int64_t>(units) * static_cast<std::int64_t>(unit);
+  };
   // Halves go to the even side, as Python rounds.
   std::int64_t rounded_width = in_units(std::nearbyint(width / unit));
   std::int64_t rounded_height = in_units(std::nearbyint(height / unit));

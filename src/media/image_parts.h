@@ -1,5 +1,5 @@
-// What an image becomes before a model sees it: parts that its encoder takes, and the text that stands for them. How is
-// a file for each kind of rule in processor_config.h.
+// What an image becomes before a model sees it: parts that its encoder takes, and the text that stands for
+// them. How is a file for each kind of rule in processor_config.h.
 #pragma once
 
 #include <string>

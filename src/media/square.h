@@ -6,8 +6,8 @@
 
 namespace octavo::media {
 
-// Error: to be cut, an image whose one side is more than 200 times the other: what is thrown away could be larger than
-// any memory.
+// Error: to be cut, an image whose one side is more than 200 times the other: what is thrown away could be
+// larger than any memory.
 Result<PartGrid> square_grid(int width, int height, const SquareRule& rule);
 
 // One part, [size, size, 3].

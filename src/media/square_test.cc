@@ -32,7 +32,8 @@ TEST(Squares, AreNotCutOutOfNeedles) {
 }
 
 TEST(Squares, TextHasMarksAround) {
-  const ProcessorConfig config{.rule = SquareRule{.size = 32}, .token = "<t>", .before = "\n<b>", .after = "<e>\n"};
+  const ProcessorConfig config{
+      .rule = SquareRule{.size = 32}, .token = "<t>", .before = "\n<b>", .after = "<e>\n"};
   EXPECT_EQ(parts_text({.width = 32, .height = 32}, config, 3), "\n<b><t><t><t><e>\n");
 }
 

@@ -1,5 +1,5 @@
-// Gemma 3 with images (Gemma Team, 2025): a SigLIP encoder, whose patches are averaged in squares, in front of the text
-// model. There the tokens of an image see each other, whichever comes first.
+// Gemma 3 with images (Gemma Team, 2025): a SigLIP encoder, whose patches are averaged in squares, in front
+// of the text model. There the tokens of an image see each other, whichever comes first.
 #include <cmath>
 
 #include "kernels/sampling_math.h"
@@ -26,8 +26,12 @@ void set_names(Names& names, const std::string& prefix) {
   names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
   names.projector = {prefix + "multi_modal_projector.mm_input_projection_weight"};
   names.projector_norm = prefix + "multi_modal_projector.mm_soft_emb_norm";
-  names.ignorable = {"language_model.*", "model.language_model.*", "lm_head.*", "*.position_ids",
-                     prefix + "vision_tower.vision_model.head.*", prefix + "vision_tower.head.*"};
+  names.ignorable = {"language_model.*",
+                     "model.language_model.*",
+                     "lm_head.*",
+                     "*.position_ids",
+                     prefix + "vision_tower.vision_model.head.*",
+                     prefix + "vision_tower.head.*"};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Idefics3 (Laurençon et al., 2024) and SmolVLM (Marafioti et al., 2025): a SigLIP encoder, a pixel shuffle and one matrix
-// in front of a Llama.
+// Idefics3 (Laurençon et al., 2024) and SmolVLM (Marafioti et al., 2025): a SigLIP encoder, a pixel shuffle
+// and one matrix in front of a Llama.
 #include "kernels/sampling_math.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

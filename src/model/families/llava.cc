@@ -1,5 +1,5 @@
-// LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without its last layer
-// and two matrices in front of a Llama, Mistral or Qwen2.
+// LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
+// its last layer and two matrices in front of a Llama, Mistral or Qwen2.
 #include <utility>
 
 #include "kernels/sampling_math.h"
@@ -27,21 +27,26 @@ Result<ModelSpec> describe_text(const Config& config) {
   if (kind == "mistral") return describe_mistral(config);
   if (kind == "qwen2") return describe_qwen2(config);
   return field_failure("model_type", ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are llama, mistral and qwen2", config.where("model_type"), kind);
+                       "{} is \"{}\"; supported are llama, mistral and qwen2", config.where("model_type"),
+                       kind);
 }
 
-// What is taken of the encoder is the output of one of its layers, counted from the end, without the class token.
+// What is taken of the encoder is the output of one of its layers, counted from the end, without the class
+// token.
 Result<> cut_tower(const Config& config, ModelSpec& tower) {
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", "default"));
   if (strategy != "default")
-    return field_failure("vision_feature_select_strategy", ErrorCode::unsupported, "{} is \"{}\"; only default is supported",
+    return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,
+                         "{} is \"{}\"; only default is supported",
                          config.where("vision_feature_select_strategy"), strategy);
   const int layers = static_cast<int>(tower.layers.size());
   TRY(const int layer, config.integer("vision_feature_layer", {-layers, -1}, -2));
   tower.layers.resize(static_cast<std::size_t>(layers + 1 + layer));
   if (tower.layers.empty())
-    return invalid("vision_feature_layer", "{} is {}: no layer is left", config.where("vision_feature_layer"), layer);
-  for (int i = layers + 1 + layer; i < layers; ++i) tower.names.ignorable.push_back(fmt::format("encoder.layers.{}.*", i));
+    return invalid("vision_feature_layer", "{} is {}: no layer is left", config.where("vision_feature_layer"),
+                   layer);
+  for (int i = layers + 1 + layer; i < layers; ++i)
+    tower.names.ignorable.push_back(fmt::format("encoder.layers.{}.*", i));
   tower.final_norm = {};
   return {};
 }
@@ -64,13 +69,15 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
   TRY(const std::string kind, given.text("model_type", "clip_vision_model"));
   if (kind != "clip_vision_model")
     return field_failure("vision_config.model_type", ErrorCode::unsupported,
-                         "config.json: vision_config.model_type is \"{}\"; supported is clip_vision_model", kind);
+                         "config.json: vision_config.model_type is \"{}\"; supported is clip_vision_model",
+                         kind);
   TRY(ModelSpec tower, describe_clip(given, kVision));
   TRY_VOID(cut_tower(config, tower));
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
   if (activation != "gelu")
-    return field_failure("projector_hidden_act", ErrorCode::unsupported, "{} is \"{}\"; only gelu is supported",
-                         config.where("projector_hidden_act"), activation);
+    return field_failure("projector_hidden_act", ErrorCode::unsupported,
+                         "{} is \"{}\"; only gelu is supported", config.where("projector_hidden_act"),
+                         activation);
   tower.image->out_dim = text.dim;
   tower.image->projector = {.activation = Activation::gelu, .hidden = text.dim};
   TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", true));
@@ -84,7 +91,8 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
 
 Result<ModelSpec> describe_llava(const Config& config) {
   TRY(ModelSpec spec, describe_text(config));
-  for (const char* other : {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*"})
+  for (const char* other :
+       {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*"})
     spec.names.ignorable.emplace_back(other);
   spec.names.prefixes = {"language_model.model."};
   spec.names.lm_head = "language_model.lm_head";

@@ -1,6 +1,6 @@
-// Qwen2-VL (Wang et al., 2024) and Qwen2.5-VL (Bai et al., 2025): an encoder that takes images of any size, with rotary
-// embeddings of rows and columns, in front of a Qwen2 whose tokens have places in time, height and width. In 2.5 most of
-// the encoder's layers look no further than a window.
+// Qwen2-VL (Wang et al., 2024) and Qwen2.5-VL (Bai et al., 2025): an encoder that takes images of any size,
+// with rotary embeddings of rows and columns, in front of a Qwen2 whose tokens have places in time, height
+// and width. In 2.5 most of the encoder's layers look no further than a window.
 #include <algorithm>
 #include <numeric>
 
@@ -53,9 +53,11 @@ Result<> set_sections(ModelSpec& spec, const Config& config) {
   }
   const int pairs = std::accumulate(sections.begin(), sections.end(), 0);
   if (sections.size() != 3 || pairs != rope.rotary_dim / 2)
-    return invalid("mrope_section", "config.json: mrope_section must be 3 numbers, {} together", rope.rotary_dim / 2);
+    return invalid("mrope_section", "config.json: mrope_section must be 3 numbers, {} together",
+                   rope.rotary_dim / 2);
   for (int axis = 0; axis < 3; ++axis)
-    rope.axes.insert(rope.axes.end(), static_cast<std::size_t>(sections[static_cast<std::size_t>(axis)]), axis);
+    rope.axes.insert(rope.axes.end(), static_cast<std::size_t>(sections[static_cast<std::size_t>(axis)]),
+                     axis);
   return {};
 }
 
@@ -70,7 +72,8 @@ Names tower_names(const std::string& prefix) {
   names.out = "attn.proj";
   names.final_norm = "merger.ln_q";
   names.projector = {prefix + "merger.mlp.0", prefix + "merger.mlp.2"};
-  names.ignorable = {"model.embed_tokens.*", "model.layers.*", "model.norm.*", "model.language_model.*", "lm_head.*"};
+  names.ignorable = {"model.embed_tokens.*", "model.layers.*", "model.norm.*", "model.language_model.*",
+                     "lm_head.*"};
   return names;
 }
 
@@ -78,8 +81,8 @@ Names tower_names(const std::string& prefix) {
 Result<> make_tower(ModelSpec& spec, const Config& config, const Names& names) {
   const int head_dim = spec.layers[0].attention().head_dim;
   if (head_dim % 4 != 0)
-    return invalid("num_heads", "{}: heads have {} elements; it must be a multiple of 4", config.where("num_heads"),
-                   head_dim);
+    return invalid("num_heads", "{}: heads have {} elements; it must be a multiple of 4",
+                   config.where("num_heads"), head_dim);
   RopeSpec rope{.rotary_dim = head_dim, .axes_begin_anew = true};
   for (int pair = 0; pair < head_dim / 2; ++pair) rope.axes.push_back(pair < head_dim / 4 ? 0 : 1);
   spec.ropes = {rope};
@@ -97,7 +100,8 @@ Result<> make_tower(ModelSpec& spec, const Config& config, const Names& names) {
   TRY(image.frames, config.integer("temporal_patch_size", {1, 64}));
   TRY_VOID(config.integer("in_channels", {3, 3}));
   image.bias = false;
-  image.projector = {.activation = Activation::gelu, .hidden = spec.dim * image.merge * image.merge, .bias = true};
+  image.projector = {
+      .activation = Activation::gelu, .hidden = spec.dim * image.merge * image.merge, .bias = true};
   spec.image = image;
   spec.names = names;
   spec.other_names = tower_names("model.visual.");
@@ -109,16 +113,17 @@ Result<> make_tower(ModelSpec& spec, const Config& config, const Names& names) {
 Result<ModelSpec> describe_qwen2_tower(Config config) {
   config.set_defaults(kQwen2Vision);
   TRY(const int ratio, config.integer("mlp_ratio", {1, 64}));
-  TRY(ModelSpec spec, describe_dense(config, {.dim = "embed_dim",
-                                              .layers = "depth",
-                                              .heads = "num_heads",
-                                              .kv_heads = "num_heads",
-                                              .hidden_to_dim = ratio,
-                                              .head_dim = "",
-                                              .activation = "",
-                                              .eps = "",
-                                              .norm = {.kind = NormKind::layer, .eps = kVisionEps, .bias = true},
-                                              .rotary = false}));
+  TRY(ModelSpec spec,
+      describe_dense(config, {.dim = "embed_dim",
+                              .layers = "depth",
+                              .heads = "num_heads",
+                              .kv_heads = "num_heads",
+                              .hidden_to_dim = ratio,
+                              .head_dim = "",
+                              .activation = "",
+                              .eps = "",
+                              .norm = {.kind = NormKind::layer, .eps = kVisionEps, .bias = true},
+                              .rotary = false}));
   TRY_VOID(set_activation(config, spec));
   Names names = tower_names("visual.");
   names.up = {"mlp.fc1"};

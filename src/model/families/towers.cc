@@ -33,9 +33,10 @@ Result<Mlp> activation_of(const Config& config) {
   if (name == "quick_gelu") return Mlp{.activation = Activation::sigmoid, .gate_scale = 1.702F};
   if (name == "gelu") return Mlp{.activation = Activation::gelu};
   if (name == "gelu_pytorch_tanh") return Mlp{.activation = Activation::gelu_tanh};
-  return field_failure("hidden_act", ErrorCode::unsupported,
-                       "{} is \"{}\"; supported in encoders of images are quick_gelu, gelu and gelu_pytorch_tanh",
-                       config.where("hidden_act"), name);
+  return field_failure(
+      "hidden_act", ErrorCode::unsupported,
+      "{} is \"{}\"; supported in encoders of images are quick_gelu, gelu and gelu_pytorch_tanh",
+      config.where("hidden_act"), name);
 }
 
 Names tower_names() {
