@@ -85,7 +85,7 @@ void add_template_flags(CLI::App& app, RuntimeOptions& r) {
         return Result<>();
       },
       R"(JSON: how images are prepared, instead of what the model's files say: {"size": {"longest_edge": 1024}} )"
-      R"(makes fewer tiles of an image, {"do_image_splitting": false} one)")
+      R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)")
       ->group(kGroup);
   app.add_option("--response-role", r.serve.response_role, "Role of the messages in replies")
       ->capture_default_str()

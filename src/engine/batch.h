@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "request/image_part.h"
 #include "schedule/scheduler.h"
 
 namespace octavo {
@@ -13,6 +14,7 @@ struct Batch {
   std::vector<std::int32_t> ids;  // 0 where pending
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> types;  // 1: of a prompt's second text
+  GridPositions axes;  // beside images that are grids; empty: `positions` on each axis. Not filled by pack()
 
   // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s, whose cache reaches lengths[s] after
   // this step.
@@ -42,6 +44,7 @@ struct Batch {
     std::int32_t count;
     std::int32_t place;
     std::int32_t row;
+    std::int32_t sequence;
   };
   std::vector<Image> images;  // Not filled by pack()
   // [sequences], of models that hear: the place of each one's sound (Executor::encode_image). Not filled by pack()

@@ -202,7 +202,8 @@ void Engine::schedule(AnswerIndex index) {
                        .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
                        .tag = index,
                        .second_text = request.second_text.value_or(kNoSecondText),
-                       .extras = image_identities(answer.accepted->identity, request.images, info_.block_size)});
+                       .extras = image_identities(answer.accepted->identity, request.images, info_.block_size),
+                       .wholes = info_.image.whole ? image_spans(request.images) : std::vector<std::pair<int, int>>()});
   if (sequence) {
     answer.sequence = *sequence;
   } else {

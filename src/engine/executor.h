@@ -75,9 +75,8 @@ class Executor {
     return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
   }
 
-  // (place, pixels): computes what the model sees of an image, or hears of a sound (ImagePart::pixels), and keeps it in
-  // a place, which Batch::images or sounds name, until the place is given another. Error: not enough memory.
-  virtual Result<> encode_image(int, std::string_view) {
+  // (place, part): computes what the model sees of an image, or hears of a sound, and keeps it in a place, which Batch::images or sounds name, until the place is given another. Error: not enough memory.
+  virtual Result<> encode_image(int, const ImagePart&) {
     return failure(ErrorCode::unsupported, "this device takes no images");
   }
   // Empties the place.

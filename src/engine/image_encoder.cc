@@ -1,5 +1,6 @@
 #include "engine/image_encoder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -10,11 +11,30 @@ namespace {
 
 constexpr int kBlockSize = 16;
 
+int blocks_of(int patches) { return (patches + kBlockSize - 1) / kBlockSize; }
+
 }  // namespace
+
+// Each sequence has blocks of its own.
+void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
+  *this = Sequences();
+  starts = {0};
+  table_stride = blocks_of(std::ranges::max(sizes));
+  for (const std::int32_t size : sizes) {
+    starts.push_back(starts.back() + size);
+    lengths.push_back(size);
+    for (std::int32_t i = 0; i < size; ++i) slots.push_back(std::int64_t{blocks} * kBlockSize + i);
+    for (std::int64_t i = 0; i < table_stride; ++i)
+      table.push_back(i < blocks_of(size) ? blocks + static_cast<std::int32_t>(i) : blocks);
+    blocks += blocks_of(size);
+  }
+}
 
 Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, Backend& backend) {
   std::unique_ptr<ImageEncoder> encoder(new ImageEncoder(tower, backend));
-  TRY_VOID(encoder->allocate());
+  TRY_VOID(encoder->layout_.supported(backend.ops));
+  const int side = encoder->input_.side();
+  if (side > 0) TRY_VOID(encoder->prepare(side, side));
   return encoder;
 }
 
@@ -24,7 +44,6 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
       backend_(backend),
       layout_(cache_layout(tower.spec,
                            {.block_size = kBlockSize, .dtype = tower.activation, .one_plane = true})) {
-  order_patches();
   const DType act = tower.activation;
   numbers_.resize(3 * 256 * size_of(act));
   for (std::size_t channel = 0; channel < 3; ++channel)
@@ -33,85 +52,187 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
                  (static_cast<float>(value) * input_.scale - input_.mean[channel]) / input_.std[channel]);
 }
 
-// Those that become one token side by side: their vectors then are that token's, without being moved.
-void ImageEncoder::order_patches() {
-  const int side = input_.side(), merge = input_.merge;
-  for (int y = 0; y < side; y += merge)
-    for (int x = 0; x < side; x += merge)
-      for (int dy = 0; dy < merge; ++dy)
-        for (int dx = 0; dx < merge; ++dx) order_.push_back((y + dy) * side + x + dx);
+std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
+  const std::int64_t most = std::int64_t{tokens_max} * input_.merge * input_.merge;
+  const std::int64_t rows =
+      std::max<std::int64_t>(0, std::min<std::int64_t>(tower_.spec.max_positions, most) - room_.rows);
+  const auto element = static_cast<std::int64_t>(size_of(tower_.activation));
+  return workspace_bytes(tower_.spec, tower_.activation, {.max_tokens = static_cast<int>(rows)}) +
+         rows * input_.patch_values() * element +
+         blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
 }
 
-Result<> ImageEncoder::allocate() {
-  const int n = input_.patches();
-  const int blocks = (n + kBlockSize - 1) / kBlockSize;
-  TRY(Decoder decoder, Decoder::make(tower_, layout_, backend_, {.max_tokens = n, .max_logit_rows = 1}));
-  decoder_ = std::make_unique<Decoder>(std::move(decoder));
-  TRY(cache_, KvMemory::allocate(layout_, backend_, blocks, 0));
+// Gives the patches of each window.
+std::vector<std::int32_t> ImageEncoder::order_patches() {
+  const int merge = input_.merge;
+  const int window = input_.window > 0 ? input_.window : std::max(rows_, columns_);
+  std::vector<std::int32_t> sizes;
+  patch_rows_.clear();
+  patch_columns_.clear();
+  token_places_.resize(static_cast<std::size_t>(rows_ * columns_));
+  std::int32_t place = 0;
+  const auto add_token = [&](int row, int column) {
+    token_places_[static_cast<std::size_t>(row * columns_ + column)] = place++;
+    for (int y = row * merge; y < (row + 1) * merge; ++y)
+      for (int x = column * merge; x < (column + 1) * merge; ++x) {
+        patch_rows_.push_back(y);
+        patch_columns_.push_back(x);
+      }
+  };
+  for (int top = 0; top < rows_; top += window)
+    for (int left = 0; left < columns_; left += window) {
+      const int bottom = std::min(top + window, rows_), right = std::min(left + window, columns_);
+      for (int row = top; row < bottom; ++row)
+        for (int column = left; column < right; ++column) add_token(row, column);
+      sizes.push_back((bottom - top) * (right - left) * merge * merge);
+    }
+  return sizes;
+}
 
-  Device& device = *backend_.device;
-  Stream& stream = *backend_.stream;
-  host_patches_.resize(static_cast<std::size_t>(n * input_.patch_values()) * size_of(tower_.activation));
-  TRY(patches_, device.allocate(host_patches_.size()));
-  TRY(positions_, device.allocate(static_cast<std::size_t>(n) * sizeof(std::int32_t)));
-  TRY(slots_, device.allocate(static_cast<std::size_t>(n) * sizeof(std::int64_t)));
-  const View slots = slots_.view(DType::i64, {n});
-  std::vector<std::int64_t> places(static_cast<std::size_t>(n));
-  std::iota(places.begin(), places.end(), 0);
-  device.upload(stream, positions_.view(DType::i32, {n}), order_.data());
-  device.upload(stream, slots, places.data());
-
-  starts_ = {0, n};
-  lengths_ = {n};
-  table_.resize(static_cast<std::size_t>(blocks));
-  std::iota(table_.begin(), table_.end(), 0);
-  for (const LayerGroup& group : layout_.groups) {
-    TRY(auto plan, backend_.ops.make_attention_plan(device, attention_limits(tower_, group, n, 1)));
-    groups_.push_back({plan.get(), slots});
-    plans_.push_back(std::move(plan));
-  }
-  stream.synchronize();
+Result<> ImageEncoder::prepare(int rows, int columns) {
+  if (rows == rows_ && columns == columns_) return {};
+  backend_.stream->synchronize();  // what the last image needs may still be on its way
+  rows_ = rows;
+  columns_ = columns;
+  const std::vector<std::int32_t> sizes = order_patches();
+  const std::int32_t count = static_cast<std::int32_t>(patch_rows_.size()) + class_tokens();
+  whole_.set({count});
+  windows_.set(sizes);
+  const auto reserved = reserve({.rows = count,
+                                 .windows = static_cast<int>(sizes.size()),
+                                 .blocks = std::max(whole_.blocks, windows_.blocks)});
+  if (!reserved) rows_ = columns_ = 0;
+  TRY_VOID(reserved);
+  upload_grid();
   return {};
 }
 
-// As a convolution's weights have them: channel, row, column.
+Result<> ImageEncoder::reserve(const Room& needed) {
+  if (room_.holds(needed)) return {};
+  const Room room{.rows = std::max(room_.rows, needed.rows),
+                  .windows = std::max(room_.windows, needed.windows),
+                  .blocks = std::max(room_.blocks, needed.blocks)};
+  room_ = {};
+  Device& device = *backend_.device;
+  const auto n = static_cast<std::size_t>(room.rows);
+  const auto tokens = n / static_cast<std::size_t>(input_.merge * input_.merge);
+  TRY(Decoder decoder,
+      Decoder::make(tower_, layout_, backend_, {.max_tokens = room.rows, .max_logit_rows = 1}));
+  decoder_ = std::make_unique<Decoder>(std::move(decoder));
+  TRY(cache_, KvMemory::allocate(layout_, backend_, room.blocks, 0));
+  host_patches_.resize(n * static_cast<std::size_t>(input_.patch_values()) * size_of(tower_.activation));
+  TRY(patches_, device.allocate(host_patches_.size()));
+  TRY(positions_, device.allocate(n * sizeof(std::int32_t)));
+  TRY(axes_, device.allocate(2 * n * sizeof(std::int32_t)));
+  TRY(starts_, device.allocate((tokens + 1) * sizeof(std::int32_t)));
+  plans_.clear();
+  slots_.clear();
+  for (const LayerGroup& group : layout_.groups) {
+    TRY(slots_.emplace_back(), device.allocate(n * sizeof(std::int64_t)));
+    TRY(plans_.emplace_back(),
+        backend_.ops.make_attention_plan(device, {.max_tokens = room.rows,
+                                                  .max_sequences = group.local ? room.windows : 1,
+                                                  .max_length = room.rows,
+                                                  .q_heads = group.q_heads,
+                                                  .kv = group.kv,
+                                                  .window = group.window,
+                                                  .causal = group.causal}));
+  }
+  if (input_.window > 0) {
+    TRY(token_places_memory_, device.allocate(tokens * sizeof(std::int32_t)));
+    TRY(projected_, device.allocate(tokens * static_cast<std::size_t>(row_bytes())));
+  }
+  room_ = room;
+  return {};
+}
+
+// Where the rows of images of this size stand.
+void ImageEncoder::upload_grid() {
+  const int across = columns_ * input_.merge, merged = input_.merge * input_.merge;
+  std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0),
+                            starts;
+  axes.insert(axes.end(), patch_columns_.begin(), patch_columns_.end());
+  for (std::size_t i = 0; i < patch_rows_.size(); ++i)
+    positions.push_back(class_tokens() + patch_rows_[i] * across + patch_columns_[i]);
+  for (int token = 0; token <= rows_ * columns_; ++token) starts.push_back(token * merged);
+  Device& device = *backend_.device;
+  Stream& stream = *backend_.stream;
+  const auto upload = [&](const Buffer& to, DType type, const auto& values) {
+    device.upload(stream, to.view(type, {std::ssize(values)}), values.data());
+  };
+  upload(positions_, DType::i32, positions);
+  upload(axes_, DType::i32, axes);
+  upload(starts_, DType::i32, starts);
+  for (std::size_t g = 0; g < slots_.size(); ++g)
+    upload(slots_[g], DType::i64, sequences_of(layout_.groups[g]).slots);
+  if (input_.window > 0) upload(token_places_memory_, DType::i32, token_places_);
+  stream.synchronize();
+}
+
+// As a convolution's weights have them: channel, frame, row, column.
 void ImageEncoder::fill_patches(std::string_view pixels) {
-  const std::size_t size = static_cast<std::size_t>(input_.image_size);
-  const std::size_t patch = static_cast<std::size_t>(input_.patch_size), side = size / patch;
-  const std::size_t bytes = size_of(tower_.activation);
-  std::byte* out = host_patches_.data();
-  for (const std::int32_t place : order_) {
-    const std::size_t top = static_cast<std::size_t>(place) / side * patch;
-    const std::size_t left = static_cast<std::size_t>(place) % side * patch;
-    for (std::size_t channel = 0; channel < 3; ++channel)
+  const auto patch = static_cast<std::size_t>(input_.patch_size);
+  const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
+  const std::size_t bytes = size_of(tower_.activation), frame_bytes = patch * patch * bytes;
+  std::byte* out =
+      std::fill_n(host_patches_.data(),
+                  static_cast<std::size_t>(class_tokens() * input_.patch_values()) * bytes, std::byte{0});
+  for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
+    const std::size_t top = static_cast<std::size_t>(patch_rows_[i]) * patch;
+    const std::size_t left = static_cast<std::size_t>(patch_columns_[i]) * patch;
+    for (std::size_t channel = 0; channel < 3; ++channel) {
       for (std::size_t y = top; y < top + patch; ++y)
         for (std::size_t x = left; x < left + patch; ++x, out += bytes) {
-          const auto value = static_cast<std::uint8_t>(pixels[(y * size + x) * 3 + channel]);
+          const auto value = static_cast<std::uint8_t>(pixels[(y * width + x) * 3 + channel]);
           std::memcpy(out, numbers_.data() + (channel * 256 + value) * bytes, bytes);
         }
+      for (int frame = 1; frame < input_.frames; ++frame, out += frame_bytes)
+        std::memcpy(out, out - frame_bytes, frame_bytes);
+    }
   }
 }
 
-Result<Buffer> ImageEncoder::encode(std::string_view pixels) {
-  CHECK(pixels.size() == input_.pixel_bytes(), "{} bytes of pixels", pixels.size());
+Result<Buffer> ImageEncoder::encode(std::string_view pixels, int columns) {
+  const int unit = input_.unit(), across = columns > 0 ? columns : input_.side();
+  const auto row_of_tokens = static_cast<std::size_t>(3 * unit * unit * across);
+  CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0, "{} bytes of pixels",
+        pixels.size());
+  TRY_VOID(prepare(static_cast<int>(pixels.size() / row_of_tokens), across));
   Stream& stream = *backend_.stream;
-  TRY(Buffer encoded, backend_.device->allocate(static_cast<std::size_t>(input_.tokens() * row_bytes())));
+  const auto tokens = std::ssize(token_places_), patches = std::ssize(patch_rows_),
+             n = patches + class_tokens();
+  TRY(Buffer encoded, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
   stream.synchronize();  // the last image's patches may still be on their way
   fill_patches(pixels);
-  const std::int64_t n = input_.patches();
-  const View patches = patches_.view(tower_.activation, {n, input_.patch_values()});
-  backend_.device->upload(stream, patches, host_patches_.data());
-  for (const auto& plan : plans_)
+  const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
+  backend_.device->upload(stream, input, host_patches_.data());
+  std::vector<GroupBatch> groups;
+  for (std::size_t g = 0; g < plans_.size(); ++g) {
+    const Sequences& sequences = sequences_of(layout_.groups[g]);
     backend_.ops.plan_attention(stream,
-                                {.query_starts = starts_,
-                                 .lengths = lengths_,
-                                 .block_tables = table_,
-                                 .table_stride = std::ssize(table_),
+                                {.query_starts = sequences.starts,
+                                 .lengths = sequences.lengths,
+                                 .block_tables = sequences.table,
+                                 .table_stride = sequences.table_stride,
                                  .recorded = false},
-                                *plan);
-  decoder_->forward({.positions = positions_.view(DType::i32, {n}), .groups = groups_, .patches = patches},
+                                *plans_[g]);
+    groups.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
+  }
+  decoder_->forward({.positions = positions_.view(DType::i32, {n}),
+                     .axes = axes_.view(DType::i32, {2, patches}),
+                     .groups = groups,
+                     .patches = input},
                     cache_.layers());
-  decoder_->project(rows_of(encoded));
+  const View starts = starts_.view(DType::i32, {tokens + 1});
+  if (input_.window == 0) {
+    decoder_->project(rows_of(encoded), starts);
+    return encoded;
+  }
+  const View projected = projected_.view(DType::f32, {tokens, input_.out_dim});
+  decoder_->project(projected, starts);
+  backend_.ops.gather_rows(
+      stream,
+      {.x = projected, .rows = token_places_memory_.view(DType::i32, {tokens}), .out = rows_of(encoded)});
   return encoded;
 }
 

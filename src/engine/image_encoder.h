@@ -12,38 +12,77 @@
 namespace octavo {
 
 // One image at a time, so that its rows do not depend on others. Uses the backend's stream.
+//
+// Patches come token by token, so that those of one token are side by side and need not be moved; the tokens
+// window by window, where layers look no further. To the layers that do, an image is one sequence, to the
+// others each window.
 class ImageEncoder {
  public:
-  // tower: Model::tower; it and the backend live longer. Errors: not enough memory, heads that the backend cannot
-  // compute.
+  // tower: Model::tower; it and the backend live longer. Where images have one size, all memory is taken
+  // here; else it grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // pixels: ImagePart::pixels. Gives f32 [ImageInput::tokens, out_dim]. Error: not enough memory.
-  Result<Buffer> encode(std::string_view pixels);
+  // pixels, columns: as in ImagePart. Gives f32 [tokens, out_dim]. Error: not enough memory.
+  Result<Buffer> encode(std::string_view pixels, int columns);
 
   std::int64_t row_bytes() const { return std::int64_t{4} * input_.out_dim; }
-  View rows_of(const Buffer& encoded) const { return encoded.view(DType::f32, {input_.tokens(), input_.out_dim}); }
+  View rows_of(const Buffer& encoded) const {
+    return encoded.view(DType::f32,
+                        {static_cast<std::int64_t>(encoded.bytes()) / row_bytes(), input_.out_dim});
+  }
+  // What the workspaces of the largest image take, of so many tokens at most, that is not taken yet.
+  std::int64_t later_bytes(int tokens_max) const;
 
  private:
+  // What an image needs, or what there is room for.
+  struct Room {
+    int rows = 0;  // patches and a class token
+    int windows = 0;
+    int blocks = 0;  // of the cache, the most that a layer uses
+
+    bool holds(const Room& other) const {
+      return rows >= other.rows && windows >= other.windows && blocks >= other.blocks;
+    }
+  };
+  // The sequences that a group of layers sees.
+  struct Sequences {
+    std::vector<std::int32_t> starts, lengths, table;
+    std::int64_t table_stride = 0;
+    std::vector<std::int64_t> slots;  // [rows]
+    int blocks = 0;
+
+    void set(const std::vector<std::int32_t>& sizes);
+  };
+
   ImageEncoder(const Model& tower, Backend& backend);
-  Result<> allocate();
-  void order_patches();
+  Result<> prepare(int rows, int columns);
+  Result<> reserve(const Room& room);
+  std::vector<std::int32_t> order_patches();
+  int class_tokens() const { return input_.class_token ? 1 : 0; }
+  const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
+  void upload_grid();
   void fill_patches(std::string_view pixels);
 
   const Model& tower_;
   const ImageInput input_;
   Backend& backend_;
   CacheLayout layout_;
-  KvMemory cache_;  // of one image's patches
+  std::vector<std::byte> numbers_;  // act [3, 256]: what a channel's value counts as
+
+  // Of images as large as the last.
+  int rows_ = 0, columns_ = 0;            // of tokens
+  std::vector<std::int32_t> patch_rows_;  // [patches], each with its column: the patch in each place
+  std::vector<std::int32_t> patch_columns_;
+  std::vector<std::int32_t> token_places_;  // [tokens]
+  Sequences whole_, windows_;
+
+  Room room_;
+  KvMemory cache_;
   std::unique_ptr<Decoder> decoder_;
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
-  std::vector<GroupBatch> groups_;
-
-  std::vector<std::int32_t> order_;       // [patches]: the patch of each place
-  std::vector<std::int32_t> starts_, lengths_, table_;
-  std::vector<std::byte> host_patches_;   // act [patches, patch_values]
-  std::vector<std::byte> numbers_;        // act [3, 256]: what a channel's value counts as
-  Buffer patches_, positions_, slots_;
+  std::vector<Buffer> slots_;
+  std::vector<std::byte> host_patches_;  // act [rows, patch_values]
+  Buffer patches_, positions_, axes_, starts_, token_places_memory_, projected_;
 };
 
 }  // namespace octavo

@@ -34,7 +34,7 @@ Result<bool> ImageTable::encode(const ImagePart& part) {
   Entry* entry = place_for(tokens);
   if (entry == nullptr) return false;
   const int place = static_cast<int>(entry - entries_.data());
-  TRY_VOID(executor_.encode_image(place, part.pixels));
+  TRY_VOID(executor_.encode_image(place, part));
   *entry = {.digest = part.digest,
             .image = std::make_shared<const EncodedImage>(EncodedImage{place}),
             .tokens = tokens};

@@ -17,10 +17,10 @@ class FakeExecutor final : public Executor {
   Result<> forward(const Batch&) override { return {}; }
   Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
   Result<std::span<const SampledToken>> collect() override { return std::span<const SampledToken>(); }
-  Result<> encode_image(int place, std::string_view pixels) override {
-    if (pixels == "broken") return failure(ErrorCode::resource_exhausted, "no memory");
+  Result<> encode_image(int place, const ImagePart& part) override {
+    if (part.pixels == "broken") return failure(ErrorCode::resource_exhausted, "no memory");
     EXPECT_FALSE(places.contains(place));
-    places[place] = pixels;
+    places[place] = part.pixels;
     ++encoded;
     return {};
   }

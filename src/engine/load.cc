@@ -78,12 +78,21 @@ void describe_head(const ModelSpec& spec, EngineInfo& info) {
   }
 }
 
+EngineInfo::ImageRule image_rule(const ImageInput& input, int token_id, bool whole, int max_model_len) {
+  const bool any = input.image_size == 0;
+  return {.size = input.image_size,
+          .tokens = any ? max_model_len : input.side() * input.side(),
+          .token_id = token_id,
+          .unit = input.unit(),
+          .whole = whole};
+}
+
 // What a client must know of an encoder of images or sound.
-void describe_media(const ModelSpec& spec, int max_num_seqs, EngineInfo& info) {
+void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info) {
   if (const std::optional<SoundInput>& sound = spec.tower->sound)
     info.sound = {sound->mels, sound->frames(), max_num_seqs};
   else
-    info.image = {spec.tower->image->image_size, spec.tower->image->tokens(), spec.image_token};
+    info.image = image_rule(*spec.tower->image, spec.image_token, spec.whole_images, max_model_len);
 }
 
 // Takes the states of max_num_seqs sequences from `bytes`, or of as many as half of it holds. What is kept of a
@@ -190,6 +199,19 @@ Result<> check_ranks(const EngineOptions& options) {
   return {};
 }
 
+// A step has room for all of an image, beside the answers that run.
+Result<> check_step(const EngineOptions& options, const ImageInput& input) {
+  const int tokens = input.side() * input.side();
+  const int needed = tokens + std::min(options.max_num_seqs, options.max_num_batched_tokens - 1);
+  if (options.max_num_batched_tokens < needed)
+    return invalid("max_num_batched_tokens",
+                   "max_num_batched_tokens is {}; a step must hold the {} tokens of an image beside max_num_seqs = {}",
+                   options.max_num_batched_tokens, tokens, options.max_num_seqs);
+  if (const int most = options.long_prefill_token_threshold; most > 0 && most < tokens)
+    return invalid("long_prefill_token_threshold", "long_prefill_token_threshold is {}; an image has {} tokens", most, tokens);
+  return {};
+}
+
 // What cannot be done yet beside images; without them it can.
 Result<> check_images(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field) {
@@ -199,7 +221,7 @@ Result<> check_images(const EngineOptions& options, const Model& model) {
   };
   if (options.tensor_parallel_size > 1) return refuse("tensor_parallel_size");
   if (options.lora.enabled) return refuse("enable_lora");
-  return {};
+  return model.spec.whole_images ? check_step(options, *model.tower->spec.image) : Result<>();
 }
 
 // What cannot be done yet with models that hear.
@@ -353,7 +375,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
   if (const ModelSpec& spec = executor->model().spec; executor->model().tower)
-    describe_media(spec, scheduler.max_num_seqs, info);
+    describe_media(spec, scheduler.max_num_seqs, scheduler.max_model_len, info);
   info.max_queued = options.max_queued;
   info.max_logprobs = options.max_logprobs;
   info.max_loras = options.lora.in_memory();

@@ -19,6 +19,13 @@ void put(std::span<T> to, std::span<const T> items, T rest) {
   std::ranges::fill(std::ranges::copy(items, to.begin()).out, to.end(), rest);
 }
 
+constexpr std::size_t kAxes = std::tuple_size_v<GridPositions>;
+
+View in_rows(const View& all, std::size_t rows) {
+  const auto count = static_cast<std::int64_t>(rows);
+  return View::of(all.data, all.dtype, {count, all.size(0) / count});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(std::shared_ptr<Backend> backend,
@@ -123,7 +130,9 @@ std::int64_t LocalExecutor::later_bytes() const {
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20;
   const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;
   const std::int64_t images =
-      image_encoder_ ? image_tokens_max(model_->max_model_len) * image_encoder_->row_bytes() : 0;
+      image_encoder_ ? image_tokens_max(model_->max_model_len) * image_encoder_->row_bytes() +
+                           image_encoder_->later_bytes(model_->max_model_len)
+                     : 0;
   return adapters + images + (backend_.stream->asynchronous() ? kRecordingsAndCode : 0);
 }
 
@@ -132,6 +141,7 @@ void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
   inputs_.ids = inputs_memory_.add<std::int32_t>(tokens);
   inputs_.positions = inputs_memory_.add<std::int32_t>(tokens);
   inputs_.types = inputs_memory_.add<std::int32_t>(model_->spec.token_types > 0 ? tokens : 0);
+  inputs_.axes = inputs_memory_.add<std::int32_t>(model_->spec.has_axes() ? kAxes * tokens : 0);
   for (auto& slots : inputs_.slots) slots = inputs_memory_.add<std::int64_t>(tokens);
   if (layout_.state_floats > 0) {  // a sequence has a token at least
     inputs_.state_slots = inputs_memory_.add<std::int32_t>(tokens);
@@ -157,6 +167,7 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   if (adapted) sort_by_adapter(batch);
   place_images(batch);
   plan(batch, size);
+  TRY_VOID(plan_wholes(batch));
 
   Stream& stream = *backend_.stream;
   inputs_memory_.upload(*backend_.device, stream);
@@ -186,11 +197,13 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   const auto run = [&] {
     decoder_->forward({.ids = device(inputs_.ids),
                        .positions = device(inputs_.positions),
+                       .axes = inputs_.axes.count > 0 ? in_rows(device(inputs_.axes), kAxes) : View{},
                        .token_types = device(inputs_.types),
                        .groups = groups_,
                        .states = states,
                        .adapters = adapted ? &adapters : nullptr,
                        .images = step_images_,
+                       .wholes = wholes_,
                        .cross = sound_encoder_ ? sound_encoder_->batch() : CrossBatch{}},
                       cache_.layers());
   };
@@ -208,6 +221,12 @@ void LocalExecutor::pack(const Batch& batch) {
   put<std::int32_t>(inputs_memory_.host(inputs_.ids), batch.ids, 0);
   put<std::int32_t>(inputs_memory_.host(inputs_.positions), batch.positions, 0);
   if (model_->spec.token_types > 0) put<std::int32_t>(inputs_memory_.host(inputs_.types), batch.types, 0);
+  const std::size_t each = inputs_.axes.count / kAxes;
+  for (std::size_t axis = 0; each > 0 && axis < kAxes; ++axis) {
+    const std::vector<std::int32_t>& own = batch.axes[axis];
+    put<std::int32_t>(inputs_memory_.host(inputs_.axes).subspan(axis * each, each),
+                      own.empty() ? batch.positions : own, 0);
+  }
   for (std::size_t g = 0; g < plans_.size(); ++g)
     put<std::int64_t>(inputs_memory_.host(inputs_.slots[g]), batch.groups[g].slots,
                       blocks_ * layout_.block_size);
@@ -273,13 +292,13 @@ void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
     backend_.device->copy(*backend_.stream, cache_.states().rows(copy.to, 1), cache_.states().rows(copy.from, 1));
 }
 
-Result<> LocalExecutor::encode_image(int place, std::string_view pixels) {
+Result<> LocalExecutor::encode_image(int place, const ImagePart& part) {
   if (sound_encoder_) {
-    sound_encoder_->encode(place, pixels);
+    sound_encoder_->encode(place, part.pixels);
     return {};
   }
   images_.resize(std::max(images_.size(), static_cast<std::size_t>(place) + 1));
-  TRY(images_[static_cast<std::size_t>(place)], image_encoder_->encode(pixels));
+  TRY(images_[static_cast<std::size_t>(place)], image_encoder_->encode(part.pixels, part.columns));
   return {};
 }
 
@@ -329,6 +348,44 @@ void LocalExecutor::plan(const Batch& batch, int size) {
                                  .recorded = size > 0},
                                 *plans_[g]);
   }
+}
+
+// Each image of the step is a sequence of its own, which ends where the image does.
+Result<> LocalExecutor::plan_wholes(const Batch& batch) {
+  wholes_.clear();
+  if (!model_->spec.whole_images) return {};
+  for (const Batch::Image& image : batch.images) {
+    if (wholes_.size() == whole_plans_.size()) TRY_VOID(add_whole_plans());
+    const std::array<std::int32_t, 2> starts{0, image.count};
+    const std::array<std::int32_t, 1> length{batch.positions[static_cast<std::size_t>(image.token + image.count) - 1] + 1};
+    WholeSpan& span = wholes_.emplace_back(WholeSpan{.token = image.token, .count = image.count, .plans = {}});
+    for (std::size_t g = 0; g < plans_.size(); ++g) {
+      const Batch::Group& group = batch.groups[g];
+      AttentionPlan& plan = *whole_plans_[wholes_.size() - 1][g];
+      const auto stride = static_cast<std::size_t>(group.table_stride);
+      backend_.ops.plan_attention(
+          *backend_.stream,
+          {.query_starts = starts,
+           .lengths = length,
+           .block_tables = std::span(group.tables).subspan(static_cast<std::size_t>(image.sequence) * stride, stride),
+           .table_stride = group.table_stride,
+           .recorded = false},
+          plan);
+      span.plans.push_back(&plan);
+    }
+  }
+  return {};
+}
+
+Result<> LocalExecutor::add_whole_plans() {
+  std::vector<std::unique_ptr<AttentionPlan>> plans;
+  for (const LayerGroup& group : layout_.groups) {
+    AttentionLimits limits = attention_limits(*model_, group, options_.max_tokens, 1);
+    limits.causal = false;
+    TRY(plans.emplace_back(), backend_.ops.make_attention_plan(*backend_.device, limits));
+  }
+  whole_plans_.push_back(std::move(plans));
+  return {};
 }
 
 // Rows beyond those that are computed at a time make the host wait: only prompts' log-probabilities are so

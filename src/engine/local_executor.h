@@ -83,13 +83,14 @@ class LocalExecutor final : public Executor {
     cache_.import_block(block, bytes);
   }
   Result<> release_cache() override;
-  Result<> encode_image(int place, std::string_view pixels) override;
+  Result<> encode_image(int place, const ImagePart& part) override;
   void drop_image(int place) override;
 
  private:
   // Where a step's inputs lie; places depend on the number of tokens alone.
   struct Inputs {
     Part<std::int32_t> ids, positions, types;
+    Part<std::int32_t> axes;  // [3, tokens], of ropes with axes
     std::vector<Part<std::int64_t>> slots;         // of each cache group
     Part<std::int32_t> state_slots, state_starts;  // of recurrent layers
     Part<std::int32_t> pending_tokens, pending_rows;
@@ -109,6 +110,8 @@ class LocalExecutor final : public Executor {
   void copy_states(std::span<const Batch::StateCopy> copies);
   void plan(const Batch& batch, int size);
   Result<View> upload_rows(std::span<const std::int32_t> rows);
+  Result<> plan_wholes(const Batch& batch);
+  Result<> add_whole_plans();
   Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
   void take_chunk();
@@ -134,6 +137,8 @@ class LocalExecutor final : public Executor {
   std::unique_ptr<ImageEncoder> image_encoder_;  // of models that see
   std::vector<Buffer> images_;                   // by place
   std::vector<ImageRows> step_images_;
+  std::vector<std::vector<std::unique_ptr<AttentionPlan>>> whole_plans_;  // of one image each, one a cache group
+  std::vector<WholeSpan> wholes_;                                         // of the step
   std::unique_ptr<SoundEncoder> sound_encoder_;  // of models that hear
 
   StepMemory inputs_memory_, row_memory_;

@@ -48,9 +48,15 @@ Result<bool> StepLoop::run() {
 void StepLoop::place_images() {
   batch_.images.clear();
   batch_.sounds.clear();
+  for (std::vector<std::int32_t>& axis : batch_.axes) axis.clear();
+  const bool grids = std::ranges::any_of(plan_.sequences, [this](const PlannedSequence& s) {
+    const std::vector<ImagePart>& images = answers_[s.tag].accepted->request.images;
+    return !images.empty() && images[0].columns > 0;
+  });
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
     const Accepted& accepted = *answers_[s.tag].accepted;
+    if (grids) append_grid_positions(accepted.request.images, s.first, s.end() - s.first, batch_.axes);
     for (std::size_t k = 0; k < accepted.images.size(); ++k) {
       const ImagePart& part = accepted.request.images[k];
       if (part.tokens == 0) batch_.sounds.push_back(accepted.images[k]->place);
@@ -58,7 +64,7 @@ void StepLoop::place_images() {
       const int end = std::min(part.first + part.tokens, s.first + s.count);
       if (first < end)
         batch_.images.push_back({batch_.query_starts[i] + first - s.first, end - first,
-                                 accepted.images[k]->place, first - part.first});
+                                 accepted.images[k]->place, first - part.first, static_cast<std::int32_t>(i)});
     }
   }
 }

@@ -2,20 +2,46 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
 
 #include "media/resize.h"
 
 namespace octavo::media {
 
+// Square tiles with the whole image behind them: tiles.h.
+struct TileRule {
+  int longest_edge = 0;  // an image is first made so long, in pixels
+  int tile_size = 0;     // of the square tiles that it is cut into
+  bool split = true;     // false: the whole image becomes one tile
+};
+
+// One square part: square.h.
+struct SquareRule {
+  int size = 0;       // of its sides, in pixels
+  bool crop = false;  // the shorter side becomes so long, and the middle is cut out; else the image is stretched
+};
+
+// One part of nearly the image's own size: any_size.h.
+struct AnySizeRule {
+  int unit = 0;  // both sides become a multiple of this, in pixels
+  std::int64_t pixels_min = 0;
+  std::int64_t pixels_max = 0;
+};
+
 struct ProcessorConfig {
-  int longest_edge = 0;   // an image is first made so long, in pixels
-  int tile_size = 0;      // of the square tiles that it is cut into
-  bool split = true;      // false: the whole image becomes one tile
+  std::variant<TileRule, SquareRule, AnySizeRule> rule = {};
   Filter filter = Filter::lanczos;
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
   std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
+  // What stands in prompts: the template's for an image, ours for each of its tokens, and around these.
+  std::string placeholder = "<image>";
+  std::string token = "<image>";
+  std::string before = {};
+  std::string after = {};
 };
 
 }  // namespace octavo::media

@@ -46,8 +46,8 @@ Size in_tiles(Size size, int tile) {
 }
 
 // The first resize, before the image is made of whole tiles.
-Size first_size(int width, int height, const ProcessorConfig& config) {
-  return at_most(with_longest_edge({width, height}, config.longest_edge), kEdgeMax);
+Size first_size(int width, int height, const TileRule& rule) {
+  return at_most(with_longest_edge({width, height}, rule.longest_edge), kEdgeMax);
 }
 
 Image crop(const Image& image, int left, int top, int size) {
@@ -62,30 +62,28 @@ Image crop(const Image& image, int left, int top, int size) {
 
 }  // namespace
 
-TileGrid tile_grid(int width, int height, const ProcessorConfig& config) {
-  const int tile = config.tile_size;
-  if (!config.split) return {tile, tile, 0, 0};
-  const Size size = in_tiles(first_size(width, height, config), tile);
+PartGrid tile_grid(int width, int height, const TileRule& rule) {
+  const int tile = rule.tile_size;
+  if (!rule.split) return {tile, tile, 0, 0};
+  const Size size = in_tiles(first_size(width, height, rule), tile);
   const bool one = size.width == tile && size.height == tile;
   return {size.width, size.height, one ? 0 : size.height / tile, one ? 0 : size.width / tile};
 }
 
-std::vector<Image> cut_tiles(Image image, const TileGrid& grid, const ProcessorConfig& config) {
-  const Size size = first_size(image.width, image.height, config);
-  image = resize(image, size.width, size.height, config.filter);
-  image = resize(image, grid.width, grid.height, config.filter);
+std::vector<Image> cut_tiles(Image image, const PartGrid& grid, const TileRule& rule, Filter filter) {
+  const Size size = first_size(image.width, image.height, rule);
+  image = resize(image, size.width, size.height, filter);
+  image = resize(image, grid.width, grid.height, filter);
   std::vector<Image> tiles;
   for (int row = 0; row < grid.rows; ++row)
     for (int column = 0; column < grid.columns; ++column)
-      tiles.push_back(crop(image, column * config.tile_size, row * config.tile_size, config.tile_size));
-  tiles.push_back(resize(image, config.tile_size, config.tile_size, config.filter));
+      tiles.push_back(crop(image, column * rule.tile_size, row * rule.tile_size, rule.tile_size));
+  tiles.push_back(resize(image, rule.tile_size, rule.tile_size, filter));
   return tiles;
 }
 
-std::string tiles_text(const TileGrid& grid, int tokens_per_tile) {
+std::string tiles_text(const PartGrid& grid, std::string_view tile) {
   constexpr std::string_view kAround = "<fake_token_around_image>";
-  std::string tile;
-  for (int i = 0; i < tokens_per_tile; ++i) tile += kImageToken;
   std::string text;
   for (int row = 1; row <= grid.rows; ++row) {
     for (int column = 1; column <= grid.columns; ++column)

@@ -40,7 +40,7 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
     for (const std::size_t layer : layers) {
       const bool full = !layout.groups.empty() && layout.groups.back().layers == layout.planes;
       if (layer == layers[0] || (full && !options.one_plane))
-        layout.groups.push_back({need.window, need.q_heads, kv, need.causal});
+        layout.groups.push_back({need.window, need.q_heads, kv, need.causal, need.local});
       LayerGroup& group = layout.groups.back();
       const int plane = options.one_plane ? 0 : group.layers;
       layout.layers[layer] = {static_cast<int>(layout.groups.size()) - 1, plane};

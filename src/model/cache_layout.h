@@ -24,6 +24,7 @@ struct LayerGroup {
   int q_heads = 0;
   KvSpec kv;
   bool causal = true;
+  bool local = false;  // Attention::local
   int layers = 0;
 };
 

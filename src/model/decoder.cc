@@ -14,6 +14,16 @@ struct Needs {
   std::int64_t scratch_bytes = 0;  // the most
 };
 
+// Of what project() takes.
+std::int64_t projector_bytes(const ModelSpec& spec, std::int64_t tokens, DType activation) {
+  const std::int64_t merged = std::int64_t{spec.image->merge} * spec.image->merge, count = tokens / merged;
+  Scratch scratch;
+  scratch.take(DType::f32, {count, spec.dim});
+  scratch.take(activation, {count, spec.dim * merged});
+  for (int i = 0; i < 2; ++i) scratch.take(activation, {count, spec.image->projector.hidden});
+  return scratch.bytes();
+}
+
 Needs needs_of(const ModelSpec& spec, const Network& network, std::int64_t tokens, DType activation) {
   Needs needs;
   for (const LayerSpec& layer : spec.layers)
@@ -23,6 +33,7 @@ Needs needs_of(const ModelSpec& spec, const Network& network, std::int64_t token
     for (const Block* block : layer.blocks())
       needs.scratch_bytes = std::max(needs.scratch_bytes, block->scratch_bytes(tokens, activation));
   }
+  if (spec.image) needs.scratch_bytes = std::max(needs.scratch_bytes, projector_bytes(spec, tokens, activation));
   return needs;
 }
 
@@ -108,14 +119,14 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
         residual_.all.size(0));
   CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
   pending_ = {};
-  compute_angles(batch.positions);
+  compute_angles(batch);
   if (batch.features)
     embed_positions(batch, batch.features);
   else
     batch.patches ? embed_patches(batch) : embed(batch);
   if (model_.spec.hidden) join_hidden();
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
-    pending_ = {.delta = {}, .norm = norm, .replaces = true};
+    pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
   StepContext step{.backend = backend_,
                    .tokens = tokens_,
                    .positions = batch.positions,
@@ -124,6 +135,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
                    .scratch = Scratch(scratch_.all),
                    .adapters = batch.adapters,
                    .adapter_scratch = Scratch(adapter_scratch_.all),
+                   .wholes = batch.wholes,
                    .cross_plan = batch.cross.plan,
                    .states = {batch.states.slots, batch.states.starts, batch.positions}};
   for (std::size_t i = 0; i < cache.size(); ++i) {
@@ -132,6 +144,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
       step.cache = cache[i];
       step.plan = of_group.plan;
       step.slots = of_group.slots;
+      step.group = static_cast<std::size_t>(group);
     }
     if (const std::int64_t state = layout_.layers[i].state; state >= 0)
       step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
@@ -142,16 +155,30 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
   add(pending_, {}, {});
 }
 
-// Once for all layers.
-void Decoder::compute_angles(const View& positions) {
+// Once for all layers. Of a rope with axes, each run of pairs on one axis by itself.
+void Decoder::compute_angles(const ForwardBatch& batch) {
   for (std::size_t i = 0; i < ropes_.size(); ++i) {
-    ropes_[i].cos = angles_[i].cos.rows(tokens_);
-    ropes_[i].sin = angles_[i].sin.rows(tokens_);
-    backend_.ops.angles(*backend_.stream, {.positions = positions,
-                                           .frequencies = model_.ropes[i].each,
-                                           .scale = model_.ropes[i].scale,
-                                           .cos = ropes_[i].cos,
-                                           .sin = ropes_[i].sin});
+    Rope& rope = ropes_[i];
+    rope.cos = angles_[i].cos.rows(tokens_);
+    rope.sin = angles_[i].sin.rows(tokens_);
+    const auto compute = [&](const View& positions, std::int64_t pair, std::int64_t count) {
+      backend_.ops.angles(*backend_.stream, {.positions = positions,
+                                             .frequencies = model_.ropes[i].each.rows(pair, count),
+                                             .scale = model_.ropes[i].scale,
+                                             .cos = rope.cos.columns(pair, count),
+                                             .sin = rope.sin.columns(pair, count)});
+    };
+    const std::vector<std::int32_t>& axes = model_.spec.ropes[i].axes;
+    if (axes.empty() || !batch.axes) {
+      compute(batch.positions, 0, rope.rotary_dim / 2);
+      continue;
+    }
+    for (auto run = axes.begin(); run != axes.end();) {
+      const auto end = std::ranges::find_if(run, axes.end(), [&](std::int32_t axis) { return axis != *run; });
+      const View positions = batch.axes.rows(*run, 1);
+      compute(View::of(positions.data, positions.dtype, {tokens_}), run - axes.begin(), end - run);
+      run = end;
+    }
   }
 }
 
@@ -256,19 +283,29 @@ void Decoder::keep_residual(std::size_t layer) {
 
 void Decoder::embed_patches(const ForwardBatch& batch) {
   const Network& network = model_.network;
-  const View delta = delta_.rows(tokens_);
+  const bool placed = network.positions.weight != nullptr;
+  const View delta = placed ? delta_.rows(tokens_) : residual_.rows(tokens_);
   backend_.ops.matmul(*backend_.stream, {.x = batch.patches,
                                          .w = *network.patches.weight.weight,
                                          .bias = network.patches.bias.value,
                                          .y = delta});
-  embed_positions(batch, delta);
+  if (placed) embed_positions(batch, delta);
 }
 
-// Positions, and then what is added to them.
+// Positions, and then what is added to them. A class token is the first row, whose patch is all zeros.
 void Decoder::embed_positions(const ForwardBatch& batch, const View& added) {
+  const Network& network = model_.network;
   backend_.ops.embed(*backend_.stream, {.ids = batch.positions,
-                                        .table = *model_.network.positions.weight,
+                                        .table = *network.positions.weight,
                                         .out = residual_.rows(tokens_)});
+  if (network.class_token.weight) {
+    const View first = batch.positions.rows(0, 1);
+    backend_.ops.embed(*backend_.stream, {.ids = first,
+                                          .table = *network.class_token.weight,
+                                          .position_table = network.positions.weight.get(),
+                                          .positions = first,
+                                          .out = residual_.rows(1)});
+  }
   pending_ = {.delta = added, .norm = {}};
 }
 
@@ -407,12 +444,47 @@ View Decoder::rows() {
   return x;
 }
 
-void Decoder::project(const View& out) {
-  const View x = rows();
-  const std::int64_t merged = tokens_ / out.size(0);
-  const View joined = View::of(x.data, x.dtype, {out.size(0), x.size(1) * merged});
-  backend_.ops.matmul(*backend_.stream,
-                      {.x = joined, .w = *model_.network.projector.weight.weight, .y = out});
+// The rows that the projector takes, act [count, any].
+View Decoder::joined(Scratch& scratch, std::int64_t count, const View& starts) {
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const ImageInput& image = *model_.spec.image;
+  const std::int64_t merged = std::int64_t{image.merge} * image.merge, patches = count * merged;
+  const std::int64_t first = tokens_ - patches;
+  const auto side_by_side = [&](const View& rows) {
+    const View kept = rows.rows(first, patches);
+    return View::of(kept.data, kept.dtype, {count, kept.size(1) * merged});
+  };
+  if (!image.projector.mean && image.projector.norm.kind == NormKind::none) return side_by_side(rows());
+  const View residual = residual_.rows(tokens_);
+  if (const Norm norm = model_.network.final_norm.norm(); norm.kind != NormKind::none)
+    ops.add_norm(stream, {.residual = residual, .norm = norm, .replace = true});
+  View sums = side_by_side(residual);
+  if (image.projector.mean) {
+    sums = scratch.take(DType::f32, {count, model_.spec.dim});
+    ops.pool(stream, {.x = residual.rows(first, patches), .starts = starts, .pool = Pool::mean, .out = sums});
+  }
+  const View x = scratch.take(model_.activation, {count, sums.size(1)});
+  ops.add_norm(stream, {.residual = sums, .norm = model_.network.projector_norm.norm(), .out = x});
+  return x;
+}
+
+void Decoder::project(const View& out, const View& starts) {
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const Projector& spec = model_.spec.image->projector;
+  Scratch scratch(scratch_.all);
+  View x = joined(scratch, out.size(0), starts);
+  const auto product = [&](const LinearParameter& linear, const View& y) {
+    ops.matmul(stream, {.x = x, .w = *linear.weight.weight, .bias = linear.bias.value, .y = y});
+  };
+  if (spec.activation) {
+    const View hidden = scratch.take(x.dtype, {x.size(0), spec.hidden});
+    product(model_.network.projector[0], hidden);
+    x = scratch.take(x.dtype, {x.size(0), spec.hidden});
+    ops.activate(stream, {.x = hidden, .activation = *spec.activation, .gated = false, .y = x});
+  }
+  product(model_.network.projector.back(), out);
 }
 
 AttentionLimits attention_limits(const Model& model, const LayerGroup& group, int max_tokens,

@@ -41,11 +41,13 @@ struct ImageRows {
 struct ForwardBatch {
   View ids = {};                       // i32 [n]
   View positions;                      // i32 [n]
+  View axes = {};                      // i32 [axes, n]: of ropes with axes; without it, on all of them `positions`
   View token_types = {};               // i32 [n]; of models that have them
   std::span<const GroupBatch> groups;  // beside CacheLayout::groups
   StateBatch states = {};
   const StepAdapters* adapters = nullptr;
   std::span<const ImageRows> images = {};
+  std::span<const WholeSpan> wholes = {};
   CrossBatch cross = {};
   View features = {};  // of encoders of sound, in place of ids: act [n, dim], what the convolutions have made
   View patches = {};  // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
@@ -93,8 +95,9 @@ class Decoder {
   View rows();
 
   // What an encoder of images makes of the patches of the last forward(), which came in squares of merge x
-  // merge, row by row: out f32 [n / (merge * merge), ImageInput::out_dim].
-  void project(const View& out);
+  // merge, row by row: out f32 [n / (merge * merge), ImageInput::out_dim]. With Projector::mean, starts: i32, where each
+  // square's patches begin.
+  void project(const View& out, const View& starts);
 
  private:
   // What one half of a layer has put out and the residual has not yet taken in.
@@ -116,12 +119,13 @@ class Decoder {
 
   Result<> allocate(const DecoderLimits& limits);
   Result<> allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape);
-  void compute_angles(const View& positions);
+  void compute_angles(const ForwardBatch& batch);
   void embed(const ForwardBatch& batch);
   void join_hidden();
   void keep_residual(std::size_t layer);
   void embed_patches(const ForwardBatch& batch);
   void embed_positions(const ForwardBatch& batch, const View& added);
+  View joined(Scratch& scratch, std::int64_t count, const View& starts);
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
   void run(const Block& half, const StepContext& step, const View& x, const View& delta);
   void sum_over_ranks(const View& rows);

@@ -1,21 +1,19 @@
 #include "model/image_processor.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ranges>
+#include <span>
+#include <vector>
+
 #include "model/processor_file.h"
 
 namespace octavo {
 namespace {
 
 constexpr Config::Range kEdge{1, 1 << 16};
-
-Result<Config> read_config(const std::string& directory, const boost::json::object& overrides) {
-  for (const auto& [name, value] : overrides)
-    if (name != "size" && name != "do_image_splitting")
-      return field_failure(
-          "mm_processor_kwargs", ErrorCode::unsupported,
-          "mm_processor_kwargs: {} cannot be changed; supported are size and do_image_splitting",
-          std::string_view(name));
-  return read_processor_file(directory, "image_processor", overrides);
-}
+constexpr std::int64_t kPixelsMax = 1 << 26;  // of an image when it is resized
 
 Result<int> longest_edge(const Config& config, std::string_view field, int fallback) {
   TRY(const std::optional<Config> size, config.object(field));
@@ -23,8 +21,128 @@ Result<int> longest_edge(const Config& config, std::string_view field, int fallb
   return size->integer("longest_edge", kEdge);
 }
 
-Result<media::Filter> filter_of(const Config& config) {
-  TRY(const int number, config.integer("resample", {0, 5}, 1));  // as Pillow numbers them
+Result<> read_tiles(const Config& config, media::ProcessorConfig& out) {
+  media::TileRule rule;
+  TRY(rule.tile_size, longest_edge(config, "max_image_size", 364));
+  TRY(rule.longest_edge, longest_edge(config, "size", 4 * 364));
+  TRY(rule.split, config.boolean("do_image_splitting", true));
+  out.rule = rule;
+  return {};
+}
+
+// size: {"height", "width"}, which must be equal.
+Result<> read_stretched(const Config& config, media::ProcessorConfig& out) {
+  TRY(const bool pan, config.boolean("do_pan_and_scan", false));
+  if (pan)
+    return field_failure("do_pan_and_scan", ErrorCode::unsupported, "{} is true; only false is supported",
+                         config.where("do_pan_and_scan"));
+  media::SquareRule rule{.size = 224};
+  TRY(const std::optional<Config> size, config.object("size"));
+  if (size) {
+    TRY(rule.size, size->integer("height", kEdge));
+    TRY_VOID(size->integer("width", {rule.size, rule.size}));
+  }
+  out.rule = rule;
+  return {};
+}
+
+// size: {"shortest_edge"}; the middle that is cut out must be as large both ways.
+Result<> read_cropped(const Config& config, media::ProcessorConfig& out) {
+  media::SquareRule rule{.size = 224, .crop = true};
+  TRY(const std::optional<Config> size, config.object("size"));
+  if (size) {
+    TRY(rule.size, size->integer("shortest_edge", kEdge));
+  }
+  TRY(const std::optional<Config> cut, config.object("crop_size"));
+  for (const char* side : {"height", "width"})
+    if (cut) TRY_VOID(cut->integer(side, {rule.size, rule.size}));
+  out.rule = rule;
+  return {};
+}
+
+// min_pixels and max_pixels, where they are given, stand above size.
+Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
+  TRY(const int patch, config.integer("patch_size", {1, 1024}, 14));
+  TRY(const int merge, config.integer("merge_size", {1, 64}, 2));
+  media::AnySizeRule rule{.unit = patch * merge};
+  const Config::Range range{1, kPixelsMax};
+  int least = 56 * 56, most = 28 * 28 * 1280;
+  TRY(const std::optional<Config> size, config.object("size"));
+  if (size) {
+    TRY(least, size->integer("shortest_edge", range, least));
+    TRY(most, size->integer("longest_edge", range, most));
+  }
+  TRY(least, config.integer("min_pixels", range, least));
+  TRY(most, config.integer("max_pixels", range, most));
+  if (least > most)
+    return invalid("min_pixels", "{} is {}, more than max_pixels {}", config.where("min_pixels"), least, most);
+  if (most < rule.unit * rule.unit)
+    return invalid("max_pixels", "{} is {}; a token of {} x {} pixels must fit", config.where("max_pixels"), most,
+                   rule.unit, rule.unit);
+  rule.pixels_min = least;
+  rule.pixels_max = most;
+  out.rule = rule;
+  return {};
+}
+
+// What transformers' processors do, each with what it takes for absent fields.
+struct Kind {
+  std::string_view name;  // of the class, whatever follows it
+  Result<> (*read)(const Config& config, media::ProcessorConfig& out);
+  media::ProcessorConfig absent;
+  std::vector<std::string_view> overrides;  // fields of mm_processor_kwargs
+};
+
+std::span<const Kind> kinds() {
+  using media::Filter;
+  constexpr std::array<float, 3> kClipMean{0.48145466F, 0.4578275F, 0.40821073F};
+  constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
+  static const Kind kAll[] = {
+      {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},
+      {"Gemma3ImageProcessor",
+       read_stretched,
+       {.filter = Filter::bilinear,
+        .placeholder = "<start_of_image>",
+        .token = "<image_soft_token>",
+        .before = "\n\n<start_of_image>",
+        .after = "<end_of_image>\n\n"},
+       {}},
+      {"Idefics3ImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
+      {"Qwen2VLImageProcessor",
+       read_any_size,
+       {.filter = Filter::bicubic,
+        .mean = kClipMean,
+        .std = kClipStd,
+        .placeholder = "<|image_pad|>",
+        .token = "<|image_pad|>"},
+       {"size", "min_pixels", "max_pixels"}},
+      {"SiglipImageProcessor", read_stretched, {.filter = Filter::bicubic}, {}},
+      {"SmolVLMImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
+  };
+  return kAll;
+}
+
+Result<const Kind*> kind_of(const Config& config) {
+  TRY(const std::string name, config.text("image_processor_type", ""));
+  for (const Kind& kind : kinds())
+    if (name.starts_with(kind.name)) return &kind;
+  return field_failure("image_processor_type", ErrorCode::unsupported, "{} is \"{}\"; supported are {}",
+                       config.where("image_processor_type"), name,
+                       fmt::join(kinds() | std::views::transform(&Kind::name), ", "));
+}
+
+Result<> check_overrides(const Kind& kind, const boost::json::object& overrides) {
+  for (const auto& [name, value] : overrides)
+    if (std::ranges::find(kind.overrides, std::string_view(name)) == kind.overrides.end())
+      return field_failure("mm_processor_kwargs", ErrorCode::unsupported,
+                           "mm_processor_kwargs: {} of {} cannot be changed; supported are: {}", std::string_view(name),
+                           kind.name, kind.overrides.empty() ? "none" : fmt::format("{}", fmt::join(kind.overrides, ", ")));
+  return {};
+}
+
+Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
+  if (!config.has("resample")) return fallback;
+  TRY(const int number, config.integer("resample", {0, 5}));  // as Pillow numbers them
   switch (number) {
     case 1:
       return media::Filter::lanczos;
@@ -39,8 +157,8 @@ Result<media::Filter> filter_of(const Config& config) {
   }
 }
 
-Result<std::array<float, 3>> channels(const Config& config, std::string_view field, Config::RealRange range) {
-  std::array<float, 3> values{0.5F, 0.5F, 0.5F};
+Result<std::array<float, 3>> channels(const Config& config, std::string_view field, Config::RealRange range,
+                                      std::array<float, 3> values) {
   if (!config.has(field)) return values;
   TRY(const std::vector<double> given, config.numbers(field, 3, range));
   for (std::size_t i = 0; i < 3; ++i) values[i] = static_cast<float>(given[i]);
@@ -51,26 +169,21 @@ Result<std::array<float, 3>> channels(const Config& config, std::string_view fie
 
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides) {
-  TRY(const Config config, read_config(directory, overrides));
-  TRY(const std::string kind, config.text("image_processor_type", ""));
-  if (!kind.starts_with("Idefics3ImageProcessor") && !kind.starts_with("SmolVLMImageProcessor"))
-    return field_failure("image_processor_type", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are Idefics3ImageProcessor and SmolVLMImageProcessor",
-                         config.where("image_processor_type"), kind);
+  TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
+  TRY(const Kind* const kind, kind_of(config));
+  TRY_VOID(check_overrides(*kind, overrides));
   for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"}) {
     TRY(const bool done, config.boolean(step, true));
     if (!done)
       return field_failure(step, ErrorCode::unsupported, "{} is false; it must be true", config.where(step));
   }
-  media::ProcessorConfig out;
-  TRY(out.tile_size, longest_edge(config, "max_image_size", 364));
-  TRY(out.longest_edge, longest_edge(config, "size", 4 * 364));
-  TRY(out.split, config.boolean("do_image_splitting", true));
-  TRY(out.filter, filter_of(config));
+  media::ProcessorConfig out = kind->absent;
+  TRY_VOID(kind->read(config, out));
+  TRY(out.filter, filter_of(config, out.filter));
   TRY(const double scale, config.number("rescale_factor", {1e-6, 1}, 1.0 / 255));
   out.scale = static_cast<float>(scale);
-  TRY(out.mean, channels(config, "image_mean", {-1e3, 1e3}));
-  TRY(out.std, channels(config, "image_std", {1e-6, 1e3}));
+  TRY(out.mean, channels(config, "image_mean", {-1e3, 1e3}, out.mean));
+  TRY(out.std, channels(config, "image_std", {1e-6, 1e3}, out.std));
   return out;
 }
 

@@ -155,8 +155,10 @@ Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpo
                        tower.sound->frames(), tower.sound->rows, tower.dim);
   } else {
     const ImageInput& image = *tower.image;
-    text = fmt::format("images ({} x {} pixels, {} tokens)\n  width           {}, patches of {} x {}\n",
-                       image.image_size, image.image_size, image.tokens(), tower.dim, image.patch_size,
+    const std::string size = image.image_size > 0
+                                 ? fmt::format("{0} x {0} pixels, {1} tokens", image.image_size, image.side() * image.side())
+                                 : fmt::format("of any size, a token for {0} x {0} pixels", image.unit());
+    text = fmt::format("images ({})\n  width           {}, patches of {} x {}\n", size, tower.dim, image.patch_size,
                        image.patch_size);
   }
   text += layers_text(tower, network);

@@ -121,6 +121,8 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
     if (shape.size() > 2) {  // of a convolution whose pieces do not overlap
       shape[1] = parameter.cols;
       shape.resize(2);
+    } else if (shape.size() == 1) {
+      shape.insert(shape.begin(), 1);  // a table of one row
     }
   }
   const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain);

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/log.h"
 #include "model/config.h"
 #include "model/families/families.h"
 #include "model/gguf_spec.h"
@@ -54,25 +55,65 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   return {};
 }
 
+// The image processor must make what the encoder takes.
+Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& input) {
+  const auto* tiles = std::get_if<media::TileRule>(&config.rule);
+  const auto* any = std::get_if<media::AnySizeRule>(&config.rule);
+  const auto* square = std::get_if<media::SquareRule>(&config.rule);
+  if ((input.image_size == 0) != (any != nullptr))
+    return invalid("image_processor_type", "the image processor is not of the kind that the model takes");
+  if (input.image_size % input.unit() != 0)
+    return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times {}",
+                   input.image_size, input.patch_size, input.merge);
+  if (tiles != nullptr && tiles->tile_size != input.image_size)
+    return invalid("max_image_size",
+                   "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",
+                   tiles->tile_size, input.image_size);
+  if (square != nullptr && square->size != input.image_size)
+    return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", square->size,
+                   input.image_size);
+  if (any != nullptr && any->unit != input.unit())
+    return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}", any->unit,
+                   input.unit());
+  return {};
+}
+
+// Layers with a window see no further on the other side either: where an image's tokens see each other, it must fit.
+Result<> check_windows(const ModelSpec& spec) {
+  const int tokens = spec.tower->image->side() * spec.tower->image->side();
+  for (const LayerSpec& layer : spec.layers)
+    if (const int window = layer.attention().window; window > 0 && window < tokens)
+      return field_failure("sliding_window", ErrorCode::unsupported,
+                           "config.json: sliding_window is {}; with images, at least the {} tokens of one are supported",
+                           window, tokens);
+  return {};
+}
+
 // How pixels become numbers, from the files beside config.json.
 Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
   ModelSpec tower = *spec.tower;
-  const ImageInput& input = *tower.image;
-  if (input.image_size % (input.patch_size * input.merge) != 0)
-    return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times scale_factor {}",
-                   input.image_size, input.patch_size, input.merge);
+  TRY_VOID(check_sizes(config, *tower.image));
+  if (spec.whole_images) TRY_VOID(check_windows(spec));
   if (spec.image_token >= spec.vocab)
     return invalid("image_token_id", "config.json: image_token_id is {}, the vocabulary has {} tokens",
                    spec.image_token, spec.vocab);
-  if (config.tile_size != tower.image->image_size)
-    return invalid("max_image_size",
-                   "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",
-                   config.tile_size, tower.image->image_size);
+  if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
+    tower.max_positions = static_cast<int>(any->pixels_max / (tower.image->patch_size * tower.image->patch_size));
   tower.image->scale = config.scale;
   tower.image->mean = config.mean;
   tower.image->std = config.std;
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return {};
+}
+
+// Without the files of an image processor a model reads text alone.
+Result<> read_images(const std::string& path, ModelSpec& spec) {
+  const Result<> read = read_pixel_format(path, spec);
+  if (read || read.error().code != ErrorCode::not_found) return read;
+  log_warning("{}: prompts are text alone", read.error().message);
+  spec.tower.reset();
+  spec.whole_images = false;
   return {};
 }
 
@@ -99,7 +140,7 @@ Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
   } else {
     TRY(const Config config, Config::load(path));
     TRY(spec, describe(config));
-    if (spec.tower && spec.tower->image) TRY_VOID(read_pixel_format(path, spec));
+    if (spec.tower && spec.tower->image) TRY_VOID(read_images(path, spec));
     if (spec.hears()) TRY_VOID(check_spectrogram(path, *spec.tower->sound));
     const bool generates = !spec.head;
     if (runner != Runner::generate || !generates) TRY_VOID(read_sentence_transformers(path, spec));

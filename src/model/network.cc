@@ -39,6 +39,36 @@ void add_hidden_input(const ModelSpec& spec, const Namer& top, Network& network)
   network.joint = top.linear({names.joint}, {spec.dim}, input.joined ? spec.dim + row : row, input.joint_bias);
 }
 
+// The projector's names come without a prefix.
+void add_projector(const ModelSpec& spec, const Names& names, Network& network) {
+  const ImageInput& image = *spec.image;
+  const Projector& projector = image.projector;
+  const Namer name(names, "");
+  std::int64_t inputs = projector.mean ? spec.dim : std::int64_t{spec.dim} * image.merge * image.merge;
+  network.projector_norm = name.norm(projector.norm, names.projector_norm, inputs);
+  for (std::size_t i = 0; i < names.projector.size(); ++i) {
+    const int outputs = i + 1 < names.projector.size() ? projector.hidden : image.out_dim;
+    LinearParameter& linear = network.projector.emplace_back();
+    linear = name.linear({names.projector[i]}, {outputs}, inputs, projector.bias);
+    if (projector.transposed) linear.weight.parts[0] = {names.projector[i], {inputs, outputs}};
+    linear.weight.transposed = projector.transposed;
+    inputs = outputs;
+  }
+}
+
+void add_image_input(const ModelSpec& spec, const Namer& top, const std::string& prefix, Network& network) {
+  const ImageInput& image = *spec.image;
+  network.patches = top.linear({top.names.patches}, {spec.dim}, image.patch_values(), image.bias);
+  std::vector<std::int64_t>& shape = network.patches.weight.parts[0].shape;
+  shape = {spec.dim, 3, image.patch_size, image.patch_size};
+  if (image.frames > 0) shape.insert(shape.begin() + 2, image.frames);
+  if (image.class_token) {
+    network.class_token = top.table(top.names.class_token, 1, spec.dim, MatrixUse::plain);
+    network.class_token.parts[0] = {prefix + top.names.class_token, {spec.dim}};
+  }
+  add_projector(spec, top.names, network);
+}
+
 }  // namespace
 
 std::vector<Block*> Layer::blocks() const {
@@ -65,6 +95,7 @@ std::int64_t Layer::state_floats() const {
 ParameterList Network::parameters() {
   ParameterList list;
   list.add(patches);
+  list.add(class_token);
   for (LinearParameter& convolution : convolutions) list.add(convolution);
   list.add(embedding);
   list.add(positions);
@@ -87,7 +118,8 @@ ParameterList Network::parameters() {
   list.add(final_norm);
   list.add(head_dense);
   list.add(classifier);
-  list.add(projector);
+  list.add(projector_norm);
+  for (LinearParameter& linear : projector) list.add(linear);
   list.add(lm_head);
   list.add(logits_bias);
   return list;
@@ -129,13 +161,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     if (spec.head->dense) network.head_dense = bare.linear({names.head_dense}, {spec.dim}, spec.dim, true);
     if (labels > 0) network.classifier = bare.linear({names.classifier}, {labels}, spec.dim, true);
   }
-  if (spec.image) {
-    const ImageInput& image = *spec.image;
-    network.patches = top.linear({names.patches}, {spec.dim}, image.patch_values(), true);
-    network.patches.weight.parts[0].shape = {spec.dim, 3, image.patch_size, image.patch_size};
-    const std::int64_t joined = std::int64_t{spec.dim} * image.merge * image.merge;
-    network.projector = Namer(names, "").linear({names.projector}, {image.out_dim}, joined, false);
-  }
+  if (spec.image) add_image_input(spec, top, prefix, network);
   if (spec.sound) {
     std::int64_t channels = spec.sound->mels;
     for (std::size_t i = 0; i < network.convolutions.size(); ++i) {
@@ -168,10 +194,11 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
     other.names = *std::exchange(other.other_names, std::nullopt);
     if (auto network = checked_network(other, checkpoint)) return network;
   }
-  // The prefix under which the embedding is there, else the first: the error then names what is usually
-  // there.
+  // The prefix under which the embedding, or what a tower has in its place, is there, else the first: the error then
+  // names what is usually there.
   const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
-    return checkpoint.find(prefix + spec.names.embedding + ".weight") != nullptr;
+    const std::string& first = spec.image ? spec.names.patches : spec.names.embedding;
+    return checkpoint.find(prefix + first + ".weight") != nullptr;
   });
   const std::string& prefix = found != spec.names.prefixes.end() ? *found : spec.names.prefixes[0];
   ModelSpec whole = spec;  // no rank has all of a checkpoint's tensors

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <set>
 
 namespace octavo {
 namespace {
@@ -50,9 +51,24 @@ YarnRamp yarn_ramp(const RopeSpec& rope) {
   return {low, high};
 }
 
+// Each axis as a rotary embedding of its own.
+std::vector<float> frequencies_by_axis(const RopeSpec& rope, int max_model_len) {
+  std::vector<float> frequencies(rope.axes.size());
+  for (const int axis : std::set(rope.axes.begin(), rope.axes.end())) {
+    RopeSpec own = rope;
+    own.axes_begin_anew = false;
+    own.rotary_dim = 2 * static_cast<int>(std::ranges::count(rope.axes, axis));
+    const std::vector<float> of_axis = rope_frequencies(own, max_model_len);
+    for (std::size_t pair = 0, next = 0; pair < frequencies.size(); ++pair)
+      if (rope.axes[pair] == axis) frequencies[pair] = of_axis[next++];
+  }
+  return frequencies;
+}
+
 }  // namespace
 
 std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len) {
+  if (rope.axes_begin_anew) return frequencies_by_axis(rope, max_model_len);
   const RopeScaling& s = rope.scaling;
   const double theta = s.kind == RopeScalingKind::dynamic ? dynamic_theta(rope, max_model_len) : rope.theta;
   const YarnRamp ramp = s.kind == RopeScalingKind::yarn ? yarn_ramp(rope) : YarnRamp{0, 1};

@@ -9,6 +9,7 @@
 // from it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -59,6 +60,10 @@ struct RopeSpec {
   double theta = 10000;
   bool interleaved = false;
   RopeScaling scaling = {};
+  // Not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i turns by the
+  // one on axes[i].
+  std::vector<std::int32_t> axes = {};
+  bool axes_begin_anew = false;  // the pairs of each axis have frequencies as if there were no others
 };
 
 // Queries of the token at `position` count 1 + beta * ln(1 + floor((position + shift) / length)) times, so that
@@ -96,6 +101,7 @@ struct Attention {
   // side; 0: all.
   int window = 0;
   int chunk = 0;                    // AttentionArgs::chunk
+  bool local = false;               // of encoders of images: a patch sees those of its ImageInput::window alone
   int rope = -1;                    // index into ModelSpec::ropes; -1: none
   std::vector<float> slopes = {};   // AttentionArgs::slopes; empty: none
   bool temperature = false;         // ModelSpec::temperature counts
@@ -197,7 +203,9 @@ struct Mlp {
   bool down_bias = false;
   float alpha = 1;  // this and limit: of swigluoai
   float limit = 0;
-  float gate_scale = 1;  // of what goes into a gate's activation; not of swigluoai
+  // Of what goes into a gate's activation; not of swigluoai. Where it is not 1, what has no gate is its own:
+  // quick_gelu is x * sigmoid(1.702 x).
+  float gate_scale = 1;
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };
@@ -332,9 +340,11 @@ struct Names {
   std::string hidden_norm = {};
   std::string joint = {};
 
-  std::string patches = {};    // of encoders of images
+  std::string patches = {};  // of encoders of images
+  std::string class_token = {};
   std::vector<std::string> convolutions = {};  // of encoders of sound
-  std::string projector = {};  // without a prefix before it
+  std::vector<std::string> projector = {};  // its matrices in their order; these two without a prefix before them
+  std::string projector_norm = {};
 
   QkvOrder qkv_order = QkvOrder::by_kind;
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
@@ -355,24 +365,41 @@ struct Head {
   LabelActivation label_activation = LabelActivation::none;
 };
 
+// What makes rows of a language model's input of patches. Squares of merge x merge neighbours become one row: side by
+// side ("pixel shuffle") or their mean.
+struct Projector {
+  bool mean = false;
+  NormSpec norm = {};  // of these rows
+  // Of a hidden layer between two matrices; nothing: there is but one.
+  std::optional<Activation> activation = {};
+  int hidden = 0;  // its width
+  bool bias = false;
+  bool transposed = false;  // stored [inputs, outputs], under their names alone
+};
+
 // What an encoder of images (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021) has in place of
-// embeddings: a square image of fixed size, as a grid of square patches, each with a learned position. Squares
-// of merge x merge neighbours become one token of the language model ("pixel shuffle").
+// embeddings: a grid of square patches. Those of images of one size have learned positions; of any size, rotary ones
+// of two axes, height and width.
 struct ImageInput {
-  int image_size = 0;  // pixels of a side
+  int image_size = 0;  // pixels of a square image's side; 0: images have any size
   int patch_size = 0;
   int merge = 1;
-  int out_dim = 0;  // of a token
+  int frames = 0;      // of videos, that a patch has, each of them the image; 0: it is for images alone
+  bool bias = true;    // of what makes vectors of patches
+  // There is a learned row before those of the patches, with a position of its own: layers see it, the projector does
+  // not. Without a bias.
+  bool class_token = false;
+  int window = 0;      // tokens of a side of the windows of local layers
+  int out_dim = 0;     // of a token
+  Projector projector = {};
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
   std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
 
-  int side() const { return image_size / patch_size; }
-  int patches() const { return side() * side(); }
-  int patch_values() const { return 3 * patch_size * patch_size; }
-  int tokens() const { return patches() / (merge * merge); }
-  std::size_t pixel_bytes() const { return std::size_t{3} * static_cast<std::size_t>(image_size * image_size); }
+  int unit() const { return patch_size * merge; }  // pixels of a token's side
+  int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
+  int side() const { return image_size / unit(); }  // tokens of a square image's side
 };
 
 // What an encoder of sound (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022) has in
@@ -459,7 +486,11 @@ struct ModelSpec {
   // hears, whose layers have cross attention: what encodes the sound.
   std::shared_ptr<const ModelSpec> tower = {};
   int image_token = -1;
+  bool whole_images = false;  // the tokens of an image see all of it, not only those before them
 
+  bool has_axes() const {
+    return std::ranges::any_of(ropes, [](const RopeSpec& rope) { return !rope.axes.empty(); });
+  }
   bool encodes_media() const { return image || sound; }
   bool hears() const { return tower && tower->sound; }
 

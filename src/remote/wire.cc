@@ -69,8 +69,8 @@ void fields(Is<Hash128> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<ImagePart> auto& value, F&& f) {
-  auto& [digest, first, tokens, pixels] = value;
-  f(digest, first, tokens, pixels);
+  auto& [digest, first, tokens, pixels, columns] = value;
+  f(digest, first, tokens, pixels, columns);
 }
 template <class F>
 void fields(Is<Request> auto& value, F&& f) {
@@ -103,8 +103,8 @@ void fields(Is<Output> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
-  auto& [size, tokens, token_id] = value;
-  f(size, tokens, token_id);
+  auto& [size, tokens, token_id, unit, whole] = value;
+  f(size, tokens, token_id, unit, whole);
 }
 template <class F>
 void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {

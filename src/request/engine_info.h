@@ -28,12 +28,14 @@ struct EngineInfo {
   bool priorities = false;    // Request::priority has an effect
   int max_loras = 0;          // LoRA adapters in memory at a time; 0: none at all
 
-  // Images in prompts are squares of `size` pixels that stand for `tokens` tokens each, each of them
-  // `token_id`; no tokens: the model does not see.
+  // Images in prompts are squares of `size` pixels that stand for `tokens` tokens each, each of them `token_id`. Size 0:
+  // they are grids of any number of tokens up to this, of unit x unit pixels each. No tokens: the model does not see.
   struct ImageRule {
     int size = 0;
     int tokens = 0;
     int token_id = 0;
+    int unit = 0;
+    bool whole = false;  // their tokens see each other: a step computes all of an image
   };
   ImageRule image{};
 

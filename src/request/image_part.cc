@@ -1,7 +1,6 @@
 #include "request/image_part.h"
 
-#include <array>
-#include <cstdint>
+#include <algorithm>
 
 namespace octavo {
 
@@ -18,6 +17,22 @@ Result<> check_sound(std::span<const ImagePart> sounds, const EngineInfo& engine
   return {};
 }
 
+Result<> check_grid(const ImagePart& image, const EngineInfo::ImageRule& rule) {
+  if (rule.size > 0 && image.tokens != rule.tokens)
+    return invalid("images", "an image stands for {} tokens, got {}", rule.tokens, image.tokens);
+  if (rule.size > 0) return {};
+  if (image.tokens < 1 || image.tokens > rule.tokens)
+    return invalid("images", "an image stands for 1 to {} tokens, got {}", rule.tokens, image.tokens);
+  if (image.columns < 1 || image.tokens % image.columns != 0)
+    return invalid("images", "an image of {} tokens cannot have {} columns", image.tokens, image.columns);
+  return {};
+}
+
+std::size_t bytes_of(const ImagePart& image, const EngineInfo::ImageRule& rule) {
+  const auto square = [](int side) { return std::size_t{3} * static_cast<std::size_t>(side) * static_cast<std::size_t>(side); };
+  return rule.size > 0 ? square(rule.size) : square(rule.unit) * static_cast<std::size_t>(image.tokens);
+}
+
 Hash128 hash_of(std::span<const std::uint64_t> numbers) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(numbers), 0);
 }
@@ -32,10 +47,8 @@ Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_toke
   if (rule.tokens == 0) return invalid("images", "{} is not a multimodal model", engine.architecture);
   std::int64_t end = 0;
   for (const ImagePart& image : images) {
-    if (image.tokens != rule.tokens)
-      return invalid("images", "an image stands for {} tokens, got {}", rule.tokens, image.tokens);
-    const std::size_t bytes =
-        std::size_t{3} * static_cast<std::size_t>(rule.size) * static_cast<std::size_t>(rule.size);
+    TRY_VOID(check_grid(image, rule));
+    const std::size_t bytes = bytes_of(image, rule);
     if (image.pixels.size() != bytes)
       return invalid("images", "an image has {} bytes of pixels, got {}", bytes, image.pixels.size());
     if (image.first < end ||
@@ -61,6 +74,27 @@ std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePar
     }
   }
   return identities;
+}
+
+std::vector<std::pair<int, int>> image_spans(std::span<const ImagePart> images) {
+  std::vector<std::pair<int, int>> spans;
+  for (const ImagePart& image : images) spans.emplace_back(image.first, image.first + image.tokens);
+  return spans;
+}
+
+void append_grid_positions(std::span<const ImagePart> images, int first, int count, GridPositions& axes) {
+  auto image = images.begin();
+  int saved = 0;  // tokens of the images before, less the positions that they take
+  for (int token = first; token < first + count; ++token) {
+    for (; image != images.end() && image->first + image->tokens <= token; ++image)
+      saved += image->tokens - std::max(image->columns, image->tokens / image->columns);
+    const bool inside = image != images.end() && image->first <= token;
+    const int begin = (inside ? image->first : token) - saved, place = inside ? token - image->first : 0;
+    const int columns = inside ? image->columns : 1;
+    axes[0].push_back(begin);
+    axes[1].push_back(begin + place / columns);
+    axes[2].push_back(begin + place % columns);
+  }
 }
 
 Hash128 with_sounds(Hash128 identity, std::span<const ImagePart> images) {

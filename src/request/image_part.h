@@ -1,8 +1,11 @@
 // Images in prompts, and sound beside them.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -18,7 +21,8 @@ struct ImagePart {
   Hash128 digest = {};  // of the pixels
   int first = 0;        // position of the first of these tokens
   int tokens = 0;       // of a sound: none
-  std::string pixels;   // u8 [size, size, 3]: red, green, blue, as EngineInfo::image says; f32 of a sound
+  std::string pixels;   // u8 [height, width, 3]: red, green, blue, as EngineInfo::image says; f32 of a sound
+  int columns = 0;      // of the grid of tokens, where images have any size
 };
 
 // Errors, which name field "images": the engine sees nothing, or other sizes; parts that do not follow each other
@@ -29,6 +33,15 @@ Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_toke
 // one: `identity` (CacheIdentity::digest) and the digests of all images in the block with their places. Empty
 // without images.
 std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePart> images, int block_size);
+
+// Positions [first, end) of each.
+std::vector<std::pair<int, int>> image_spans(std::span<const ImagePart> images);
+
+// Where tokens [first, first + count) of a prompt with these images, and of the answer behind it, stand on the axes of
+// time, height and width (Wang et al., "Qwen2-VL", 2024), behind what `axes` has: an image's tokens stand where it
+// begins, as far down and right as in its grid; what follows it stands behind the furthest of them.
+using GridPositions = std::array<std::vector<std::int32_t>, 3>;
+void append_grid_positions(std::span<const ImagePart> images, int first, int count, GridPositions& axes);
 
 // The identity of a prompt that all sounds among `images` have a part in: with none of them, as it is.
 Hash128 with_sounds(Hash128 identity, std::span<const ImagePart> images);

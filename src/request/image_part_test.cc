@@ -64,5 +64,21 @@ TEST(ImageIdentities, GoIntoTheKeysOfTheirBlocksAndOfThoseBehind) {
   }
 }
 
+// A grid of 2 rows and 3 columns takes 3 positions, one of 3 rows and 1 column 3, as Qwen2-VL counts them.
+TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
+  std::vector<ImagePart> images{part(1, 2, 6), part(2, 9, 3)};
+  images[0].columns = 3;
+  images[1].columns = 1;
+  GridPositions axes;
+  append_grid_positions(images, 0, 14, axes);
+  EXPECT_THAT(axes[0], ElementsAre(0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 6, 6, 9, 10));
+  EXPECT_THAT(axes[1], ElementsAre(0, 1, 2, 2, 2, 3, 3, 3, 5, 6, 7, 8, 9, 10));
+  EXPECT_THAT(axes[2], ElementsAre(0, 1, 2, 3, 4, 2, 3, 4, 5, 6, 6, 6, 9, 10));
+  // The same in pieces.
+  GridPositions pieces;
+  for (int first = 0; first < 14; first += 5) append_grid_positions(images, first, std::min(5, 14 - first), pieces);
+  EXPECT_EQ(pieces, axes);
+}
+
 }  // namespace
 }  // namespace octavo

@@ -76,8 +76,9 @@ void Scheduler::plan_prefills(StepPlan& plan) {
   for (const Slot slot : running_) {
     const int wanted = tokens_wanted(at(slot));
     if (wanted <= 1) continue;
-    if (const int count = covered(at(slot), std::min(wanted, budget_)); count > 0)
-      compute(slot, to_checkpoint(at(slot), count), plan);
+    const Sequence& s = at(slot);
+    const int count = s.uncut(s.planned, to_checkpoint(s, covered(s, std::min(wanted, budget_))));
+    if (count > 0) compute(slot, count, plan);
   }
 }
 
@@ -225,7 +226,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   if (options_.long_prefill_token_threshold > 0)
     count = std::min(count, options_.long_prefill_token_threshold);
   if (count > budget_ && !options_.enable_chunked_prefill) return Admission::must_wait;
-  count = std::min(count, budget_);
+  count = s.uncut(first, std::min(count, budget_));
+  if (count == 0) return Admission::must_wait;
 
   const bool settled = s.preemptions >= options_.max_preemptions;
   const int promised = settled ? s.max_total_tokens - 1 : known;

@@ -101,6 +101,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.priority = spec.priority;
   s.identity = spec.identity;
   s.extras = spec.extras;
+  s.wholes = spec.wholes;
   s.max_total_tokens = spec.max_total_tokens;
   s.prompt_tokens = static_cast<int>(spec.prompt.size());
   s.second_text = spec.second_text;

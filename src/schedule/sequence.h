@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kv/sequence_blocks.h"
@@ -33,6 +34,9 @@ struct SequenceSpec {
   std::uint64_t tag = 0;            // the caller's own; comes back in every plan
   int second_text = kNoSecondText;  // its first position; comes back, too
   std::vector<Hash128> extras{};    // image_identities of the prompt
+  // Positions of the prompt, [first, end) each, ascending, that one step computes up to the end: those of images whose
+  // tokens see each other. None is longer than a step.
+  std::vector<std::pair<int, int>> wholes{};
 };
 
 struct Sequence {
@@ -67,15 +71,23 @@ struct Sequence {
   std::vector<TokenId> drafts;  // guesses of what will follow them, for the next step
   std::vector<Hash128> keys;    // of its full blocks
   std::vector<Hash128> extras;  // SequenceSpec::extras
+  std::vector<std::pair<int, int>> wholes;  // SequenceSpec::wholes
   SequenceBlocks blocks;
   int state_slot = kNoState;  // while it runs; of recurrent layers
   int branch = 0;             // where it leaves a prefix whose blocks were there without a state; 0: nowhere
 
+  // How many of `count` tokens from `first` on a step may compute: none that belongs to a whole whose end it leaves out.
+  int uncut(int first, int count) const {
+    for (const auto& [begin, end] : wholes)
+      if (begin < first + count && first + count < end) return std::max(begin - first, 0);
+    return count;
+  }
   int length() const { return static_cast<int>(tokens.size()) + sampling; }
   // Memory, all of it taken when the sequence is added.
   std::int64_t bytes() const {
     return static_cast<std::int64_t>((tokens.capacity() + drafts.capacity()) * sizeof(TokenId) +
-                                     (keys.capacity() + extras.capacity()) * sizeof(Hash128) + blocks.bytes());
+                                     (keys.capacity() + extras.capacity()) * sizeof(Hash128) +
+                                     wholes.capacity() * sizeof(wholes[0]) + blocks.bytes());
   }
   BlockHistory history() const { return {tokens, keys, identity, extras}; }
 };

@@ -3,17 +3,17 @@
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <array>
 #include <utility>
 
 #include "media/base64.h"
 #include "media/image.h"
-#include "media/tiles.h"
+#include "media/image_parts.h"
 
 namespace octavo {
 namespace {
 
 namespace json = boost::json;
-using media::kImageToken;
 
 // A string becomes one part.
 json::array as_parts(json::value content) {
@@ -21,13 +21,13 @@ json::array as_parts(json::value content) {
   return {json::object{{"type", "text"}, {"text", std::move(content)}}};
 }
 
-std::string as_text(const json::array& parts) {
+std::string as_text(const json::array& parts, std::string_view placeholder) {
   std::string images, text;
   for (const json::value& part : parts) {
     const json::object& fields = part.get_object();
     if (fields.at("type") == "image") {
       images += images.empty() ? "" : "\n";
-      images += kImageToken;
+      images += placeholder;
     } else {
       text += text.empty() ? "" : "\n";
       text += std::string_view(fields.at("text").get_string());
@@ -47,8 +47,11 @@ Result<std::string> bytes_of(std::string_view url) {
   return media::decode_base64(url.substr(comma + 1));
 }
 
-Hash128 digest_of(std::string_view pixels) {
-  return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(pixels)), 0);
+// Images of other shapes are others, though they may have the same bytes.
+Hash128 digest_of(const ImagePart& part) {
+  const Hash128 pixels = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
+  const std::array<std::uint64_t, 3> all{pixels.low, pixels.high, static_cast<std::uint64_t>(part.columns)};
+  return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(all)), 0);
 }
 
 // Reads one image: its parts, and the text that stands for them.
@@ -56,20 +59,23 @@ struct ReadImage {
   std::string text;
   std::vector<ImagePart> parts;
 };
-Result<ReadImage> read_image(const Service& service, const std::string& url, std::size_t tokens_max) {
+Result<ReadImage> read_image(const Service& service, const std::string& url, std::int64_t tokens_max) {
   const media::ProcessorConfig& config = *service.options.images;
   const EngineInfo::ImageRule& rule = service.engine_info.image;
   TRY(const std::string file, bytes_of(url));
   TRY(media::Image image, media::decode_image(std::as_bytes(std::span(file))));
-  const media::TileGrid grid = media::tile_grid(image.width, image.height, config);
-  if (static_cast<std::size_t>(grid.tiles()) * static_cast<std::size_t>(rule.tokens) > tokens_max)
-    return invalid("", "the image stands for {} tokens, the context of {} leaves no room for it",
-                   grid.tiles() * rule.tokens, service.options.rules.max_model_len);
-  ReadImage read{media::tiles_text(grid, rule.tokens), {}};
-  for (const media::Image& tile : media::cut_tiles(std::move(image), grid, config)) {
-    std::string pixels(tile.pixels.begin(), tile.pixels.end());
-    const Hash128 digest = digest_of(pixels);
-    read.parts.push_back({.digest = digest, .tokens = rule.tokens, .pixels = std::move(pixels)});
+  TRY(const media::PartGrid grid, media::part_grid(image.width, image.height, config));
+  const int columns = rule.size > 0 ? 0 : grid.width / rule.unit;
+  const std::int64_t tokens = rule.size > 0 ? rule.tokens : std::int64_t{columns} * (grid.height / rule.unit);
+  if (grid.parts() * tokens > tokens_max)
+    return invalid("", "the image stands for {} tokens, the context of {} leaves no room for it", grid.parts() * tokens,
+                   service.options.rules.max_model_len);
+  ReadImage read{media::parts_text(grid, config, static_cast<int>(tokens)), {}};
+  for (const media::Image& part : media::cut_parts(std::move(image), grid, config)) {
+    read.parts.push_back({.tokens = static_cast<int>(tokens),
+                          .pixels = {part.pixels.begin(), part.pixels.end()},
+                          .columns = columns});
+    read.parts.back().digest = digest_of(read.parts.back());
   }
   return read;
 }
@@ -85,7 +91,7 @@ Result<std::string> messages_for_template(const Service& service, const std::str
     if (service.options.template_takes_parts)
       *content = as_parts(std::move(*content));
     else if (content->is_array())
-      *content = as_text(content->get_array());
+      *content = as_text(content->get_array(), service.options.images->placeholder);
   }
   return json::serialize(all);
 }
@@ -93,28 +99,31 @@ Result<std::string> messages_for_template(const Service& service, const std::str
 Result<std::vector<ImagePart>> read_images(const Service& service,
                                            std::span<const openai::ChatPrompt::ImageUrl> images,
                                            std::string& text) {
+  const std::string& token = service.options.images->placeholder;
   std::vector<std::string_view> pieces;
   std::string_view rest = text;
-  for (std::size_t at = rest.find(kImageToken); at != std::string_view::npos; at = rest.find(kImageToken)) {
+  for (std::size_t at = rest.find(token); at != std::string_view::npos; at = rest.find(token)) {
     pieces.push_back(rest.substr(0, at));
-    rest.remove_prefix(at + kImageToken.size());
+    rest.remove_prefix(at + token.size());
   }
   if (pieces.size() != images.size())
     return invalid("messages", "the prompt has {} \"{}\", and there are {} images: texts must not say it",
-                   pieces.size(), kImageToken, images.size());
-  const auto context = static_cast<std::size_t>(service.options.rules.max_model_len);
-  const auto tokens = static_cast<std::size_t>(service.engine_info.image.tokens);
+                   pieces.size(), token, images.size());
+  std::int64_t room = service.options.rules.max_model_len;
   std::string expanded;
   std::vector<ImagePart> parts;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    auto read = read_image(service, images[i].url, context - std::min(context, parts.size() * tokens));
+    auto read = read_image(service, images[i].url, room);
     if (!read) {
       read.error().field = images[i].field;
       return std::unexpected(std::move(read.error()));
     }
     expanded += pieces[i];
     expanded += read->text;
-    for (ImagePart& part : read->parts) parts.push_back(std::move(part));
+    for (ImagePart& part : read->parts) {
+      room -= part.tokens;
+      parts.push_back(std::move(part));
+    }
   }
   expanded += rest;
   text = std::move(expanded);
@@ -133,7 +142,7 @@ Result<> place_images(const Service& service, std::span<const TokenId> ids, std:
   }
   if (part == parts.end()) return {};
   return failure(ErrorCode::internal, "\"{}\" is not a token of its own: id {} is not in the prompt",
-                 kImageToken, placeholder);
+                 service.options.images->token, placeholder);
 }
 
 }  // namespace octavo

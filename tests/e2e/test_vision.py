@@ -5,6 +5,7 @@ import json
 import math
 import pathlib
 import struct
+import zlib
 
 import httpx
 import openai
@@ -12,13 +13,14 @@ import pytest
 
 from conftest import serve
 
-CASE = pathlib.Path("tests/data/vision/idefics3")
+CASES = pathlib.Path("tests/data/vision")
+CASE = CASES / "idefics3"
 QUESTION = "What is in this picture?"
 
 
-def tensor(name):
+def tensor(name, case=CASE):
     """An F32 or I32 tensor of the golden file, flat, and its shape."""
-    data = (CASE / "golden.safetensors").read_bytes()
+    data = (case / "golden.safetensors").read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     found = json.loads(data[8:8 + size])[name]
     begin, end = found["data_offsets"]
@@ -133,3 +135,45 @@ def test_without_images_they_are_refused():
         with pytest.raises(openai.BadRequestError, match="see is not a multimodal model"):
             ask(client, CONVERSATION)
         assert ask(client, [{"role": "user", "content": "Text."}]).usage.completion_tokens > 0
+
+
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "gemma3", "llava"])
+def test_greedy_answers_of_each_family_are_those_of_transformers(name):
+    """The pictures are those of every case; the prompt is read in small steps."""
+    ids, _ = tensor("ids", CASES / name)
+    answer, _ = tensor("answer", CASES / name)
+    with serve("--model", str(CASES / name), "--served-model-name", "see", "--dtype", "float32", "--max-num-seqs", "4",
+               "--max-num-batched-tokens", "32", "--enable-prompt-tokens-details") as base:
+        client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+        for again in (False, True):
+            reply = ask(client, CONVERSATION, max_tokens=len(answer), extra_body={"ignore_eos": True, "return_token_ids": True})
+            assert reply.choices[0].token_ids == list(answer)
+            assert reply.usage.prompt_tokens == len(ids)
+            cached = reply.usage.prompt_tokens_details
+            assert (cached is not None and cached.cached_tokens > 0) == again
+        assert ask(client, [{"role": "user", "content": [text("No picture at all.")]}]).usage.prompt_tokens < len(ids)
+
+
+def test_images_of_any_size_are_as_large_as_asked():
+    def tokens(*options):
+        with serve("--model", str(CASES / "qwen2_vl"), "--served-model-name", "see", *options) as base:
+            client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+            return ask(client, [{"role": "user", "content": [image("rgb.png"), text(QUESTION)]}]).usage.prompt_tokens
+
+    # 61 x 45 pixels as 5 x 4 tokens of 12 x 12, or as 3 x 2.
+    assert tokens() - tokens("--mm-processor-kwargs", '{"min_pixels": 144, "max_pixels": 1000}') == 14
+
+
+def test_needles_are_refused():
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 500, 2, 8, 2, 0, 0, 0)
+    rows = zlib.compress(bytes(2 * (1 + 3 * 500)))
+    file = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    needle = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(file).decode()}}
+    with serve("--model", str(CASES / "qwen2_vl"), "--served-model-name", "see") as base:
+        client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+        with pytest.raises(openai.BadRequestError, match="500 x 2 pixels") as error:
+            ask(client, [{"role": "user", "content": [text("Look:"), needle]}])
+        assert "messages[0].content[1]" in error.value.param

@@ -6,10 +6,11 @@ Needs torch, torchvision, transformers and pillow (made with 2.13, 0.28, 5.23 an
 A case is a directory with a checkpoint, its tokenizer, image processor and chat template, small pictures, and golden.safetensors:
   decoded.NAME  U8 [height, width, 3]             the picture NAME, as pillow reads it (what is transparent: over white)
   resized.FILTER U8 [height, width, 3]            the first picture, resized by pillow with this filter (lanczos, bicubic, bilinear)
-  tiles.NAME    U8 [tiles, size, size, 3]         what the image processor (its pillow version) cuts the picture into
-  numbers       F32 [3, size, size]               what it makes of the first tile of the first picture
+  tiles.NAME    U8 [tiles, height, width, 3]      what the image processor (its pillow version) cuts the picture into, or resizes it to
+  numbers       F32 [3, size, size]               what it makes of the first tile of the first picture; of models that take any size, [n, any]
   rows.NAME     F32 [tiles, tokens, dim]          what stands in the language model's input for each tile
   ids           I32 [n]                           a conversation about the first two pictures
+  answer        I32 [12]                          what the model says to it, the most likely token each time
   logits        F32 [60, vocab]                   the logits of its last 60 tokens
   bf16_kl       F32 [60]                          KL(f32 || transformers' bf16) at each of them
 All is computed in f32 but the last. Weights are stored in bf16.
@@ -38,7 +39,44 @@ SPECIAL += [f"<row_{r}_col_{c}>" for r in (1, 2, 3) for c in (1, 2, 3)]
 # Odd sizes: heads of 24, tiles of 36 pixels in patches of 6.
 TEXT = dict(vocab_size=288, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
             max_position_embeddings=512, rms_norm_eps=1e-5, bos_token_id=256, eos_token_id=257, pad_token_id=257, model_type="llama")
+QWEN_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}{% if part['type'] == 'image' %}"
+    "<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+GEMMA_TEMPLATE = (
+    "<bos>{% for message in messages %}<start_of_turn>{{ message['role'] }}\n{% for part in message['content'] %}{% if part['type'] == 'image' %}"
+    "<start_of_image>{% else %}{{ part['text'] }}{% endif %}{% endfor %}<end_of_turn>\n{% endfor %}"
+    "{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+)
+QWEN_SPECIAL = ["<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>", "<|video_pad|>"]
+QWEN_TEXT = {k: v for k, v in TEXT.items() if k != "model_type"}
+QWEN_TEXT |= dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6]))
+QWEN = dict(template=QWEN_TEMPLATE, special=QWEN_SPECIAL, text=QWEN_TEXT, end="<|im_end|>", any_size=True,
+            sizes={"shortest_edge": 12 * 12 * 12, "longest_edge": 12 * 12 * 20}, images=transformers.Qwen2VLImageProcessorPil)
 CASES = {
+    "qwen2_vl": QWEN | dict(model=transformers.Qwen2VLForConditionalGeneration, config=transformers.Qwen2VLConfig,
+                            vision=dict(depth=2, embed_dim=48, hidden_size=48, num_heads=2, mlp_ratio=2, patch_size=6)),
+    # Encoders of squares. The tokens of a Gemma 3's image fill most of a window.
+    "gemma3": dict(model=transformers.Gemma3ForConditionalGeneration, config=transformers.Gemma3Config, square=True,
+                   images=transformers.Gemma3ImageProcessorPil, sizes=dict(size={"height": 48, "width": 48}),
+                   template=GEMMA_TEMPLATE, special=["<bos>", "<end_of_turn>", "<start_of_image>", "<image_soft_token>", "<end_of_image>", "<start_of_turn>"],
+                   end="<end_of_turn>", names=dict(boi_token="<start_of_image>", image_token="<image_soft_token>", eoi_token="<end_of_image>"),
+                   options=dict(mm_tokens_per_image=16),
+                   text={k: v for k, v in TEXT.items() if k != "model_type"} | dict(
+                       num_hidden_layers=3, head_dim=24, query_pre_attn_scalar=24, sliding_window=20,
+                       layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+                   vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=48, patch_size=6)),
+    "llava": dict(model=transformers.LlavaForConditionalGeneration, config=transformers.LlavaConfig, square=True,
+                  images=transformers.CLIPImageProcessorPil,
+                  sizes=dict(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
+                  template=TEMPLATE, special=SPECIAL, end="<end_of_utterance>", names=dict(image_token="<image>"), options={}, text=TEXT,
+                  vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=3, num_attention_heads=2, image_size=32, patch_size=8,
+                              model_type="clip_vision_model")),
+    # Windows of 2 x 2 tokens.
+    "qwen2_5_vl": QWEN | dict(model=transformers.Qwen2_5_VLForConditionalGeneration, config=transformers.Qwen2_5_VLConfig,
+                              vision=dict(depth=3, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=3, patch_size=6,
+                                          window_size=24, fullatt_block_indexes=[1])),
     "idefics3": dict(model=transformers.Idefics3ForConditionalGeneration, config=transformers.Idefics3Config,
                      processor=transformers.Idefics3Processor, images=transformers.Idefics3ImageProcessorPil,
                      vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8),
@@ -86,15 +124,14 @@ def read_picture(path):
     return image.convert("RGB")
 
 
-def write_tokenizer(directory):
+def write_tokenizer(directory, template=TEMPLATE, special=SPECIAL, end="<end_of_utterance>", names=None):
     letters = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={letter: i for i, letter in enumerate(sorted(letters))}, merges=[]))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    tokenizer.add_special_tokens([tokenizers.AddedToken(token, normalized=False, special=True) for token in SPECIAL])
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|im_start|>", eos_token="<end_of_utterance>",
-                                                pad_token="<end_of_utterance>")
-    fast.chat_template = TEMPLATE
+    tokenizer.add_special_tokens([tokenizers.AddedToken(token, normalized=False, special=True) for token in special])
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|im_start|>", eos_token=end, pad_token=end, extra_special_tokens=names or {})
+    fast.chat_template = template
     fast.save_pretrained(directory)
     return fast
 
@@ -113,17 +150,12 @@ def logits_of(model, inputs):
         return model(**{k: v.to(model.dtype) if v.is_floating_point() else v for k, v in inputs.items()}).logits[0, -60:].float()
 
 
-def make(directory, case):
-    torch.manual_seed(0)
-    os.makedirs(directory)
+def make_tiles(directory, case):
+    """Of a model that takes tiles: itself saved, its image processor, and its processor."""
     tokenizer = write_tokenizer(directory)
     image_token = tokenizer.convert_tokens_to_ids("<image>")
     config = case["config"](text_config=dict(TEXT), vision_config=case["vision"], scale_factor=case["scale"], image_token_id=image_token)
-    model = case["model"](config).eval()
-    randomise(model)
-    model = model.to(torch.bfloat16)
-    model.save_pretrained(directory)
-
+    save_model(directory, case, config)
     tile = case["vision"]["image_size"]
     images = case["images"](size={"longest_edge": case["longest"]}, max_image_size={"longest_edge": tile}, return_row_col_info=True)
     tokens = (tile // case["vision"]["patch_size"] // case["scale"]) ** 2
@@ -136,8 +168,80 @@ def make(directory, case):
         os.remove(os.path.join(directory, "preprocessor_config.json"))
         with open(os.path.join(directory, "processor_config.json"), "w") as file:
             json.dump({"image_processor": nested, "image_seq_len": tokens}, file, indent=2)
+    return images, processor
 
-    paths = write_pictures(directory, all_formats=case["processor"] is not None)
+
+def make_any_size(directory, case):
+    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"])
+    ids = {f"{name}_token_id": tokenizer.convert_tokens_to_ids(f"<|{token}|>")
+           for name, token in dict(image="image_pad", video="video_pad", vision_start="vision_start", vision_end="vision_end").items()}
+    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], **ids))
+    images = case["images"](size=case["sizes"], patch_size=case["vision"]["patch_size"])
+    images.save_pretrained(directory)
+    videos = transformers.Qwen2VLVideoProcessor(patch_size=case["vision"]["patch_size"])
+    return images, transformers.Qwen2VLProcessor(images, tokenizer, videos, chat_template=case["template"])
+
+
+def make_square(directory, case):
+    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
+    image_token = tokenizer.convert_tokens_to_ids(case["names"]["image_token"])
+    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_index=image_token,
+                                               **case["options"]))
+    images = case["images"](**case["sizes"])
+    images.save_pretrained(directory)
+    if case["model"] is transformers.LlavaForConditionalGeneration:
+        processor = transformers.LlavaProcessor(images, tokenizer, patch_size=case["vision"]["patch_size"], num_additional_image_tokens=1,
+                                                vision_feature_select_strategy="default", chat_template=case["template"])
+    else:
+        processor = transformers.Gemma3Processor(images, tokenizer, image_seq_length=case["options"]["mm_tokens_per_image"],
+                                                 chat_template=case["template"])
+    return images, processor
+
+
+def save_model(directory, case, config):
+    model = case["model"](config).eval()
+    randomise(model)
+    model.to(torch.bfloat16).save_pretrained(directory)
+
+
+def tiles_of(image, images, model):
+    """The picture's tiles, their numbers, and their rows of the language model's input."""
+    pixels = images(image, return_tensors="pt")["pixel_values"]
+    with torch.no_grad():
+        rows = torch.stack(list(model.model.get_image_features(pixels, return_dict=True).pooler_output))
+    tiles = (pixels[0] * 127.5 + 127.5).round().to(torch.uint8).permute(0, 2, 3, 1)
+    return tiles, pixels[0, 0].float(), rows.reshape(pixels.shape[1], -1, rows.shape[-1])
+
+
+def square_of(image, images, model):
+    pixels = images(image, return_tensors="pt")["pixel_values"]
+    with torch.no_grad():
+        rows = torch.cat(list(model.model.get_image_features(pixels, return_dict=True).pooler_output))
+    mean, std = (torch.tensor(x).reshape(3, 1, 1) for x in (images.image_mean, images.image_std))
+    square = ((pixels[0] * std + mean) * 255).round().to(torch.uint8).permute(1, 2, 0)
+    return square[None], pixels[0].float(), rows.reshape(1, -1, rows.shape[-1])
+
+
+def resized_of(image, images, model):
+    inputs = images(image, return_tensors="pt")
+    _, rows, columns = (int(n) for n in inputs["image_grid_thw"][0])
+    size = (columns * images.patch_size, rows * images.patch_size)
+    with torch.no_grad():
+        features = model.model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True).pooler_output
+    resized = torch.from_numpy(numpy.asarray(image.resize(size, Image.Resampling.BICUBIC)).copy())
+    return resized[None], inputs["pixel_values"].float(), torch.cat(list(features))[None]
+
+
+# By a field that only cases of the kind have.
+KINDS = {"scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of)}
+
+
+def make(directory, case):
+    torch.manual_seed(0)
+    os.makedirs(directory)
+    make_files, parts_of = next(both for kind, both in KINDS.items() if kind in case)
+    images, processor = make_files(directory, case)
+    paths = write_pictures(directory, all_formats=case.get("processor") is not None)
     golden = {}
     wide = case["model"].from_pretrained(directory, dtype=torch.float32).eval()  # its rotary frequencies were never rounded
     for name, path in paths.items():
@@ -145,16 +249,15 @@ def make(directory, case):
         golden[f"decoded.{name}"] = torch.from_numpy(numpy.asarray(image).copy())
         if name not in ("rgb.png", "photo.jpg", "palette.png"):
             continue
-        pixels = images(image, return_tensors="pt")["pixel_values"]
-        golden.setdefault("numbers", pixels[0, 0].float())
-        golden[f"tiles.{name}"] = (pixels[0] * 127.5 + 127.5).round().to(torch.uint8).permute(0, 2, 3, 1)
-        with torch.no_grad():
-            rows = torch.stack(list(wide.model.get_image_features(pixels, return_dict=True).pooler_output))
-        golden[f"rows.{name}"] = rows.reshape(pixels.shape[1], tokens, -1)
+        tiles, numbers, rows = parts_of(image, images, wide)
+        golden.setdefault("numbers", numbers)
+        golden[f"tiles.{name}"] = tiles
+        golden[f"rows.{name}"] = rows
     first = read_picture(paths["rgb.png"])
-    for name in ("lanczos", "bicubic", "bilinear"):
-        kind = getattr(Image.Resampling, name.upper())
-        golden[f"resized.{name}"] = torch.from_numpy(numpy.asarray(first.resize((37, 83), kind)).copy())
+    if "scale" in case:
+        for name in ("lanczos", "bicubic", "bilinear"):
+            kind = getattr(Image.Resampling, name.upper())
+            golden[f"resized.{name}"] = torch.from_numpy(numpy.asarray(first.resize((37, 83), kind)).copy())
 
     messages = [
         {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is in this picture?"}]},
@@ -165,10 +268,13 @@ def make(directory, case):
     pictures = [read_picture(paths[name]) for name in ("rgb.png", "photo.jpg")]
     inputs = dict(processor(text=text, images=pictures, return_tensors="pt"))
     logits = logits_of(wide, inputs)
+    with torch.no_grad():
+        answer = wide.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[0, inputs["input_ids"].shape[1]:]
     # Loaded anew, so that the weights' format is the only difference.
     narrow = case["model"].from_pretrained(directory, dtype=torch.bfloat16).eval()
     kl = torch.nn.functional.kl_div(logits_of(narrow, inputs).log_softmax(-1), logits.log_softmax(-1), log_target=True, reduction="none")
     golden["ids"] = inputs["input_ids"][0].to(torch.int32)
+    golden["answer"] = answer.to(torch.int32)
     golden["logits"] = logits
     golden["bf16_kl"] = kl.sum(-1)
     save_file({name: tensor.contiguous() for name, tensor in golden.items()}, os.path.join(directory, "golden.safetensors"))

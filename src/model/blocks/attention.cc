@@ -102,7 +102,12 @@ class AttentionBlock final : public Block {
   }
 
   std::optional<CacheNeed> cache() const override {
-    return CacheNeed{spec_.window, spec_.q_heads, spec_.kv_heads, spec_.head_dim, spec_.causal};
+    return CacheNeed{.window = spec_.window,
+                     .q_heads = spec_.q_heads,
+                     .kv_heads = spec_.kv_heads,
+                     .head_dim = spec_.head_dim,
+                     .causal = spec_.causal,
+                     .local = spec_.local};
   }
 
   std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
@@ -127,6 +132,7 @@ class AttentionBlock final : public Block {
         fmt::format("{} query and {} key heads of {}", spec_.q_heads, spec_.kv_heads, spec_.head_dim);
     if (spec_.qk_norm != QkNorm::none) text += ", normed";
     if (!spec_.causal) text += ", both ways";
+    if (spec_.local) text += ", in windows";
     if (spec_.chunk > 0) text += fmt::format(", chunks of {}", spec_.chunk);
     if (spec_.window > 0 && spec_.chunk == 0) text += fmt::format(", window {}", spec_.window);
     if (!spec_.slopes.empty()) text += ", ALiBi";
@@ -157,17 +163,22 @@ class AttentionBlock final : public Block {
       const View rows = View::of(q.data, q.dtype, {step.tokens, spec_.q_dim()});
       ops.scale_rows(stream, {.x = rows, .factors = step.temperatures, .rows = step.positions, .y = rows});
     }
-    ops.attention(stream, {.q = q,
-                           .cache = step.cache,
-                           .plan = *step.plan,
-                           .scale = spec_.scale,
-                           .causal = spec_.causal,
-                           .window = spec_.window,
-                           .chunk = spec_.chunk,
-                           .soft_cap = spec_.soft_cap,
-                           .slopes = slopes_.value,
-                           .sinks = sinks_.value,
-                           .out = attended});
+    const auto attend = [&](std::int64_t first, std::int64_t count, const AttentionPlan& plan, bool causal) {
+      ops.attention(stream, {.q = q.rows(first, count),
+                             .cache = step.cache,
+                             .plan = plan,
+                             .scale = spec_.scale,
+                             .causal = causal,
+                             .window = spec_.window,
+                             .chunk = spec_.chunk,
+                             .soft_cap = spec_.soft_cap,
+                             .slopes = slopes_.value,
+                             .sinks = sinks_.value,
+                             .out = attended.rows(first, count)});
+    };
+    attend(0, step.tokens, *step.plan, spec_.causal);
+    // Again for those that see more.
+    for (const WholeSpan& span : step.wholes) attend(span.token, span.count, *span.plans[step.group], false);
     if (spec_.output_gate)
       ops.gate(stream, {.x = attended, .gate = qkv.columns(spec_.qkv_dim(), spec_.q_dim()), .y = attended});
     linear(step, attended, out_, out);

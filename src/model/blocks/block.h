@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "kernels/ops.h"
 #include "model/parameters.h"
@@ -26,6 +27,7 @@ struct CacheNeed {
   int head_dim = 0;
   bool causal = true;  // Attention::causal
   int values_in_keys = 0;  // KvSpec::values_in_keys
+  bool local = false;      // Attention::local
   auto operator<=>(const CacheNeed&) const = default;
 };
 
@@ -59,6 +61,14 @@ class Scratch {
   std::int64_t used_ = 0;
 };
 
+// Tokens [token, token + count) of a step, of one sequence, that see each other and all before them, as those of an
+// image do (ModelSpec::whole_images).
+struct WholeSpan {
+  std::int64_t token = 0;
+  std::int64_t count = 0;
+  std::vector<const AttentionPlan*> plans;  // not causal; one a cache group
+};
+
 // What a block runs with: a step, and the part of the cache or the states that belongs to its layer.
 struct StepContext {
   Backend& backend;
@@ -74,6 +84,8 @@ struct StepContext {
   KvLayer cache = {};
   const AttentionPlan* plan = nullptr;
   View slots = {};  // i64 [tokens]
+  std::span<const WholeSpan> wholes = {};
+  std::size_t group = 0;  // the layer's cache group
 
   // Of cross attention: where the keys and values of encoders' rows are, and which of them each sequence sees.
   KvLayer cross_cache = {};

@@ -41,8 +41,9 @@ class MlpBlock final : public Block {
     const auto [up, hidden] = take(scratch, step.tokens, x.dtype);
     linear(step, x, up_, up);
     if (spec_.gate_scale != 1) {
-      step.backend.ops.gate(*step.backend.stream, {.x = up.columns(spec_.hidden, spec_.hidden),
-                                                   .gate = up.columns(0, spec_.hidden),
+      const View gate = up.columns(0, spec_.hidden);
+      step.backend.ops.gate(*step.backend.stream, {.x = spec_.gated ? up.columns(spec_.hidden, spec_.hidden) : gate,
+                                                   .gate = gate,
                                                    .activation = spec_.activation,
                                                    .gate_scale = spec_.gate_scale,
                                                    .y = hidden});

@@ -72,7 +72,7 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
   if (kind == "su" || (kind == "yarn" && dialect.yarn_is_longrope)) kind = "longrope";
   RopeScaling s;
   s.original_positions = positions;
-  if (kind == "default") return s;
+  if (kind == "default" || kind == "mrope") return s;  // mrope: RopeSpec::axes
   if (kind == "linear" || kind == "dynamic") {
     s.kind = kind == "linear" ? RopeScalingKind::linear : RopeScalingKind::dynamic;
     TRY(s.factor, rope.number("factor", kFactor));

@@ -1,0 +1,30 @@
+#include "media/any_size.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace octavo::media {
+
+Result<PartGrid> any_size_grid(int width, int height, const AnySizeRule& rule) {
+  TRY_VOID(check_ratio(width, height));
+  const double unit = rule.unit;
+  const auto in_units = [unit](double units) {
+    return static_cast<std::int64_t>(units) * static_cast<std::int64_t>(unit);
+  };
+  // Halves go to the even side, as Python rounds.
+  std::int64_t rounded_width = in_units(std::nearbyint(width / unit));
+  std::int64_t rounded_height = in_units(std::nearbyint(height / unit));
+  const double pixels = static_cast<double>(width) * height;
+  if (rounded_width * rounded_height > rule.pixels_max) {
+    const double shrink = std::sqrt(pixels / static_cast<double>(rule.pixels_max));
+    rounded_width = in_units(std::max(1.0, std::floor(width / shrink / unit)));
+    rounded_height = in_units(std::max(1.0, std::floor(height / shrink / unit)));
+  } else if (rounded_width * rounded_height < rule.pixels_min) {
+    const double grow = std::sqrt(static_cast<double>(rule.pixels_min) / pixels);
+    rounded_width = in_units(std::ceil(width * grow / unit));
+    rounded_height = in_units(std::ceil(height * grow / unit));
+  }
+  return PartGrid{.width = static_cast<int>(rounded_width), .height = static_cast<int>(rounded_height)};
+}
+
+}  // namespace octavo::media

@@ -1,0 +1,59 @@
+// Gemma 3 with images (Gemma Team, 2025): a SigLIP encoder, whose patches are averaged in squares, in front
+// of the text model. There the tokens of an image see each other, whichever comes first.
+#include <cmath>
+
+#include "kernels/sampling_math.h"
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+// Its patches make so many tokens a side.
+Result<> set_merge(const Config& config, ImageInput& image) {
+  TRY(const int tokens, config.integer("mm_tokens_per_image", {1, 1 << 20}, 256));
+  const int side = static_cast<int>(std::lround(std::sqrt(tokens)));
+  const int patches = image.image_size / image.patch_size;
+  if (side * side != tokens || patches % side != 0)
+    return invalid("mm_tokens_per_image", "{} is {}; {} x {} patches cannot be averaged to so many",
+                   config.where("mm_tokens_per_image"), tokens, patches, patches);
+  image.merge = patches / side;
+  return {};
+}
+
+void set_names(Names& names, const std::string& prefix) {
+  names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
+  names.projector = {prefix + "multi_modal_projector.mm_input_projection_weight"};
+  names.projector_norm = prefix + "multi_modal_projector.mm_soft_emb_norm";
+  names.ignorable = {"language_model.*",
+                     "model.language_model.*",
+                     "lm_head.*",
+                     "*.position_ids",
+                     prefix + "vision_tower.vision_model.head.*",
+                     prefix + "vision_tower.head.*"};
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_gemma3_vision(const Config& config) {
+  TRY(ModelSpec spec, describe_gemma3(config));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  if (!vision || !vision->has("image_size")) return spec;  // text alone
+  TRY(spec.image_token, config.integer("image_token_index", {0, kMaxVocab}, 262144));
+  TRY(ModelSpec tower, describe_siglip(*vision));
+  ImageInput& image = *tower.image;
+  TRY_VOID(set_merge(config, image));
+  image.out_dim = spec.dim;
+  image.projector = {.mean = true,
+                     .norm = {.kind = NormKind::rms, .eps = tower.final_norm.eps, .weight_offset = 1},
+                     .transposed = true};
+  set_names(tower.names, "");
+  tower.other_names = tower.names;
+  set_names(*tower.other_names, "model.");
+  spec.whole_images = true;
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo

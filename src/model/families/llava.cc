@@ -1,0 +1,108 @@
+// LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
+// its last layer and two matrices in front of a Llama, Mistral or Qwen2.
+#include <utility>
+
+#include "kernels/sampling_math.h"
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kVision = R"({"hidden_act": "quick_gelu",
+    "hidden_size": 1024,
+    "image_size": 336,
+    "intermediate_size": 4096,
+    "layer_norm_eps": 1e-05,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "num_hidden_layers": 24,
+    "patch_size": 14,
+    "vocab_size": 1})";  // which it has not
+
+Result<ModelSpec> describe_text(const Config& config) {
+  TRY(const std::string kind, config.text("model_type", "llama"));
+  if (kind == "llama" || kind == "llava") return describe_llama(config);
+  if (kind == "mistral") return describe_mistral(config);
+  if (kind == "qwen2") return describe_qwen2(config);
+  return field_failure("model_type", ErrorCode::unsupported,
+                       "{} is \"{}\"; supported are llama, mistral and qwen2", config.where("model_type"),
+                       kind);
+}
+
+// What is taken of the encoder is the output of one of its layers, counted from the end, without the class
+// token.
+Result<> cut_tower(const Config& config, ModelSpec& tower) {
+  TRY(const std::string strategy, config.text("vision_feature_select_strategy", "default"));
+  if (strategy != "default")
+    return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,
+                         "{} is \"{}\"; only default is supported",
+                         config.where("vision_feature_select_strategy"), strategy);
+  const int layers = static_cast<int>(tower.layers.size());
+  TRY(const int layer, config.integer("vision_feature_layer", {-layers, -1}, -2));
+  tower.layers.resize(static_cast<std::size_t>(layers + 1 + layer));
+  if (tower.layers.empty())
+    return invalid("vision_feature_layer", "{} is {}: no layer is left", config.where("vision_feature_layer"),
+                   layer);
+  for (int i = layers + 1 + layer; i < layers; ++i)
+    tower.names.ignorable.push_back(fmt::format("encoder.layers.{}.*", i));
+  tower.final_norm = {};
+  return {};
+}
+
+void set_names(Names& names, const std::string& prefix) {
+  const std::vector<std::string> unused = std::exchange(names.ignorable, {});
+  names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
+  names.projector = {prefix + "multi_modal_projector.linear_1", prefix + "multi_modal_projector.linear_2"};
+  for (const std::string& tower : names.prefixes) {
+    for (const std::string& tensor : unused) names.ignorable.push_back(tower + tensor);
+    names.ignorable.push_back(tower + "post_layernorm.*");
+  }
+  for (const char* other : {"language_model.*", "model.language_model.*", "lm_head.*", "*.position_ids"})
+    names.ignorable.emplace_back(other);
+}
+
+Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& text) {
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  const Config given = vision.value_or(Config());
+  TRY(const std::string kind, given.text("model_type", "clip_vision_model"));
+  if (kind != "clip_vision_model")
+    return field_failure("vision_config.model_type", ErrorCode::unsupported,
+                         "config.json: vision_config.model_type is \"{}\"; supported is clip_vision_model",
+                         kind);
+  TRY(ModelSpec tower, describe_clip(given, kVision));
+  TRY_VOID(cut_tower(config, tower));
+  TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
+  if (activation != "gelu")
+    return field_failure("projector_hidden_act", ErrorCode::unsupported,
+                         "{} is \"{}\"; only gelu is supported", config.where("projector_hidden_act"),
+                         activation);
+  tower.image->out_dim = text.dim;
+  tower.image->projector = {.activation = Activation::gelu, .hidden = text.dim};
+  TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", true));
+  tower.other_names = tower.names;
+  set_names(*tower.other_names, "model.");
+  set_names(tower.names, "");
+  return tower;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_llava(const Config& config) {
+  TRY(ModelSpec spec, describe_text(config));
+  for (const char* other :
+       {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  spec.names.prefixes = {"language_model.model."};
+  spec.names.lm_head = "language_model.lm_head";
+  spec.other_names = spec.names;
+  spec.other_names->prefixes = {"model.language_model."};
+  spec.other_names->lm_head = "lm_head";
+  TRY(spec.image_token, config.integer("image_token_index", {0, kMaxVocab}, 32000));
+  TRY(ModelSpec tower, describe_llava_tower(config, spec));
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo

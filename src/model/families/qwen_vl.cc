@@ -1,0 +1,182 @@
+// Qwen2-VL (Wang et al., 2024) and Qwen2.5-VL (Bai et al., 2025): an encoder that takes images of any size,
+// with rotary embeddings of rows and columns, in front of a Qwen2 whose tokens have places in time, height
+// and width. In 2.5 most of the encoder's layers look no further than a window.
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/sampling_math.h"
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+// The last two they have not: the image processor says how many patches there may be.
+constexpr std::string_view kQwen2Vision = R"({"depth": 32,
+    "embed_dim": 1280,
+    "hidden_act": "quick_gelu",
+    "hidden_size": 3584,
+    "in_channels": 3,
+    "mlp_ratio": 4,
+    "num_heads": 16,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "max_position_embeddings": 1,
+    "vocab_size": 1})";
+constexpr std::string_view kQwen25Vision = R"({"depth": 32,
+    "hidden_act": "silu",
+    "hidden_size": 3584,
+    "in_channels": 3,
+    "intermediate_size": 3420,
+    "num_heads": 16,
+    "out_hidden_size": 3584,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "window_size": 112,
+    "max_position_embeddings": 1,
+    "vocab_size": 1})";
+constexpr float kVisionEps = 1e-6F;
+
+// Pair i of a head turns by the axis whose section it is in, one after the other.
+Result<> set_sections(ModelSpec& spec, const Config& config) {
+  RopeSpec& rope = spec.ropes.at(0);
+  TRY(std::optional<Config> given, config.object("rope_scaling"));
+  if (!given) {
+    TRY(given, config.object("rope_parameters"));
+  }
+  std::vector<int> sections{16, 24, 24};
+  if (given && given->has("mrope_section")) {
+    TRY(sections, given->integers("mrope_section", {0, 1 << 12}));
+  }
+  const int pairs = std::accumulate(sections.begin(), sections.end(), 0);
+  if (sections.size() != 3 || pairs != rope.rotary_dim / 2)
+    return invalid("mrope_section", "config.json: mrope_section must be 3 numbers, {} together",
+                   rope.rotary_dim / 2);
+  for (int axis = 0; axis < 3; ++axis)
+    rope.axes.insert(rope.axes.end(), static_cast<std::size_t>(sections[static_cast<std::size_t>(axis)]),
+                     axis);
+  return {};
+}
+
+Names tower_names(const std::string& prefix) {
+  Names names;
+  names.prefixes = {prefix};
+  names.patches = "patch_embed.proj";
+  names.layers = "blocks.";
+  names.attention_norm = "norm1";
+  names.mlp_norm = "norm2";
+  names.qkv = {"attn.qkv"};
+  names.out = "attn.proj";
+  names.final_norm = "merger.ln_q";
+  names.projector = {prefix + "merger.mlp.0", prefix + "merger.mlp.2"};
+  names.ignorable = {"model.embed_tokens.*", "model.layers.*", "model.norm.*", "model.language_model.*",
+                     "lm_head.*"};
+  return names;
+}
+
+// What both towers have: `spec` is a dense network without positions.
+Result<> make_tower(ModelSpec& spec, const Config& config, const Names& names) {
+  const int head_dim = spec.layers[0].attention().head_dim;
+  if (head_dim % 4 != 0)
+    return invalid("num_heads", "{}: heads have {} elements; it must be a multiple of 4",
+                   config.where("num_heads"), head_dim);
+  RopeSpec rope{.rotary_dim = head_dim, .axes_begin_anew = true};
+  for (int pair = 0; pair < head_dim / 2; ++pair) rope.axes.push_back(pair < head_dim / 4 ? 0 : 1);
+  spec.ropes = {rope};
+  spec.vocab = 0;
+  for (LayerSpec& layer : spec.layers) {
+    Attention& attention = layer.attention();
+    attention.causal = false;
+    attention.qkv_bias = attention.out_bias = true;
+    attention.rope = 0;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
+  }
+  ImageInput image;
+  TRY(image.patch_size, config.integer("patch_size", {1, 1024}));
+  TRY(image.merge, config.integer("spatial_merge_size", {1, 64}));
+  TRY(image.frames, config.integer("temporal_patch_size", {1, 64}));
+  TRY_VOID(config.integer("in_channels", {3, 3}));
+  image.bias = false;
+  image.projector = {
+      .activation = Activation::gelu, .hidden = spec.dim * image.merge * image.merge, .bias = true};
+  spec.image = image;
+  spec.names = names;
+  spec.other_names = tower_names("model.visual.");
+  spec.other_names->up = names.up;
+  spec.other_names->down = names.down;
+  return {};
+}
+
+Result<ModelSpec> describe_qwen2_tower(Config config) {
+  config.set_defaults(kQwen2Vision);
+  TRY(const int ratio, config.integer("mlp_ratio", {1, 64}));
+  TRY(ModelSpec spec,
+      describe_dense(config, {.dim = "embed_dim",
+                              .layers = "depth",
+                              .heads = "num_heads",
+                              .kv_heads = "num_heads",
+                              .hidden_to_dim = ratio,
+                              .head_dim = "",
+                              .activation = "",
+                              .eps = "",
+                              .norm = {.kind = NormKind::layer, .eps = kVisionEps, .bias = true},
+                              .rotary = false}));
+  TRY_VOID(set_activation(config, spec));
+  Names names = tower_names("visual.");
+  names.up = {"mlp.fc1"};
+  names.down = "mlp.fc2";
+  TRY_VOID(make_tower(spec, config, names));
+  return spec;
+}
+
+Result<ModelSpec> describe_qwen2_5_tower(Config config) {
+  config.set_defaults(kQwen25Vision);
+  TRY(ModelSpec spec, describe_dense(config, {.layers = "depth",
+                                              .heads = "num_heads",
+                                              .kv_heads = "num_heads",
+                                              .head_dim = "",
+                                              .eps = "",
+                                              .norm = {.kind = NormKind::rms, .eps = kVisionEps},
+                                              .rotary = false}));
+  TRY_VOID(make_tower(spec, config, tower_names("visual.")));
+  ImageInput& image = *spec.image;
+  TRY(const int window, config.integer("window_size", {image.unit(), 1 << 16}));
+  image.window = window / image.unit();
+  std::vector<int> whole{7, 15, 23, 31};
+  if (config.has("fullatt_block_indexes")) {
+    TRY(whole, config.integers("fullatt_block_indexes", {0, 1 << 16}));
+  }
+  for (int i = 0; i < std::ssize(spec.layers); ++i)
+    spec.layers[static_cast<std::size_t>(i)].attention().local = std::ranges::count(whole, i) == 0;
+  return spec;
+}
+
+Result<ModelSpec> describe_qwen_vl(const Config& config, Result<ModelSpec> (*describe_tower)(Config),
+                                   std::string_view out_dim) {
+  TRY(ModelSpec spec, describe_qwen2(config));
+  TRY_VOID(set_sections(spec, config));
+  spec.names.prefixes = {"model.", "model.language_model."};
+  for (const char* other : {"visual.*", "model.visual.*"}) spec.names.ignorable.emplace_back(other);
+  TRY(spec.image_token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  TRY(ModelSpec tower, describe_tower(vision.value_or(Config())));
+  tower.image->out_dim = spec.dim;
+  if (vision && vision->has(out_dim)) TRY_VOID(vision->integer(out_dim, {spec.dim, spec.dim}));
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_qwen2_vl(const Config& config) {
+  return describe_qwen_vl(config, describe_qwen2_tower, "hidden_size");
+}
+
+Result<ModelSpec> describe_qwen2_5_vl(const Config& config) {
+  return describe_qwen_vl(config, describe_qwen2_5_tower, "out_hidden_size");
+}
+
+}  // namespace octavo

@@ -1,0 +1,107 @@
+#include "model/families/towers.h"
+
+#include "model/families/common.h"
+
+namespace octavo {
+
+const std::string_view kClipDefaults = R"({"hidden_act": "quick_gelu",
+    "hidden_size": 768,
+    "image_size": 224,
+    "intermediate_size": 3072,
+    "layer_norm_eps": 1e-05,
+    "num_attention_heads": 12,
+    "num_channels": 3,
+    "num_hidden_layers": 12,
+    "patch_size": 32,
+    "vocab_size": 1})";  // which it has not
+
+const std::string_view kSiglipDefaults = R"({"hidden_act": "gelu_pytorch_tanh",
+    "hidden_size": 768,
+    "image_size": 224,
+    "intermediate_size": 3072,
+    "layer_norm_eps": 1e-06,
+    "num_attention_heads": 12,
+    "num_channels": 3,
+    "num_hidden_layers": 12,
+    "patch_size": 16,
+    "vocab_size": 1})";
+
+namespace {
+
+Result<Mlp> activation_of(const Config& config) {
+  TRY(const std::string name, config.text("hidden_act"));
+  if (name == "quick_gelu") return Mlp{.activation = Activation::sigmoid, .gate_scale = 1.702F};
+  if (name == "gelu") return Mlp{.activation = Activation::gelu};
+  if (name == "gelu_pytorch_tanh") return Mlp{.activation = Activation::gelu_tanh};
+  return field_failure(
+      "hidden_act", ErrorCode::unsupported,
+      "{} is \"{}\"; supported in encoders of images are quick_gelu, gelu and gelu_pytorch_tanh",
+      config.where("hidden_act"), name);
+}
+
+Names tower_names() {
+  Names names;
+  names.patches = "embeddings.patch_embedding";
+  names.class_token = "embeddings.class_embedding";
+  names.positions = "embeddings.position_embedding";
+  names.embedding_norm = "pre_layrnorm";
+  names.layers = "encoder.layers.";
+  names.attention_norm = "layer_norm1";
+  names.mlp_norm = "layer_norm2";
+  names.out = "self_attn.out_proj";
+  names.up = {"mlp.fc1"};
+  names.down = "mlp.fc2";
+  names.final_norm = "post_layernorm";
+  return names;
+}
+
+Result<ModelSpec> describe_tower(const Config& config, ImageInput image) {
+  TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
+                                              .head_dim = "",
+                                              .positions = "image_size",
+                                              .activation = "",
+                                              .eps = "layer_norm_eps",
+                                              .norm = {.kind = NormKind::layer, .bias = true},
+                                              .rotary = false}));
+  spec.vocab = 0;
+  TRY(image.image_size, config.integer("image_size", {1, 4096}));
+  TRY(image.patch_size, config.integer("patch_size", {1, image.image_size}));
+  TRY_VOID(config.integer("num_channels", {3, 3}));
+  const int side = image.image_size / image.patch_size;
+  spec.learned_positions = spec.max_positions = side * side + (image.class_token ? 1 : 0);
+  spec.image = image;
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().causal = false;
+    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
+  }
+  TRY_VOID(set_activation(config, spec));
+  spec.names = tower_names();
+  return spec;
+}
+
+}  // namespace
+
+Result<> set_activation(const Config& config, ModelSpec& spec) {
+  TRY(const Mlp like, activation_of(config));
+  for (LayerSpec& layer : spec.layers) {
+    layer.mlp().gated = false;
+    layer.mlp().activation = like.activation;
+    layer.mlp().gate_scale = like.gate_scale;
+  }
+  return {};
+}
+
+Result<ModelSpec> describe_clip(Config config, std::string_view defaults) {
+  config.set_defaults(defaults);
+  TRY(ModelSpec spec, describe_tower(config, {.bias = false, .class_token = true}));
+  spec.embedding_norm = spec.final_norm;
+  return spec;
+}
+
+Result<ModelSpec> describe_siglip(Config config, std::string_view defaults) {
+  config.set_defaults(defaults);
+  return describe_tower(config, {});
+}
+
+}  // namespace octavo

@@ -1,0 +1,23 @@
+// Encoders of images as CLIP (Radford et al., 2021) and SigLIP (Zhai et al., 2023) have them: a plain
+// transformer over the patches of a square image, with learned positions.
+#pragma once
+
+#include <string_view>
+
+#include "model/config.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+// What transformers' classes take for absent fields.
+extern const std::string_view kClipDefaults, kSiglipDefaults;
+
+// Of MLPs without gates: the activation that config.hidden_act names.
+Result<> set_activation(const Config& config, ModelSpec& spec);
+
+// `config`: the vision_config of a model. What is the family's to say: merge, projector and out_dim, the
+// prefixes of the names, those of the projector, and which other tensors a checkpoint has.
+Result<ModelSpec> describe_clip(Config config, std::string_view defaults = kClipDefaults);
+Result<ModelSpec> describe_siglip(Config config, std::string_view defaults = kSiglipDefaults);
+
+}  // namespace octavo
