@@ -192,9 +192,10 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   app.add_option("--uds", c.http.uds, "Path of a Unix socket to listen on, in place of host and port")
       ->group(kGroup);
-  app.add_flag("--reuse-port", c.http.reuse_port,
-               "Share the port with other servers (SO_REUSEPORT), and listen only when the model is loaded: for "
-               "restarts without a gap")
+  app.add_flag(
+         "--reuse-port", c.http.reuse_port,
+         "Share the port with other servers (SO_REUSEPORT), and listen only when the model is loaded: for "
+         "restarts without a gap")
       ->group(kGroup);
   add_tls_flags(app, c.http.tls);
   app.add_option("--api-key", s.api_keys, "Keys that clients must show; may be given several times")

@@ -9,7 +9,8 @@ namespace {
 constexpr std::string_view kOneEngine = "one engine on one device";
 constexpr std::string_view kOneDevice = "one device holds all experts";
 constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
-constexpr std::string_view kTextOnly = "images and sound come in requests and are prepared one by one; no video";
+constexpr std::string_view kTextOnly =
+    "images and sound come in requests and are prepared one by one; no video";
 constexpr std::string_view kNoCompiler = "kernels are compiled with the program";
 constexpr std::string_view kNoPython = "there is no Python to load code into";
 constexpr std::string_view kNoOffload = "weights stay on the device that computes";

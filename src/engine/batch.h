@@ -29,7 +29,7 @@ struct Batch {
   };
   std::vector<StateCopy> restored_states;  // before the step
   std::vector<StateCopy> saved_states;     // behind it
-  std::vector<std::int32_t> adapters;      // [sequences]: places of LoRA adapters; -1: none. Not filled by pack()
+  std::vector<std::int32_t> adapters;  // [sequences]: places of LoRA adapters; -1: none. Not filled by pack()
 
   // Tokens whose id the step in flight is still sampling, for the sequence they belong to.
   struct Pending {
@@ -47,7 +47,8 @@ struct Batch {
     std::int32_t sequence;
   };
   std::vector<Image> images;  // Not filled by pack()
-  // [sequences], of models that hear: the place of each one's sound (Executor::encode_image). Not filled by pack()
+  // [sequences], of models that hear: the place of each one's sound (Executor::encode_image). Not filled by
+  // pack()
   std::vector<std::int32_t> sounds;
 
   struct Group {

@@ -35,8 +35,8 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   return engine;
 }
 
-Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPublisher> events, EngineInfo info,
-               EngineParts parts)
+Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPublisher> events,
+               EngineInfo info, EngineParts parts)
     : info_(std::move(info)),
       seed_(parts.seed),
       after_step_(std::move(parts.after_step)),
@@ -112,7 +112,8 @@ void Engine::thread_main() {
   Result<bool> ran = false;  // an error: the device has failed, for good
   bool gave_way = false;
   const auto wait_until = [&] {
-    if (ran.value_or(false) || gave_way || adapters_.preparing() || images_.encoding()) return std::int64_t{0};
+    if (ran.value_or(false) || gave_way || adapters_.preparing() || images_.encoding())
+      return std::int64_t{0};
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
@@ -139,7 +140,7 @@ void Engine::thread_main() {
     publish_events();
     if (after_step_) after_step_();
   }
-  for (AdapterCommand& command : mail.adapters) take(command);  // whose owners hear of the table's end
+  for (AdapterCommand& command : mail.adapters) take(command);        // whose owners hear of the table's end
   for (Submission& submission : mail.submissions) admit(submission);  // so that they, too, get an end
   for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
   end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
@@ -171,7 +172,8 @@ void Engine::admit(Submission& submission) {
   if (request.grammar) grammars_.post(accepted->id, std::move(*accepted->request.grammar));
 }
 
-// Schedules the answer if its grammar, its images, its adapter and the blocks that another engine has for it are there.
+// Schedules the answer if its grammar, its images, its adapter and the blocks that another engine has for it
+// are there.
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
@@ -193,17 +195,17 @@ void Engine::start(AnswerIndex index) {
 void Engine::schedule(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
-  const auto sequence =
-      scheduler_->add({.prompt = request.prompt,
-                       .output = answer.so_far.tokens,
-                       .max_total_tokens = max_total_tokens(request),
-                       .priority = request.priority,
-                       .identity = answer.accepted->identity,
-                       .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
-                       .tag = index,
-                       .second_text = request.second_text.value_or(kNoSecondText),
-                       .extras = image_identities(answer.accepted->identity, request.images, info_.block_size),
-                       .wholes = info_.image.whole ? image_spans(request.images) : std::vector<std::pair<int, int>>()});
+  const auto sequence = scheduler_->add(
+      {.prompt = request.prompt,
+       .output = answer.so_far.tokens,
+       .max_total_tokens = max_total_tokens(request),
+       .priority = request.priority,
+       .identity = answer.accepted->identity,
+       .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
+       .tag = index,
+       .second_text = request.second_text.value_or(kNoSecondText),
+       .extras = image_identities(answer.accepted->identity, request.images, info_.block_size),
+       .wholes = info_.image.whole ? image_spans(request.images) : std::vector<std::pair<int, int>>()});
   if (sequence) {
     answer.sequence = *sequence;
   } else {

@@ -37,9 +37,9 @@ struct EngineOptions {
   std::string executor = "local";
   // Of plain matrices, when they are loaded: none, int8 or int4; or the checkpoint's own method, as it is.
   std::string quantization = "none";
-  bool enforce_eager = false;        // GPUs: no recordings (CUDA graphs) of decoding steps
-  bool async_scheduling = true;      // GPUs: a step begins before the last one's tokens are known
-  int threads = 0;                   // CPU compute threads, of all engines and ranks; 0: as many as this process may use
+  bool enforce_eager = false;    // GPUs: no recordings (CUDA graphs) of decoding steps
+  bool async_scheduling = true;  // GPUs: a step begins before the last one's tokens are known
+  int threads = 0;  // CPU compute threads, of all engines and ranks; 0: as many as this process may use
   int tensor_parallel_size = 1;      // CPUs: ranks, each a process with its part of the model
   std::optional<int> max_model_len;  // nullopt: what the model was made for
   std::uint64_t seed = 0;            // for requests that bring none
@@ -53,7 +53,8 @@ struct EngineOptions {
   bool sliding_window_groups = true;  // false: windowed layers keep their whole context
   bool enable_prefix_caching = true;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
-  // Tokens between the states of recurrent layers that the prefix cache keeps, whole blocks; nullopt: 256 or a block.
+  // Tokens between the states of recurrent layers that the prefix cache keeps, whole blocks; nullopt: 256 or
+  // a block.
   std::optional<int> mamba_block_size;
   KvEventOptions kv_events;
   KvTransferOptions kv_transfer;

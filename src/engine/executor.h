@@ -64,8 +64,8 @@ class Executor {
   virtual Result<BlockFormat> block_format() const {
     return failure(ErrorCode::unsupported, "KV blocks do not leave this device");
   }
-  // The contents of a block as BlockFormat says, format.bytes of them. Any thread, for blocks that no step writes
-  // (out) or uses (in) meanwhile.
+  // The contents of a block as BlockFormat says, format.bytes of them. Any thread, for blocks that no step
+  // writes (out) or uses (in) meanwhile.
   virtual void export_block(BlockId, std::span<std::byte>) const {}
   virtual void import_block(BlockId, std::span<const std::byte>) {}
 
@@ -75,7 +75,8 @@ class Executor {
     return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
   }
 
-  // (place, part): computes what the model sees of an image, or hears of a sound, and keeps it in a place, which Batch::images or sounds name, until the place is given another. Error: not enough memory.
+  // (place, part): computes what the model sees of an image, or hears of a sound, and keeps it in a place,
+  // which Batch::images or sounds name, until the place is given another. Error: not enough memory.
   virtual Result<> encode_image(int, const ImagePart&) {
     return failure(ErrorCode::unsupported, "this device takes no images");
   }

@@ -36,7 +36,8 @@ std::string model_name(const testing::TestParamInfo<const char*>& test) {
 // Mamba and Mamba2 have no layer with attention.
 INSTANTIATE_TEST_SUITE_P(Models, HybridEngine,
                          testing::Values("qwen3_next", "qwen3_5", "lfm2", "granite_moe_hybrid",
-                                         "nemotron_h-moe", "falcon_h1", "jamba", "mamba", "mamba2", "falcon_mamba"),
+                                         "nemotron_h-moe", "falcon_h1", "jamba", "mamba", "mamba2",
+                                         "falcon_mamba"),
                          model_name);
 
 class HybridMemory : public HybridEngine {};

@@ -216,12 +216,14 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   Request text = conversation_.request();
   text.images.clear();
   std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
-  for (Request& request : requests) request.sampling.max_tokens = 40;  // blocks that two prompts leave no room for
+  for (Request& request : requests)
+    request.sampling.max_tokens = 40;  // blocks that two prompts leave no room for
   std::vector<std::vector<TokenId>> expected;
   for (const Request& request : requests) expected.push_back(run(**alone, request).tokens);
   const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;
   std::vector<int> rooms{256};
-  if (GetParam() != "gemma3") rooms.push_back(scarce);  // whose layers with windows need other numbers of blocks
+  if (GetParam() != "gemma3")
+    rooms.push_back(scarce);  // whose layers with windows need other numbers of blocks
   for (const int blocks : rooms) {
     const auto engine = engine_of(directory_, {.step_tokens = 29, .blocks = blocks});
     // Whether one is preempted depends on when the others come: until it has happened.
@@ -241,7 +243,8 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, ImageEngine, testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "gemma3", "llava"));
+INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
+                         testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "gemma3", "llava"));
 
 // Another picture at the same place is another prefix from its block on; the same one is found.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
@@ -290,10 +293,14 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](ImagePart& image) { image.tokens = 0; }), HasSubstr("stands for 1 to 512 tokens, got 0"));
-  EXPECT_THAT(error([](ImagePart& image) { image.columns = 0; }), HasSubstr("of 20 tokens cannot have 0 columns"));
-  EXPECT_THAT(error([](ImagePart& image) { image.columns = 3; }), HasSubstr("of 20 tokens cannot have 3 columns"));
-  EXPECT_THAT(error([](ImagePart& image) { image.pixels.pop_back(); }), HasSubstr("has 8640 bytes of pixels"));
+  EXPECT_THAT(error([](ImagePart& image) { image.tokens = 0; }),
+              HasSubstr("stands for 1 to 512 tokens, got 0"));
+  EXPECT_THAT(error([](ImagePart& image) { image.columns = 0; }),
+              HasSubstr("of 20 tokens cannot have 0 columns"));
+  EXPECT_THAT(error([](ImagePart& image) { image.columns = 3; }),
+              HasSubstr("of 20 tokens cannot have 3 columns"));
+  EXPECT_THAT(error([](ImagePart& image) { image.pixels.pop_back(); }),
+              HasSubstr("has 8640 bytes of pixels"));
 }
 
 // Some of an image's tokens may be found in the prefix cache: the others still see them, and each other.
@@ -321,7 +328,8 @@ TEST(ImageModels, HaveStepsThatHoldAnImage) {
   options.num_blocks = 64;
   options.max_num_batched_tokens = 20;
   options.max_num_seqs = 8;
-  EXPECT_THAT(load_engine(options).error().message, HasSubstr("the 16 tokens of an image beside max_num_seqs = 8"));
+  EXPECT_THAT(load_engine(options).error().message,
+              HasSubstr("the 16 tokens of an image beside max_num_seqs = 8"));
   options.max_num_batched_tokens = 24;
   options.long_prefill_token_threshold = 15;
   EXPECT_THAT(load_engine(options).error().message, HasSubstr("an image has 16 tokens"));

@@ -53,9 +53,10 @@ LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<M
 
 Result<> LocalExecutor::allocate() {
   const int rows = logit_rows(options_);
-  TRY(Decoder decoder, Decoder::make(*model_, layout_, backend_,
-                                     {options_.max_tokens, rows, options_.max_adapter_rank, options_.kept_layers},
-                                     options_.group));
+  TRY(Decoder decoder,
+      Decoder::make(*model_, layout_, backend_,
+                    {options_.max_tokens, rows, options_.max_adapter_rank, options_.kept_layers},
+                    options_.group));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
   for (const LayerGroup& group : layout_.groups) {
     TRY(auto plan,
@@ -65,10 +66,10 @@ Result<> LocalExecutor::allocate() {
   }
   if (!pools()) TRY_VOID(sampler_.reserve(rows, model_->spec.vocab));
 
-  if (options_.max_adapters > 0)
-    reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank);
+  if (options_.max_adapters > 0) reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank);
   if (model_->spec.hears()) {
-    TRY(sound_encoder_, SoundEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
+    TRY(sound_encoder_,
+        SoundEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
   } else if (model_->tower) {
     TRY(image_encoder_, ImageEncoder::create(*model_->tower, backend_));
   }
@@ -111,9 +112,10 @@ Result<BlockFormat> LocalExecutor::block_format() const {
     return failure(ErrorCode::unsupported, "the states of {}'s recurrent layers cannot be transferred yet",
                    model_->spec.architecture);
   if (layout_.groups.size() != 1 || layout_.groups[0].window != 0)
-    return failure(ErrorCode::unsupported,
-                   "{} has sliding windows or layers of several shapes, whose blocks cannot be transferred yet",
-                   model_->spec.architecture);
+    return failure(
+        ErrorCode::unsupported,
+        "{} has sliding windows or layers of several shapes, whose blocks cannot be transferred yet",
+        model_->spec.architecture);
   return BlockFormat{.fingerprint = options_.fingerprint,
                      .dtype = std::string(name(layout_.groups[0].kv.dtype)),
                      .block_size = layout_.block_size,
@@ -129,10 +131,10 @@ Result<> LocalExecutor::release_cache() {
 std::int64_t LocalExecutor::later_bytes() const {
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20;
   const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;
-  const std::int64_t images =
-      image_encoder_ ? image_tokens_max(model_->max_model_len) * image_encoder_->row_bytes() +
-                           image_encoder_->later_bytes(model_->max_model_len)
-                     : 0;
+  const std::int64_t images = image_encoder_
+                                  ? image_tokens_max(model_->max_model_len) * image_encoder_->row_bytes() +
+                                        image_encoder_->later_bytes(model_->max_model_len)
+                                  : 0;
   return adapters + images + (backend_.stream->asynchronous() ? kRecordingsAndCode : 0);
 }
 
@@ -277,19 +279,22 @@ void LocalExecutor::place_images(const Batch& batch) {
   step_images_.clear();
   std::size_t used = 0;
   for (const Batch::Image& image : batch.images) {
-    const auto rows = inputs_memory_.host(inputs_.image_rows).subspan(used, static_cast<std::size_t>(image.count));
+    const auto rows =
+        inputs_memory_.host(inputs_.image_rows).subspan(used, static_cast<std::size_t>(image.count));
     std::iota(rows.begin(), rows.end(), image.row);
     step_images_.push_back(
         {.token = image.token,
          .x = image_encoder_->rows_of(images_[static_cast<std::size_t>(image.place)]),
-         .rows = inputs_memory_.device(inputs_.image_rows).rows(static_cast<std::int64_t>(used), image.count)});
+         .rows =
+             inputs_memory_.device(inputs_.image_rows).rows(static_cast<std::int64_t>(used), image.count)});
     used += rows.size();
   }
 }
 
 void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
   for (const Batch::StateCopy& copy : copies)
-    backend_.device->copy(*backend_.stream, cache_.states().rows(copy.to, 1), cache_.states().rows(copy.from, 1));
+    backend_.device->copy(*backend_.stream, cache_.states().rows(copy.to, 1),
+                          cache_.states().rows(copy.from, 1));
 }
 
 Result<> LocalExecutor::encode_image(int place, const ImagePart& part) {
@@ -357,8 +362,10 @@ Result<> LocalExecutor::plan_wholes(const Batch& batch) {
   for (const Batch::Image& image : batch.images) {
     if (wholes_.size() == whole_plans_.size()) TRY_VOID(add_whole_plans());
     const std::array<std::int32_t, 2> starts{0, image.count};
-    const std::array<std::int32_t, 1> length{batch.positions[static_cast<std::size_t>(image.token + image.count) - 1] + 1};
-    WholeSpan& span = wholes_.emplace_back(WholeSpan{.token = image.token, .count = image.count, .plans = {}});
+    const std::array<std::int32_t, 1> length{
+        batch.positions[static_cast<std::size_t>(image.token + image.count) - 1] + 1};
+    WholeSpan& span =
+        wholes_.emplace_back(WholeSpan{.token = image.token, .count = image.count, .plans = {}});
     for (std::size_t g = 0; g < plans_.size(); ++g) {
       const Batch::Group& group = batch.groups[g];
       AttentionPlan& plan = *whole_plans_[wholes_.size() - 1][g];
@@ -367,7 +374,8 @@ Result<> LocalExecutor::plan_wholes(const Batch& batch) {
           *backend_.stream,
           {.query_starts = starts,
            .lengths = length,
-           .block_tables = std::span(group.tables).subspan(static_cast<std::size_t>(image.sequence) * stride, stride),
+           .block_tables =
+               std::span(group.tables).subspan(static_cast<std::size_t>(image.sequence) * stride, stride),
            .table_stride = group.table_stride,
            .recorded = false},
           plan);

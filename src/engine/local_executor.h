@@ -28,7 +28,7 @@ struct LocalExecutorOptions {
   int max_sequences = 0;  // of a step
   int max_adapters = 0;   // in memory at a time; 0: none at all
   int max_adapter_rank = 0;
-  std::string fingerprint = {};  // of the model, for KV blocks that leave the engine
+  std::string fingerprint = {};       // of the model, for KV blocks that leave the engine
   std::vector<int> kept_layers = {};  // whose input read_hidden() takes; none: the last one's output
   SamplerOptions sampler = {};
   // For devices that work by themselves:
@@ -40,11 +40,10 @@ struct LocalExecutorOptions {
 
 class LocalExecutor final : public Executor {
  public:
-  // Allocates every workspace, but no KV cache. Executors that take turns may share a backend. Error: there is
-  // not enough memory.
+  // Allocates every workspace, but no KV cache. Executors that take turns may share a backend. Error: there
+  // is not enough memory.
   static Result<std::unique_ptr<LocalExecutor>> create(std::shared_ptr<Backend> backend,
-                                                       std::unique_ptr<Model> model,
-                                                       CacheLayout layout,
+                                                       std::unique_ptr<Model> model, CacheLayout layout,
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
@@ -63,8 +62,8 @@ class LocalExecutor final : public Executor {
 
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
-  // Of a model that guesses for another: token i of the next forward() comes with row rows[i] of the last step of `from`,
-  // which is the other's executor, or this one.
+  // Of a model that guesses for another: token i of the next forward() comes with row rows[i] of the last
+  // step of `from`, which is the other's executor, or this one.
   Result<> read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows);
   // On ranks other than 0, where rank 0 samples: this rank's part of the logits of these tokens.
   Result<> give_logits(std::span<const std::int32_t> tokens);
@@ -90,7 +89,7 @@ class LocalExecutor final : public Executor {
   // Where a step's inputs lie; places depend on the number of tokens alone.
   struct Inputs {
     Part<std::int32_t> ids, positions, types;
-    Part<std::int32_t> axes;  // [3, tokens], of ropes with axes
+    Part<std::int32_t> axes;                       // [3, tokens], of ropes with axes
     std::vector<Part<std::int64_t>> slots;         // of each cache group
     Part<std::int32_t> state_slots, state_starts;  // of recurrent layers
     Part<std::int32_t> pending_tokens, pending_rows;
@@ -137,8 +136,9 @@ class LocalExecutor final : public Executor {
   std::unique_ptr<ImageEncoder> image_encoder_;  // of models that see
   std::vector<Buffer> images_;                   // by place
   std::vector<ImageRows> step_images_;
-  std::vector<std::vector<std::unique_ptr<AttentionPlan>>> whole_plans_;  // of one image each, one a cache group
-  std::vector<WholeSpan> wholes_;                                         // of the step
+  std::vector<std::vector<std::unique_ptr<AttentionPlan>>>
+      whole_plans_;                              // of one image each, one a cache group
+  std::vector<WholeSpan> wholes_;                // of the step
   std::unique_ptr<SoundEncoder> sound_encoder_;  // of models that hear
 
   StepMemory inputs_memory_, row_memory_;

@@ -91,7 +91,8 @@ void pass(Archive& archive, AnyBatch& batch) {
 
 Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<RankProcesses> others,
                                                                std::unique_ptr<LocalExecutor> own,
-                                                               std::int64_t blocks, std::int64_t state_slots) {
+                                                               std::int64_t blocks,
+                                                               std::int64_t state_slots) {
   std::unique_ptr<RankedExecutor> executor(new RankedExecutor);
   executor->others_ = std::move(others);
   executor->own_ = std::move(own);

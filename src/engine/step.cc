@@ -64,7 +64,8 @@ void StepLoop::place_images() {
       const int end = std::min(part.first + part.tokens, s.first + s.count);
       if (first < end)
         batch_.images.push_back({batch_.query_starts[i] + first - s.first, end - first,
-                                 accepted.images[k]->place, first - part.first, static_cast<std::int32_t>(i)});
+                                 accepted.images[k]->place, first - part.first,
+                                 static_cast<std::int32_t>(i)});
     }
   }
 }
@@ -271,8 +272,8 @@ Result<> StepLoop::propose() {
     draft.isolated = !answer.accepted->request.identity.salt.empty();
     // The answer's last token is never computed.
     const int room = std::max(0, s.max_total_tokens - 1 - s.length());
-    draft.most = std::min({guess_policy_.count(sequences, answer.acceptance),
-                           scheduler_.options().max_draft_tokens, room});
+    draft.most = std::min(
+        {guess_policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room});
   }
   TRY_VOID(proposer_->propose(drafts));
   for (std::size_t i = 0; i < drafts.size(); ++i) {

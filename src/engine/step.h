@@ -48,8 +48,8 @@ class StepLoop {
 
   const Histogram& step_tokens() const { return step_tokens_; }
   const RecentSteps& recent_steps() const { return recent_steps_; }
-  // What a token of a prompt takes: a running mean over steps that compute more of these than of others. 0: there
-  // was none yet.
+  // What a token of a prompt takes: a running mean over steps that compute more of these than of others. 0:
+  // there was none yet.
   double prompt_token_seconds() const { return prompt_token_seconds_; }
 
   // What grammars have cost so far.

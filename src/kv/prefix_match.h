@@ -35,8 +35,8 @@ struct PrefixMatch {
 };
 
 // The longest prefix of `history` whose blocks are there: in a full-attention group all of them, in a
-// sliding-window group those that the first uncached position still sees; and with recurrent layers there is a
-// state at its end. At least one token is left over to be computed, since logits come only from computing.
+// sliding-window group those that the first uncached position still sees; and with recurrent layers there is
+// a state at its end. At least one token is left over to be computed, since logits come only from computing.
 //
 // With a full-attention group every token of the prefix is compared, so that colliding keys do no harm.
 // Without one, tokens are compared within the window, and what came before it rests on the 128-bit key.

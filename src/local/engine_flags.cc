@@ -257,7 +257,8 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                                          options.error().field + " " + options.error().message);
             o.kv_transfer = *options;
           },
-          "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and decode "
+          "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and "
+          "decode "
           "apart), a disk (OffloadingConnector, SharedStorageConnector), both (MultiConnector). As JSON: "
           R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})")
       ->group("KV cache");

@@ -71,7 +71,8 @@ Result<> find_models(EngineOptions& options, const HubFlags& flags) {
   auto& method = options.speculation->method;
   std::string* model = nullptr;
   if (auto* draft = std::get_if<DraftModelOptions>(&method)) model = &draft->model;
-  if (auto* head = std::get_if<HeadOptions>(&method); head != nullptr && !head->model.empty()) model = &head->model;
+  if (auto* head = std::get_if<HeadOptions>(&method); head != nullptr && !head->model.empty())
+    model = &head->model;
   if (model == nullptr) return {};
   HubFlags of_draft = flags;
   of_draft.revision.clear();

@@ -176,10 +176,11 @@ Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
     TRY(options.method, head_options(fields, method));
     if (!count && is_mtp(method)) count = 1;
   } else {
-    return invalid("method",
-                   "must be \"ngram\", \"suffix\", \"draft_model\", \"mtp\", \"eagle\" or \"eagle3\" (\"draft_model\" "
-                   "where `model` is given and no method), got {:?}",
-                   method);
+    return invalid(
+        "method",
+        "must be \"ngram\", \"suffix\", \"draft_model\", \"mtp\", \"eagle\" or \"eagle3\" (\"draft_model\" "
+        "where `model` is given and no method), got {:?}",
+        method);
   }
   if (!count) return invalid("num_speculative_tokens", "must be given");
   options.num_speculative_tokens = *count;

@@ -59,15 +59,15 @@ TEST(SpeculativeConfig, Heads) {
     EXPECT_TRUE(options) << options.error().message;
     return std::get<HeadOptions>(options->method);
   };
-  for (const char* json : {R"({"method": "mtp", "num_speculative_tokens": 2})",
-                           R"({"method": "deepseek_mtp"})"}) {
+  for (const char* json :
+       {R"({"method": "mtp", "num_speculative_tokens": 2})", R"({"method": "deepseek_mtp"})"}) {
     EXPECT_EQ(head(json).kind, mtp);
     EXPECT_EQ(head(json).model, "");
     EXPECT_TRUE(head(json).drawn);
   }
   EXPECT_EQ(head(R"({"method": "eagle", "model": "a/b", "num_speculative_tokens": 2})").kind, eagle);
-  const HeadOptions third =
-      head(R"({"method": "eagle3", "model": "a/b", "num_speculative_tokens": 2, "draft_sample_method": "greedy"})");
+  const HeadOptions third = head(
+      R"({"method": "eagle3", "model": "a/b", "num_speculative_tokens": 2, "draft_sample_method": "greedy"})");
   EXPECT_EQ(third.kind, eagle3);
   EXPECT_EQ(third.model, "a/b");
   EXPECT_FALSE(third.drawn);

@@ -19,8 +19,9 @@ struct TileRule {
 
 // One square part: square.h.
 struct SquareRule {
-  int size = 0;       // of its sides, in pixels
-  bool crop = false;  // the shorter side becomes so long, and the middle is cut out; else the image is stretched
+  int size = 0;  // of its sides, in pixels
+  bool crop =
+      false;  // the shorter side becomes so long, and the middle is cut out; else the image is stretched
 };
 
 // One part of nearly the image's own size: any_size.h.

@@ -57,9 +57,8 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
 }
 
 CacheLayout cross_layout(const ModelSpec& spec, const CacheOptions& options) {
-  CacheLayout layout{.groups = {},
-                     .layers = std::vector<CacheLayer>(spec.layers.size()),
-                     .block_size = options.block_size};
+  CacheLayout layout{
+      .groups = {}, .layers = std::vector<CacheLayer>(spec.layers.size()), .block_size = options.block_size};
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const std::optional<CrossAttention>& cross = spec.layers[i].cross;
     if (!cross) continue;

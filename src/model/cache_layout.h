@@ -63,8 +63,8 @@ struct CacheOptions {
 
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options);
 
-// Of the keys and values of encoders' rows, which all layers with cross attention keep as long as a sequence lives. A
-// sequence has rows_blocks(spec, layout) blocks. No group: there is no such layer.
+// Of the keys and values of encoders' rows, which all layers with cross attention keep as long as a sequence
+// lives. A sequence has rows_blocks(spec, layout) blocks. No group: there is no such layer.
 CacheLayout cross_layout(const ModelSpec& spec, const CacheOptions& options);
 std::int64_t rows_blocks(const ModelSpec& spec, const CacheLayout& layout);
 

@@ -33,7 +33,8 @@ Needs needs_of(const ModelSpec& spec, const Network& network, std::int64_t token
     for (const Block* block : layer.blocks())
       needs.scratch_bytes = std::max(needs.scratch_bytes, block->scratch_bytes(tokens, activation));
   }
-  if (spec.image) needs.scratch_bytes = std::max(needs.scratch_bytes, projector_bytes(spec, tokens, activation));
+  if (spec.image)
+    needs.scratch_bytes = std::max(needs.scratch_bytes, projector_bytes(spec, tokens, activation));
   return needs;
 }
 
@@ -44,7 +45,8 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const auto element = static_cast<std::int64_t>(size_of(activation));
   const bool split = spec.shard.size > 1;
   const std::int64_t rows = 4 + (needs.second ? 2 : 1) * (element + (split ? 4 : element));
-  const std::int64_t own = split ? 4 * (limits.max_tokens + limits.max_logit_rows * spec.vocab / spec.shard.size) : 0;
+  const std::int64_t own =
+      split ? 4 * (limits.max_tokens + limits.max_logit_rows * spec.vocab / spec.shard.size) : 0;
   std::int64_t angles = 0;  // of a token
   for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
   return limits.max_tokens * (spec.dim * rows + 4 * angles) + own + needs.scratch_bytes +
@@ -206,9 +208,9 @@ void Decoder::embed(const ForwardBatch& batch) {
                                         .types = batch.token_types,
                                         .out = residual});
   for (const ImageRows& image : batch.images)
-    backend_.ops.gather_rows(*backend_.stream, {.x = image.x,
-                                                .rows = image.rows,
-                                                .out = residual.rows(image.token, image.rows.size(0))});
+    backend_.ops.gather_rows(
+        *backend_.stream,
+        {.x = image.x, .rows = image.rows, .out = residual.rows(image.token, image.rows.size(0))});
   if (group_ == nullptr) return;
   for (std::int64_t i = 0; i < tokens_; ++i)
     if (!is_own(i)) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
@@ -256,11 +258,12 @@ void Decoder::join_hidden() {
                           .out = joint.columns(input.hidden_first ? 0 : dim, row)});
     return product(joint);
   }
-  ops.add_norm(stream, {.residual = residual,
-                        .norm = network.layers[0].mixer_norm.norm(),
-                        .out = joint.columns(0, dim)});
+  ops.add_norm(
+      stream,
+      {.residual = residual, .norm = network.layers[0].mixer_norm.norm(), .out = joint.columns(0, dim)});
   if (hidden_is_own_) {
-    ops.gather_rows(stream, {.x = hidden_.all.columns(0, dim), .rows = every_row_.rows(tokens_), .out = residual});
+    ops.gather_rows(stream,
+                    {.x = hidden_.all.columns(0, dim), .rows = every_row_.rows(tokens_), .out = residual});
   } else {
     ops.add_norm(stream, {.residual = hidden, .out = hidden_x_.rows(tokens_)});
     product(hidden_x_.rows(tokens_));
@@ -275,9 +278,9 @@ void Decoder::keep_residual(std::size_t layer) {
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     if (!std::cmp_equal(kept_layers_[i], layer)) continue;
     add(std::exchange(pending_, {}), {}, {});
-    backend_.ops.gather_rows(*backend_.stream, {.x = residual_.rows(tokens_),
-                                                .rows = every_row_.rows(tokens_),
-                                                .out = kept_[i].rows(tokens_)});
+    backend_.ops.gather_rows(
+        *backend_.stream,
+        {.x = residual_.rows(tokens_), .rows = every_row_.rows(tokens_), .out = kept_[i].rows(tokens_)});
   }
 }
 
@@ -295,9 +298,9 @@ void Decoder::embed_patches(const ForwardBatch& batch) {
 // Positions, and then what is added to them. A class token is the first row, whose patch is all zeros.
 void Decoder::embed_positions(const ForwardBatch& batch, const View& added) {
   const Network& network = model_.network;
-  backend_.ops.embed(*backend_.stream, {.ids = batch.positions,
-                                        .table = *network.positions.weight,
-                                        .out = residual_.rows(tokens_)});
+  backend_.ops.embed(
+      *backend_.stream,
+      {.ids = batch.positions, .table = *network.positions.weight, .out = residual_.rows(tokens_)});
   if (network.class_token.weight) {
     const View first = batch.positions.rows(0, 1);
     backend_.ops.embed(*backend_.stream, {.ids = first,
@@ -325,7 +328,8 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
   const View delta = delta_.rows(tokens_);
   const float scale = spec.residual_scale;
   if (spec.residual == Residual::serial || spec.residual == Residual::post_norm) {
-    const bool sees_joint = model_.spec.hidden && !model_.spec.hidden->joined && &layer == model_.network.layers.data();
+    const bool sees_joint =
+        model_.spec.hidden && !model_.spec.hidden->joined && &layer == model_.network.layers.data();
     const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post, float own) {
       const bool joint = sees_joint && &half == layer.mixer.get();
       if (!joint) add(pending_, pre.norm(), x);
@@ -386,13 +390,13 @@ void Decoder::logits(const View& rows, const View& out) {
                                            .norm = model_.network.final_norm.norm(),
                                            .out = x});
   const View own = group_ != nullptr ? own_logits_.rows(count) : out;
-  backend_.ops.matmul(*backend_.stream, {.x = x,
-                                         .w = model_.network.output(),
-                                         .bias = model_.network.logits_bias.value,
-                                         .y = own});
+  backend_.ops.matmul(
+      *backend_.stream,
+      {.x = x, .w = model_.network.output(), .bias = model_.network.logits_bias.value, .y = own});
   if (group_ != nullptr) {
     const auto bytes = [](const View& view, std::int64_t row) {
-      return view ? std::as_writable_bytes(std::span(view.row<float>(row), static_cast<std::size_t>(view.size(1))))
+      return view ? std::as_writable_bytes(
+                        std::span(view.row<float>(row), static_cast<std::size_t>(view.size(1))))
                   : std::span<std::byte>();
     };
     for (std::int64_t row = 0; row < count; ++row) group_->all_gather(bytes(own, row), bytes(out, row));
@@ -438,9 +442,9 @@ void Decoder::pool(const View& starts, const View& out) {
 
 View Decoder::rows() {
   const View x = x_.rows(tokens_);
-  backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(tokens_),
-                                           .norm = model_.network.final_norm.norm(),
-                                           .out = x});
+  backend_.ops.add_norm(
+      *backend_.stream,
+      {.residual = residual_.rows(tokens_), .norm = model_.network.final_norm.norm(), .out = x});
   return x;
 }
 

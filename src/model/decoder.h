@@ -39,10 +39,10 @@ struct ImageRows {
 
 // The tokens of a step, those of one sequence next to each other and ascending.
 struct ForwardBatch {
-  View ids = {};                       // i32 [n]
-  View positions;                      // i32 [n]
-  View axes = {};                      // i32 [axes, n]: of ropes with axes; without it, on all of them `positions`
-  View token_types = {};               // i32 [n]; of models that have them
+  View ids = {};          // i32 [n]
+  View positions;         // i32 [n]
+  View axes = {};         // i32 [axes, n]: of ropes with axes; without it, on all of them `positions`
+  View token_types = {};  // i32 [n]; of models that have them
   std::span<const GroupBatch> groups;  // beside CacheLayout::groups
   StateBatch states = {};
   const StepAdapters* adapters = nullptr;
@@ -50,14 +50,15 @@ struct ForwardBatch {
   std::span<const WholeSpan> wholes = {};
   CrossBatch cross = {};
   View features = {};  // of encoders of sound, in place of ids: act [n, dim], what the convolutions have made
-  View patches = {};  // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
+  View patches = {};   // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
 };
 
 struct DecoderLimits {
-  int max_tokens = 0;      // of a step
-  int max_logit_rows = 0;  // of one call of logits()
+  int max_tokens = 0;        // of a step
+  int max_logit_rows = 0;    // of one call of logits()
   int max_adapter_rank = 0;  // 0: no adapters
-  std::vector<int> kept_layers = {};  // before each of these layers the residual is kept (HiddenInput::layers)
+  std::vector<int> kept_layers =
+      {};  // before each of these layers the residual is kept (HiddenInput::layers)
 };
 
 // Numbers that a model with a head makes of a text.
@@ -79,8 +80,9 @@ class Decoder {
   // when what it enqueues was recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache);
 
-  // Of a network that guesses for another (ModelSpec::hidden), before each forward(): beside its token i comes row
-  // rows[i] of what the last forward() of `from` has made, which is the other's decoder or this one. rows: i32 [n]
+  // Of a network that guesses for another (ModelSpec::hidden), before each forward(): beside its token i
+  // comes row rows[i] of what the last forward() of `from` has made, which is the other's decoder or this
+  // one. rows: i32 [n]
   void read_hidden(const Decoder& from, const View& rows);
 
   // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab], or
@@ -95,8 +97,8 @@ class Decoder {
   View rows();
 
   // What an encoder of images makes of the patches of the last forward(), which came in squares of merge x
-  // merge, row by row: out f32 [n / (merge * merge), ImageInput::out_dim]. With Projector::mean, starts: i32, where each
-  // square's patches begin.
+  // merge, row by row: out f32 [n / (merge * merge), ImageInput::out_dim]. With Projector::mean, starts: i32,
+  // where each square's patches begin.
   void project(const View& out, const View& starts);
 
  private:
@@ -134,7 +136,7 @@ class Decoder {
   const Model& model_;
   const CacheLayout& layout_;
   Backend& backend_;
-  ProcessGroup* group_;       // null: this is the only rank
+  ProcessGroup* group_;      // null: this is the only rank
   std::int64_t tokens_ = 0;  // of the step
   Pending pending_;
 
@@ -145,20 +147,20 @@ class Decoder {
   std::vector<Angles> angles_;
   std::vector<Rope> ropes_;
 
-  Workspace residual_;                  // f32 [tokens, dim]
-  Workspace x_, delta_;                 // [tokens, dim]; sums over ranks are f32
-  Workspace second_x_, second_delta_;   // the same, for the feed-forward of parallel layers
-  Workspace scratch_;                   // of the block that runs
+  Workspace residual_;                 // f32 [tokens, dim]
+  Workspace x_, delta_;                // [tokens, dim]; sums over ranks are f32
+  Workspace second_x_, second_delta_;  // the same, for the feed-forward of parallel layers
+  Workspace scratch_;                  // of the block that runs
   Workspace adapter_scratch_;
   Workspace logit_residual_, logit_x_;  // [logit rows, dim]
   Workspace own_ids_, own_logits_;      // of this rank's part of the vocabulary
   std::vector<int> kept_layers_;
   std::vector<Workspace> kept_;  // f32 [tokens, dim], beside them
   // Of HiddenInput.
-  Workspace hidden_;           // f32 [tokens, row]
-  Workspace hidden_x_;         // the same in the format of activations, to be multiplied
-  Workspace joint_;            // [tokens, both]
-  Workspace every_row_;        // i32 [tokens]: 0, 1 ..
+  Workspace hidden_;     // f32 [tokens, row]
+  Workspace hidden_x_;   // the same in the format of activations, to be multiplied
+  Workspace joint_;      // [tokens, both]
+  Workspace every_row_;  // i32 [tokens]: 0, 1 ..
   bool hidden_is_own_ = false;
 };
 

@@ -58,8 +58,9 @@ TEST_F(GgufSpec, BaichuanOfFortyLayersHasAlibi) {
     GgufBuilder file;
     file.text("general.architecture", "baichuan");
     for (const auto& [name, value] :
-         {std::pair("embedding_length", 64u), std::pair("block_count", layers), std::pair("context_length", 4096u),
-          std::pair("feed_forward_length", 128u), std::pair("attention.head_count", 4u)})
+         {std::pair("embedding_length", 64u), std::pair("block_count", layers),
+          std::pair("context_length", 4096u), std::pair("feed_forward_length", 128u),
+          std::pair("attention.head_count", 4u)})
       file.u32(std::string("baichuan.") + name, value);
     file.f32("baichuan.attention.layer_norm_rms_epsilon", 1e-6F);
     file.tensor("token_embd.weight", {64, 10}, kF32, std::string(64 * 10 * 4, '\0'));
@@ -120,8 +121,9 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
               HasSubstr("must be a list of 8 numbers"));
   EXPECT_THAT(error(llama("attention.head_count_kv").u32("llama.attention.head_count_kv", 3)),
               HasSubstr("llama.attention.head_count 4 is not a multiple"));
-  EXPECT_THAT(error(GgufBuilder().text("general.architecture", "mamba")),
-              HasSubstr("general.architecture is \"mamba\"; supported are arcee, baichuan, bloom, chatglm, "));
+  EXPECT_THAT(
+      error(GgufBuilder().text("general.architecture", "mamba")),
+      HasSubstr("general.architecture is \"mamba\"; supported are arcee, baichuan, bloom, chatglm, "));
   EXPECT_THAT(error(GgufBuilder()), HasSubstr("general.architecture is \"\""));
   EXPECT_THAT(error(GgufBuilder().text("general.architecture", "llama")),
               HasSubstr("token_embd.weight is not there, or no matrix"));

@@ -132,16 +132,17 @@ class Sequence {
 // A network that reads one text piece by piece.
 class Reader {
  public:
-  static Result<std::unique_ptr<Reader>> make(const Model& model, Backend& backend, std::int64_t length, int chunk_max,
-                                              const CacheOptions& options, DecoderLimits limits = {},
-                                              ProcessGroup* group = nullptr) {
+  static Result<std::unique_ptr<Reader>> make(const Model& model, Backend& backend, std::int64_t length,
+                                              int chunk_max, const CacheOptions& options,
+                                              DecoderLimits limits = {}, ProcessGroup* group = nullptr) {
     std::unique_ptr<Reader> reader(new Reader(model, backend, options));
     limits.max_tokens = limits.max_logit_rows = chunk_max;
     TRY(Decoder decoder, Decoder::make(model, reader->layout_, backend, limits, group));
     reader->decoder_.emplace(std::move(decoder));
     reader->sequence_.emplace(model, reader->layout_, backend, length, chunk_max);
-    TRY(reader->logits_, backend.device->allocate(static_cast<std::size_t>(chunk_max) *
-                                                  static_cast<std::size_t>(model.spec.vocab) * sizeof(float)));
+    TRY(reader->logits_,
+        backend.device->allocate(static_cast<std::size_t>(chunk_max) *
+                                 static_cast<std::size_t>(model.spec.vocab) * sizeof(float)));
     return reader;
   }
 
@@ -257,8 +258,8 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
 Result<GuesserLogits> run_guesser(const Model& model, const Guesser& guesser, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& options) {
   const auto length = static_cast<std::int32_t>(ids.size());
-  TRY(const auto reader,
-      Reader::make(model, backend, length, chunk, options, {.kept_layers = guesser.model->spec.hidden->layers}));
+  TRY(const auto reader, Reader::make(model, backend, length, chunk, options,
+                                      {.kept_layers = guesser.model->spec.hidden->layers}));
   TRY(const auto head, Reader::make(*guesser.model, backend, length, chunk, options));
   GuesserLogits out;
   std::vector<std::int32_t> rows(static_cast<std::size_t>(chunk));
@@ -274,7 +275,8 @@ Result<GuesserLogits> run_guesser(const Model& model, const Guesser& guesser, Ba
     head->append_logits(out.logits);
     last = static_cast<std::int32_t>(known);
   }
-  const std::span<const float> behind = std::span(out.logits).last(static_cast<std::size_t>(guesser.model->spec.vocab));
+  const std::span<const float> behind =
+      std::span(out.logits).last(static_cast<std::size_t>(guesser.model->spec.vocab));
   auto guess = static_cast<std::int32_t>(std::ranges::max_element(behind) - behind.begin());
   if (!guesser.tokens.empty()) guess = guesser.tokens[static_cast<std::size_t>(guess)];
   head->read_hidden(*head, std::array{last - 1});

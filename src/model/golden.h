@@ -44,8 +44,8 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
                                const std::vector<int>& chunks, const CacheOptions& cache,
                                const TestAdapter& adapter = {}, ProcessGroup* group = nullptr);
 
-// The same of what guesses for another network: behind every token but the first, and behind the likeliest of the tokens
-// that come next then. The text is read in chunks of this size.
+// The same of what guesses for another network: behind every token but the first, and behind the likeliest of
+// the tokens that come next then. The text is read in chunks of this size.
 struct GuesserLogits {
   std::vector<float> logits, next;
 };

@@ -75,10 +75,11 @@ Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   TRY(least, config.integer("min_pixels", range, least));
   TRY(most, config.integer("max_pixels", range, most));
   if (least > most)
-    return invalid("min_pixels", "{} is {}, more than max_pixels {}", config.where("min_pixels"), least, most);
+    return invalid("min_pixels", "{} is {}, more than max_pixels {}", config.where("min_pixels"), least,
+                   most);
   if (most < rule.unit * rule.unit)
-    return invalid("max_pixels", "{} is {}; a token of {} x {} pixels must fit", config.where("max_pixels"), most,
-                   rule.unit, rule.unit);
+    return invalid("max_pixels", "{} is {}; a token of {} x {} pixels must fit", config.where("max_pixels"),
+                   most, rule.unit, rule.unit);
   rule.pixels_min = least;
   rule.pixels_max = most;
   out.rule = rule;
@@ -98,7 +99,10 @@ std::span<const Kind> kinds() {
   constexpr std::array<float, 3> kClipMean{0.48145466F, 0.4578275F, 0.40821073F};
   constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
   static const Kind kAll[] = {
-      {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},
+      {"CLIPImageProcessor",
+       read_cropped,
+       {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
+       {}},
       {"Gemma3ImageProcessor",
        read_stretched,
        {.filter = Filter::bilinear,
@@ -134,9 +138,10 @@ Result<const Kind*> kind_of(const Config& config) {
 Result<> check_overrides(const Kind& kind, const boost::json::object& overrides) {
   for (const auto& [name, value] : overrides)
     if (std::ranges::find(kind.overrides, std::string_view(name)) == kind.overrides.end())
-      return field_failure("mm_processor_kwargs", ErrorCode::unsupported,
-                           "mm_processor_kwargs: {} of {} cannot be changed; supported are: {}", std::string_view(name),
-                           kind.name, kind.overrides.empty() ? "none" : fmt::format("{}", fmt::join(kind.overrides, ", ")));
+      return field_failure(
+          "mm_processor_kwargs", ErrorCode::unsupported,
+          "mm_processor_kwargs: {} of {} cannot be changed; supported are: {}", std::string_view(name),
+          kind.name, kind.overrides.empty() ? "none" : fmt::format("{}", fmt::join(kind.overrides, ", ")));
   return {};
 }
 

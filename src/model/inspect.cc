@@ -106,8 +106,9 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
   text += fmt::format("  groups          {} full, {} with a window\n", std::ssize(layout.groups) - windows,
                       windows);
   if (layout.state_floats > 0)
-    text += fmt::format("states (f32)\n  a sequence      {:.1f} KiB, and as much for each state in the prefix cache\n",
-                        static_cast<double>(layout.state_bytes()) / 1024);
+    text += fmt::format(
+        "states (f32)\n  a sequence      {:.1f} KiB, and as much for each state in the prefix cache\n",
+        static_cast<double>(layout.state_bytes()) / 1024);
   if (spec.hears()) {
     const CacheLayout cross = cross_layout(spec, {.dtype = dtype});
     text += fmt::format("keys and values of sound ({})\n  a sequence      {:.1f} KiB\n", name(dtype),
@@ -155,11 +156,12 @@ Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpo
                        tower.sound->frames(), tower.sound->rows, tower.dim);
   } else {
     const ImageInput& image = *tower.image;
-    const std::string size = image.image_size > 0
-                                 ? fmt::format("{0} x {0} pixels, {1} tokens", image.image_size, image.side() * image.side())
-                                 : fmt::format("of any size, a token for {0} x {0} pixels", image.unit());
-    text = fmt::format("images ({})\n  width           {}, patches of {} x {}\n", size, tower.dim, image.patch_size,
-                       image.patch_size);
+    const std::string size =
+        image.image_size > 0
+            ? fmt::format("{0} x {0} pixels, {1} tokens", image.image_size, image.side() * image.side())
+            : fmt::format("of any size, a token for {0} x {0} pixels", image.unit());
+    text = fmt::format("images ({})\n  width           {}, patches of {} x {}\n", size, tower.dim,
+                       image.patch_size, image.patch_size);
   }
   text += layers_text(tower, network);
   return text + fmt::format("  total           {}\n", count_text(count_parameters(tower).total));

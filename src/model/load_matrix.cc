@@ -78,8 +78,9 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
 }
 
 // A rank's part: of each range of `order` its rows and columns, and no other bytes of the checkpoint.
-Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors, const MatrixParameter& parameter,
-                                           const MatrixFormats& formats, ThreadPool& pool) {
+Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors,
+                                           const MatrixParameter& parameter, const MatrixFormats& formats,
+                                           ThreadPool& pool) {
   std::vector<LoadedPart> loaded;
   for (RowRange range : parameter.order) {
     auto tensor = tensors.begin();

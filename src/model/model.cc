@@ -41,7 +41,8 @@ Error with_absent_fields(Error error, const std::string& path) {
 }
 
 // Its matrices are never quantised: they are few, and used once for an image.
-Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model) {
+Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
+                    Model& model) {
   auto tower = std::make_unique<Model>();
   tower->spec = *model.spec.tower;
   tower->max_model_len = tower->spec.max_positions;
@@ -66,26 +67,29 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
     return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times {}",
                    input.image_size, input.patch_size, input.merge);
   if (tiles != nullptr && tiles->tile_size != input.image_size)
-    return invalid("max_image_size",
-                   "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",
-                   tiles->tile_size, input.image_size);
+    return invalid(
+        "max_image_size",
+        "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",
+        tiles->tile_size, input.image_size);
   if (square != nullptr && square->size != input.image_size)
-    return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", square->size,
-                   input.image_size);
+    return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}",
+                   square->size, input.image_size);
   if (any != nullptr && any->unit != input.unit())
-    return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}", any->unit,
-                   input.unit());
+    return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}",
+                   any->unit, input.unit());
   return {};
 }
 
-// Layers with a window see no further on the other side either: where an image's tokens see each other, it must fit.
+// Layers with a window see no further on the other side either: where an image's tokens see each other, it
+// must fit.
 Result<> check_windows(const ModelSpec& spec) {
   const int tokens = spec.tower->image->side() * spec.tower->image->side();
   for (const LayerSpec& layer : spec.layers)
     if (const int window = layer.attention().window; window > 0 && window < tokens)
-      return field_failure("sliding_window", ErrorCode::unsupported,
-                           "config.json: sliding_window is {}; with images, at least the {} tokens of one are supported",
-                           window, tokens);
+      return field_failure(
+          "sliding_window", ErrorCode::unsupported,
+          "config.json: sliding_window is {}; with images, at least the {} tokens of one are supported",
+          window, tokens);
   return {};
 }
 
@@ -99,7 +103,8 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
     return invalid("image_token_id", "config.json: image_token_id is {}, the vocabulary has {} tokens",
                    spec.image_token, spec.vocab);
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
-    tower.max_positions = static_cast<int>(any->pixels_max / (tower.image->patch_size * tower.image->patch_size));
+    tower.max_positions =
+        static_cast<int>(any->pixels_max / (tower.image->patch_size * tower.image->patch_size));
   tower.image->scale = config.scale;
   tower.image->mean = config.mean;
   tower.image->std = config.std;
@@ -125,8 +130,8 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
                    input.mels, config.mels);
   if (config.frames() != input.frames())
     return invalid("max_source_positions",
-                   "config.json: max_source_positions is {}, half of the {} frames of {} seconds must be", input.rows,
-                   config.frames(), config.seconds);
+                   "config.json: max_source_positions is {}, half of the {} frames of {} seconds must be",
+                   input.rows, config.frames(), config.seconds);
   return {};
 }
 
@@ -184,7 +189,8 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong
   TRY_VOID(loaded);
-  if (model->spec.tower && (options.tower || model->spec.hears())) TRY_VOID(load_tower(checkpoint, backend, options, *model));
+  if (model->spec.tower && (options.tower || model->spec.hears()))
+    TRY_VOID(load_tower(checkpoint, backend, options, *model));
   return model;
 }
 

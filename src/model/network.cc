@@ -32,11 +32,13 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
 void add_hidden_input(const ModelSpec& spec, const Namer& top, Network& network) {
   const Names& names = top.names;
   const HiddenInput& input = *spec.hidden;
-  if (input.own_embedding) network.embedding = top.table(names.embedding, input.vocab, spec.dim, MatrixUse::table);
+  if (input.own_embedding)
+    network.embedding = top.table(names.embedding, input.vocab, spec.dim, MatrixUse::table);
   network.token_norm = top.norm(input.token_norm, names.token_norm, spec.dim);
   network.hidden_norm = top.norm(input.hidden_norm, names.hidden_norm, input.joined ? input.dim : spec.dim);
   const std::int64_t row = input.row();
-  network.joint = top.linear({names.joint}, {spec.dim}, input.joined ? spec.dim + row : row, input.joint_bias);
+  network.joint =
+      top.linear({names.joint}, {spec.dim}, input.joined ? spec.dim + row : row, input.joint_bias);
 }
 
 // The projector's names come without a prefix.
@@ -150,7 +152,8 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.token_types = top.table(names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
   network.embedding_norm = top.norm(spec.embedding_norm, names.embedding_norm, spec.dim);
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const std::string layer = names.only_layer.empty() ? fmt::format("{}{}.", names.layers, i) : names.only_layer;
+    const std::string layer =
+        names.only_layer.empty() ? fmt::format("{}{}.", names.layers, i) : names.only_layer;
     const Namer name(names, prefix + layer, spec.shard);
     network.layers.push_back(layer_of(spec, spec.layers[i], name));
   }
@@ -194,8 +197,8 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
     other.names = *std::exchange(other.other_names, std::nullopt);
     if (auto network = checked_network(other, checkpoint)) return network;
   }
-  // The prefix under which the embedding, or what a tower has in its place, is there, else the first: the error then
-  // names what is usually there.
+  // The prefix under which the embedding, or what a tower has in its place, is there, else the first: the
+  // error then names what is usually there.
   const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
     const std::string& first = spec.image ? spec.names.patches : spec.names.embedding;
     return checkpoint.find(prefix + first + ".weight") != nullptr;

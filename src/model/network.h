@@ -33,13 +33,14 @@ struct Network {
   LinearParameter head_dense, classifier;  // of Head
   NormParameter token_norm, hidden_norm;   // these two and joint: of HiddenInput
   LinearParameter joint;
-  const Network* other = nullptr;          // that it guesses for, whose matrices it uses where it has none; lives longer
-  LinearParameter patches;                 // of ImageInput
+  const Network* other =
+      nullptr;              // that it guesses for, whose matrices it uses where it has none; lives longer
+  LinearParameter patches;  // of ImageInput
   MatrixParameter class_token;
   NormParameter projector_norm;
-  std::vector<LinearParameter> projector;  // Projector's matrices
+  std::vector<LinearParameter> projector;       // Projector's matrices
   std::array<LinearParameter, 2> convolutions;  // of SoundInput
-  std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
+  std::vector<std::string> ignorable;           // tensors that may be in a checkpoint, as in Names
 
   ParameterList parameters();
   const Weight& table() const { return embedding.weight ? *embedding.weight : other->table(); }

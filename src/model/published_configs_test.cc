@@ -117,7 +117,8 @@ TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
 
 // glm-4-9b-chat: 9,399,951,360 parameters.
 TEST(PublishedConfigs, ChatGlmHasAsManyParametersAsTheModel) {
-  const auto made = spec_of(R"({"architectures": ["ChatGLMModel"], "add_qkv_bias": true, "ffn_hidden_size": 13696,
+  const auto made =
+      spec_of(R"({"architectures": ["ChatGLMModel"], "add_qkv_bias": true, "ffn_hidden_size": 13696,
       "hidden_size": 4096, "kv_channels": 128, "multi_query_attention": true, "multi_query_group_num": 2,
       "num_attention_heads": 32, "num_layers": 40, "padded_vocab_size": 151552, "rope_ratio": 500,
       "seq_length": 131072})");
@@ -136,8 +137,8 @@ TEST(PublishedConfigs, WhispersHaveAsManyParametersAsTheModels) {
     EXPECT_TRUE(made.has_value()) << made.error().message;
     return count_parameters(*made).total + count_parameters(*made->tower).total;
   };
-  EXPECT_EQ(parameters(384, 4, 51865, 80), 37'760'640);       // tiny
-  EXPECT_EQ(parameters(1280, 32, 51866, 128), 808'878'080);   // large-v3-turbo
+  EXPECT_EQ(parameters(384, 4, 51865, 80), 37'760'640);      // tiny
+  EXPECT_EQ(parameters(1280, 32, 51866, 128), 808'878'080);  // large-v3-turbo
 }
 
 TEST(PublishedConfigs, LatentAttentionKeepsOneLatentOfAToken) {

@@ -60,14 +60,14 @@ struct RopeSpec {
   double theta = 10000;
   bool interleaved = false;
   RopeScaling scaling = {};
-  // Not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i turns by the
-  // one on axes[i].
+  // Not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
+  // turns by the one on axes[i].
   std::vector<std::int32_t> axes = {};
   bool axes_begin_anew = false;  // the pairs of each axis have frequencies as if there were no others
 };
 
-// Queries of the token at `position` count 1 + beta * ln(1 + floor((position + shift) / length)) times, so that
-// attention over long contexts stays sharp (Llama 4, 2025).
+// Queries of the token at `position` count 1 + beta * ln(1 + floor((position + shift) / length)) times, so
+// that attention over long contexts stays sharp (Llama 4, 2025).
 struct Temperature {
   double beta = 0;
   int length = 0;
@@ -94,17 +94,17 @@ struct Attention {
   NormSpec qk_norm_spec = {};
   bool qk_norm_turned = false;  // it comes behind the rotation, else before it
   float scale = 1;              // of the scores
-  float soft_cap = 0;  // of the scores; 0: none
-  bool sinks = false;  // each head has a learned score that takes its share and has no value
-  bool causal = true;  // a token sees none that come after it
+  float soft_cap = 0;           // of the scores; 0: none
+  bool sinks = false;           // each head has a learned score that takes its share and has no value
+  bool causal = true;           // a token sees none that come after it
   // A query sees that many last tokens, itself included, and where it is not causal as many on the other
   // side; 0: all.
   int window = 0;
-  int chunk = 0;                    // AttentionArgs::chunk
-  bool local = false;               // of encoders of images: a patch sees those of its ImageInput::window alone
-  int rope = -1;                    // index into ModelSpec::ropes; -1: none
-  std::vector<float> slopes = {};   // AttentionArgs::slopes; empty: none
-  bool temperature = false;         // ModelSpec::temperature counts
+  int chunk = 0;       // AttentionArgs::chunk
+  bool local = false;  // of encoders of images: a patch sees those of its ImageInput::window alone
+  int rope = -1;       // index into ModelSpec::ropes; -1: none
+  std::vector<float> slopes = {};  // AttentionArgs::slopes; empty: none
+  bool temperature = false;        // ModelSpec::temperature counts
   // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries.
   bool output_gate = false;
 
@@ -113,8 +113,8 @@ struct Attention {
   int qkv_dim() const { return q_dim() + 2 * kv_dim(); }
 };
 
-// Attention to the rows that an encoder has made: queries of the layer's input, keys and values of those rows. Every
-// head has keys of its own. See blocks/cross_attention.cc.
+// Attention to the rows that an encoder has made: queries of the layer's input, keys and values of those
+// rows. Every head has keys of its own. See blocks/cross_attention.cc.
 struct CrossAttention {
   int heads = 0;
   int head_dim = 0;
@@ -270,7 +270,7 @@ enum class ExpertStorage : std::uint8_t {
 // come without ".weight" and ".bias". A list of names stands for matrices stacked by rows, in this order.
 struct Names {
   std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
-  std::string lm_head = "lm_head";  // without a prefix before it
+  std::string lm_head = "lm_head";                 // without a prefix before it
   std::string embedding = "embed_tokens";
   std::string positions = {};
   std::string token_types = {};
@@ -284,7 +284,8 @@ struct Names {
   std::string mlp_norm = "post_attention_layernorm";
   std::string mlp_post_norm = {};
   std::string cross_norm = {};
-  std::string q_norm = "self_attn.q_norm";  // for each head: '{}' is its number; without it, they are one tensor
+  std::string q_norm =
+      "self_attn.q_norm";  // for each head: '{}' is its number; without it, they are one tensor
   std::string k_norm = "self_attn.k_norm";
   std::vector<std::string> qkv = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
   std::string out = "self_attn.o_proj";
@@ -343,7 +344,8 @@ struct Names {
   std::string patches = {};  // of encoders of images
   std::string class_token = {};
   std::vector<std::string> convolutions = {};  // of encoders of sound
-  std::vector<std::string> projector = {};  // its matrices in their order; these two without a prefix before them
+  std::vector<std::string> projector =
+      {};  // its matrices in their order; these two without a prefix before them
   std::string projector_norm = {};
 
   QkvOrder qkv_order = QkvOrder::by_kind;
@@ -365,8 +367,8 @@ struct Head {
   LabelActivation label_activation = LabelActivation::none;
 };
 
-// What makes rows of a language model's input of patches. Squares of merge x merge neighbours become one row: side by
-// side ("pixel shuffle") or their mean.
+// What makes rows of a language model's input of patches. Squares of merge x merge neighbours become one row:
+// side by side ("pixel shuffle") or their mean.
 struct Projector {
   bool mean = false;
   NormSpec norm = {};  // of these rows
@@ -378,19 +380,19 @@ struct Projector {
 };
 
 // What an encoder of images (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021) has in place of
-// embeddings: a grid of square patches. Those of images of one size have learned positions; of any size, rotary ones
-// of two axes, height and width.
+// embeddings: a grid of square patches. Those of images of one size have learned positions; of any size,
+// rotary ones of two axes, height and width.
 struct ImageInput {
   int image_size = 0;  // pixels of a square image's side; 0: images have any size
   int patch_size = 0;
   int merge = 1;
-  int frames = 0;      // of videos, that a patch has, each of them the image; 0: it is for images alone
-  bool bias = true;    // of what makes vectors of patches
-  // There is a learned row before those of the patches, with a position of its own: layers see it, the projector does
-  // not. Without a bias.
+  int frames = 0;    // of videos, that a patch has, each of them the image; 0: it is for images alone
+  bool bias = true;  // of what makes vectors of patches
+  // There is a learned row before those of the patches, with a position of its own: layers see it, the
+  // projector does not. Without a bias.
   bool class_token = false;
-  int window = 0;      // tokens of a side of the windows of local layers
-  int out_dim = 0;     // of a token
+  int window = 0;   // tokens of a side of the windows of local layers
+  int out_dim = 0;  // of a token
   Projector projector = {};
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;
@@ -402,9 +404,9 @@ struct ImageInput {
   int side() const { return image_size / unit(); }  // tokens of a square image's side
 };
 
-// What an encoder of sound (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022) has in
-// place of embeddings: a log-mel spectrogram of fixed length, behind two convolutions three frames wide, the second of
-// which takes every other frame.
+// What an encoder of sound (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision",
+// 2022) has in place of embeddings: a log-mel spectrogram of fixed length, behind two convolutions three
+// frames wide, the second of which takes every other frame.
 struct SoundInput {
   int mels = 0;
   int rows = 0;  // that the encoder makes
@@ -413,18 +415,20 @@ struct SoundInput {
 };
 constexpr int kSoundTaps = 3;  // frames that a convolution sees
 
-// What a network that guesses for another one reads beside the embedding of a token: a row that the other has made of the
-// token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024; EAGLE-3: Li et al., 2025).
+// What a network that guesses for another one reads beside the embedding of a token: a row that the other has
+// made of the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
+// EAGLE-3: Li et al., 2025).
 struct HiddenInput {
   int dim = 0;    // of the other's residual
   int vocab = 0;  // of the tokens that are read
-  // The row: the other's residual before each of these layers, side by side; empty: its residual behind the last one,
-  // normed. For the second guess and those behind it, a row of this network's own residual takes its place.
+  // The row: the other's residual before each of these layers, side by side; empty: its residual behind the
+  // last one, normed. For the second guess and those behind it, a row of this network's own residual takes
+  // its place.
   std::vector<int> layers = {};
   NormSpec token_norm = {};  // of the embedding
   NormSpec hidden_norm = {};
-  // A product of both, one behind the other, is the residual. false: a product of the row is, and the first layer's mixer
-  // sees embedding and row one behind the other, each with its norm.
+  // A product of both, one behind the other, is the residual. false: a product of the row is, and the first
+  // layer's mixer sees embedding and row one behind the other, each with its norm.
   bool joined = true;
   bool hidden_first = false;     // joined: the row comes before the embedding
   bool joint_bias = false;       // of the product
@@ -437,8 +441,8 @@ struct HiddenInput {
   std::int64_t row() const { return std::int64_t{dim} * (layers.empty() ? 1 : std::ssize(layers)); }
 };
 
-// A network's layer of multi-token prediction, which is like its last layer: how its tensors are called, without the
-// prefix.
+// A network's layer of multi-token prediction, which is like its last layer: how its tensors are called,
+// without the prefix.
 struct Predictor {
   std::string layer;
   std::string token_norm, hidden_norm, joint, final_norm;
@@ -470,20 +474,20 @@ struct ModelSpec {
   Temperature temperature = {};  // of the layers that have one
   std::vector<LayerSpec> layers;
   NormSpec final_norm;
-  bool tied = false;          // the embedding is also the output matrix
+  bool tied = false;  // the embedding is also the output matrix
   bool logits_bias = false;
   float logits_scale = 1;
   float logits_soft_cap = 0;      // 0: none
   std::optional<Head> head = {};  // nothing: it continues texts
   Names names;
-  std::optional<Names> other_names = {};  // some checkpoints use these instead
+  std::optional<Names> other_names = {};    // some checkpoints use these instead
   std::optional<Predictor> predictor = {};  // in the same checkpoint
   std::optional<HiddenInput> hidden = {};   // it guesses for another network
-  Shard shard = {};                       // all numbers above are the whole network's (shard.h)
-  std::optional<ImageInput> image = {};   // it encodes images, and has no vocabulary
-  std::optional<SoundInput> sound = {};   // it encodes sound, likewise
-  // Of a language model that sees: what encodes its images, and the token that stands where they are. Of one that
-  // hears, whose layers have cross attention: what encodes the sound.
+  Shard shard = {};                         // all numbers above are the whole network's (shard.h)
+  std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
+  std::optional<SoundInput> sound = {};     // it encodes sound, likewise
+  // Of a language model that sees: what encodes its images, and the token that stands where they are. Of one
+  // that hears, whose layers have cross attention: what encodes the sound.
   std::shared_ptr<const ModelSpec> tower = {};
   int image_token = -1;
   bool whole_images = false;  // the tokens of an image see all of it, not only those before them

@@ -27,13 +27,14 @@ void fields(Is<RepetitionDetection> auto& value, F&& f) {
 template <class F>
 void fields(Is<SamplingParams> auto& value, F&& f) {
   auto& [n, temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, seed,
-         logit_bias, allowed_token_ids, bad_words, begin_suppress_tokens, bad_word_ids, max_tokens, min_tokens,
-         stop, stop_token_ids, ignore_eos, include_stop_str_in_output, repetition_detection, logprobs, prompt_logprobs,
-         logprob_token_ids, truncate_prompt_tokens, skip_special_tokens, detokenize] = value;
+         logit_bias, allowed_token_ids, bad_words, begin_suppress_tokens, bad_word_ids, max_tokens,
+         min_tokens, stop, stop_token_ids, ignore_eos, include_stop_str_in_output, repetition_detection,
+         logprobs, prompt_logprobs, logprob_token_ids, truncate_prompt_tokens, skip_special_tokens,
+         detokenize] = value;
   f(n, temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, seed,
-    logit_bias, allowed_token_ids, bad_words, begin_suppress_tokens, bad_word_ids, max_tokens, min_tokens, stop,
-    stop_token_ids, ignore_eos, include_stop_str_in_output, repetition_detection, logprobs, prompt_logprobs,
-    logprob_token_ids, truncate_prompt_tokens, skip_special_tokens, detokenize);
+    logit_bias, allowed_token_ids, bad_words, begin_suppress_tokens, bad_word_ids, max_tokens, min_tokens,
+    stop, stop_token_ids, ignore_eos, include_stop_str_in_output, repetition_detection, logprobs,
+    prompt_logprobs, logprob_token_ids, truncate_prompt_tokens, skip_special_tokens, detokenize);
 }
 template <class F>
 void fields(Is<CacheIdentity> auto& value, F&& f) {
@@ -113,12 +114,12 @@ void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo> auto& value, F&& f) {
-  auto& [index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
-         max_num_seqs, max_queued, max_logprobs, priorities, image, sound, task, pooled_size, normalise, labels,
-         score_activation, max_loras] = value;
-  f(index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size, max_model_len,
-    max_num_seqs, max_queued, max_logprobs, priorities, image, sound, task, pooled_size, normalise, labels,
-    score_activation, max_loras);
+  auto& [index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size,
+         max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, task, pooled_size,
+         normalise, labels, score_activation, max_loras] = value;
+  f(index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size,
+    max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, task, pooled_size,
+    normalise, labels, score_activation, max_loras);
 }
 template <class F>
 void fields(Is<StepRecord> auto& value, F&& f) {

@@ -108,9 +108,12 @@ TEST(Wire, StatsArriveAsTheyWereSent) {
   EXPECT_EQ(std::get<EngineStats>(message).kv_transfer.bytes.sum(), 1e6);
   EXPECT_EQ(std::get<EngineStats>(message).kv_tier.load_seconds, 0.5);
   EXPECT_EQ(frame_of(std::get<EngineStats>(message)), frame);
-  const FromEngine slept = read_from_engine(frame_of(Slept{Error{ErrorCode::unsupported, "no", "f"}})).value();
+  const FromEngine slept =
+      read_from_engine(frame_of(Slept{Error{ErrorCode::unsupported, "no", "f"}})).value();
   EXPECT_EQ(std::get<Slept>(slept).error->field, "f");
-  const FromEngine ready = read_from_engine(frame_of(Ready{.info = {.index = 4, .architecture = "x", .sound = {80, 3000, 7}}})).value();
+  const FromEngine ready =
+      read_from_engine(frame_of(Ready{.info = {.index = 4, .architecture = "x", .sound = {80, 3000, 7}}}))
+          .value();
   EXPECT_EQ(std::get<Ready>(ready).info.architecture, "x");
   EXPECT_EQ(std::get<Ready>(ready).info.sound.places, 7);
 }

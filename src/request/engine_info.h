@@ -10,8 +10,8 @@
 namespace octavo {
 
 struct EngineInfo {
-  int index = 0;             // among the engines behind one server; labels its metrics
-  int engines = 1;           // behind one client
+  int index = 0;               // among the engines behind one server; labels its metrics
+  int engines = 1;             // behind one client
   std::string architecture{};  // of the model
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;
@@ -21,15 +21,16 @@ struct EngineInfo {
   // The limits on a request, all of them. More is refused by submit(); a client that knows them can say so
   // before.
   int vocab_size = 0;
-  int max_model_len = 0;      // tokens of prompt and answer together, or of a text that is read
-  int max_num_seqs = 0;       // answers that run at a time
-  int max_queued = 4096;      // answers that wait beyond those
-  int max_logprobs = 20;      // of one request; -1: the whole vocabulary
-  bool priorities = false;    // Request::priority has an effect
-  int max_loras = 0;          // LoRA adapters in memory at a time; 0: none at all
+  int max_model_len = 0;    // tokens of prompt and answer together, or of a text that is read
+  int max_num_seqs = 0;     // answers that run at a time
+  int max_queued = 4096;    // answers that wait beyond those
+  int max_logprobs = 20;    // of one request; -1: the whole vocabulary
+  bool priorities = false;  // Request::priority has an effect
+  int max_loras = 0;        // LoRA adapters in memory at a time; 0: none at all
 
-  // Images in prompts are squares of `size` pixels that stand for `tokens` tokens each, each of them `token_id`. Size 0:
-  // they are grids of any number of tokens up to this, of unit x unit pixels each. No tokens: the model does not see.
+  // Images in prompts are squares of `size` pixels that stand for `tokens` tokens each, each of them
+  // `token_id`. Size 0: they are grids of any number of tokens up to this, of unit x unit pixels each. No
+  // tokens: the model does not see.
   struct ImageRule {
     int size = 0;
     int tokens = 0;
@@ -39,8 +40,8 @@ struct EngineInfo {
   };
   ImageRule image{};
 
-  // Every prompt comes with one sound, a log-mel spectrogram f32 [mels, frames], of which the engine remembers
-  // `places` at a time; no mels: the model does not hear.
+  // Every prompt comes with one sound, a log-mel spectrogram f32 [mels, frames], of which the engine
+  // remembers `places` at a time; no mels: the model does not hear.
   struct SoundRule {
     int mels = 0;
     int frames = 0;
@@ -50,8 +51,8 @@ struct EngineInfo {
 
   Task task = Task::generate;  // of every request
   // Of the other tasks:
-  int pooled_size = 0;               // of Output::pooled
-  bool normalise = false;            // vectors are meant to have length 1
+  int pooled_size = 0;                // of Output::pooled
+  bool normalise = false;             // vectors are meant to have length 1
   std::vector<std::string> labels{};  // beside the scores
   ScoreActivation score_activation = ScoreActivation::none;
 };

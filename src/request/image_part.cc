@@ -10,8 +10,8 @@ Result<> check_sound(std::span<const ImagePart> sounds, const EngineInfo& engine
   if (sounds.size() != 1)
     return invalid("file", "{} transcribes sound: use /v1/audio/transcriptions or /v1/audio/translations",
                    engine.architecture);
-  const std::size_t bytes =
-      sizeof(float) * static_cast<std::size_t>(engine.sound.mels) * static_cast<std::size_t>(engine.sound.frames);
+  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(engine.sound.mels) *
+                            static_cast<std::size_t>(engine.sound.frames);
   if (sounds[0].pixels.size() != bytes || sounds[0].tokens != 0)
     return invalid("file", "a spectrogram has {} bytes, got {}", bytes, sounds[0].pixels.size());
   return {};
@@ -29,7 +29,9 @@ Result<> check_grid(const ImagePart& image, const EngineInfo::ImageRule& rule) {
 }
 
 std::size_t bytes_of(const ImagePart& image, const EngineInfo::ImageRule& rule) {
-  const auto square = [](int side) { return std::size_t{3} * static_cast<std::size_t>(side) * static_cast<std::size_t>(side); };
+  const auto square = [](int side) {
+    return std::size_t{3} * static_cast<std::size_t>(side) * static_cast<std::size_t>(side);
+  };
   return rule.size > 0 ? square(rule.size) : square(rule.unit) * static_cast<std::size_t>(image.tokens);
 }
 
@@ -70,7 +72,8 @@ std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePar
       Hash128& own = identities[static_cast<std::size_t>(block)];
       const auto place =
           static_cast<std::uint64_t>(std::int64_t{image.first} - std::int64_t{block} * block_size);
-      own = hash_of(std::array<std::uint64_t, 5>{own.low, own.high, image.digest.low, image.digest.high, place});
+      own = hash_of(
+          std::array<std::uint64_t, 5>{own.low, own.high, image.digest.low, image.digest.high, place});
     }
   }
   return identities;

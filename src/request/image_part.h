@@ -15,8 +15,8 @@
 
 namespace octavo {
 
-// An image, or a tile of one, that the model sees in place of some tokens of a prompt; or a sound, which all of the
-// prompt and of the answer sees (EngineInfo::sound).
+// An image, or a tile of one, that the model sees in place of some tokens of a prompt; or a sound, which all
+// of the prompt and of the answer sees (EngineInfo::sound).
 struct ImagePart {
   Hash128 digest = {};  // of the pixels
   int first = 0;        // position of the first of these tokens
@@ -25,21 +25,22 @@ struct ImagePart {
   int columns = 0;      // of the grid of tokens, where images have any size
 };
 
-// Errors, which name field "images": the engine sees nothing, or other sizes; parts that do not follow each other
-// within the prompt. Field "file": the engine hears, and there is not one sound of its size.
+// Errors, which name field "images": the engine sees nothing, or other sizes; parts that do not follow each
+// other within the prompt. Field "file": the engine hears, and there is not one sound of its size.
 Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
-// What stands for the images in the prefix keys of a prompt's first blocks, up to the last that holds a part of
-// one: `identity` (CacheIdentity::digest) and the digests of all images in the block with their places. Empty
-// without images.
+// What stands for the images in the prefix keys of a prompt's first blocks, up to the last that holds a part
+// of one: `identity` (CacheIdentity::digest) and the digests of all images in the block with their places.
+// Empty without images.
 std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePart> images, int block_size);
 
 // Positions [first, end) of each.
 std::vector<std::pair<int, int>> image_spans(std::span<const ImagePart> images);
 
-// Where tokens [first, first + count) of a prompt with these images, and of the answer behind it, stand on the axes of
-// time, height and width (Wang et al., "Qwen2-VL", 2024), behind what `axes` has: an image's tokens stand where it
-// begins, as far down and right as in its grid; what follows it stands behind the furthest of them.
+// Where tokens [first, first + count) of a prompt with these images, and of the answer behind it, stand on
+// the axes of time, height and width (Wang et al., "Qwen2-VL", 2024), behind what `axes` has: an image's
+// tokens stand where it begins, as far down and right as in its grid; what follows it stands behind the
+// furthest of them.
 using GridPositions = std::array<std::vector<std::int32_t>, 3>;
 void append_grid_positions(std::span<const ImagePart> images, int first, int count, GridPositions& axes);
 

@@ -76,7 +76,8 @@ TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
   EXPECT_THAT(axes[2], ElementsAre(0, 1, 2, 3, 4, 2, 3, 4, 5, 6, 6, 6, 9, 10));
   // The same in pieces.
   GridPositions pieces;
-  for (int first = 0; first < 14; first += 5) append_grid_positions(images, first, std::min(5, 14 - first), pieces);
+  for (int first = 0; first < 14; first += 5)
+    append_grid_positions(images, first, std::min(5, 14 - first), pieces);
   EXPECT_EQ(pieces, axes);
 }
 

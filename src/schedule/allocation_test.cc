@@ -62,7 +62,8 @@ std::string policy_name(const testing::TestParamInfo<Policy>& policy) {
   return kNames[static_cast<std::size_t>(policy.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Policies, StepLoop,
-                         ::testing::Values(Policy::fcfs, Policy::priority, Policy::longest_prefix), policy_name);
+                         ::testing::Values(Policy::fcfs, Policy::priority, Policy::longest_prefix),
+                         policy_name);
 
 }  // namespace
 }  // namespace octavo

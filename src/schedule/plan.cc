@@ -37,8 +37,7 @@ void Scheduler::plan(StepPlan& plan) {
   landed_.pop_back();
   flight.step = plan.step;
   for (const PlannedSequence& p : plan.sequences)
-    flight.sequences.push_back(
-        {p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count, p.state_to});
+    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count, p.state_to});
 }
 
 // Tokens that the sequence could compute next, 0 while the end of its length or guesses are on the way.

@@ -88,9 +88,9 @@ class Scheduler {
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
 
-  // Keeps the full blocks of a prompt that the cache has, and where they are fewer than `blocks` blank ones behind
-  // them, whose content is the caller's business until publish(). Null: there are not so many blocks that nobody
-  // has a claim on. Prefix caching must be on, and no group have a window.
+  // Keeps the full blocks of a prompt that the cache has, and where they are fewer than `blocks` blank ones
+  // behind them, whose content is the caller's business until publish(). Null: there are not so many blocks
+  // that nobody has a claim on. Prefix caching must be on, and no group have a window.
   PrefixHold* hold(std::span<const TokenId> prompt, Hash128 identity, int blocks);
   // The first `blocks` blocks have their content now: others find them.
   void publish(PrefixHold& hold, int blocks);
@@ -184,7 +184,7 @@ class Scheduler {
   std::vector<BlockId> given_up_;        // scratch
   PrefixMatch match_;                    // scratch: of the sequence last looked up
   std::list<PrefixHold> holds_;
-  std::vector<Frontier> frontier_;       // of the step being planned
+  std::vector<Frontier> frontier_;  // of the step being planned
 
   StepNumber last_step_ = 0;
   std::uint64_t last_turn_ = 0;

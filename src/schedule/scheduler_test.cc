@@ -42,8 +42,8 @@ std::vector<TokenId> count_from(TokenId first, int length) {
 struct Engine {
   explicit Engine(SchedulerOptions options) : scheduler(*Scheduler::create(std::move(options))) {}
 
-  SequenceId add(const std::vector<TokenId>& prompt, int answer, std::int64_t priority = 0, Hash128 identity = {},
-                 bool read_prefix_cache = true) {
+  SequenceId add(const std::vector<TokenId>& prompt, int answer, std::int64_t priority = 0,
+                 Hash128 identity = {}, bool read_prefix_cache = true) {
     const auto id = scheduler->add({.prompt = prompt,
                                     .max_total_tokens = static_cast<int>(prompt.size()) + answer,
                                     .priority = priority,
@@ -460,7 +460,8 @@ TEST(SavedStates, APrefixEndsWhereOneIs) {
   EXPECT_EQ(engine.step.sequences[0].cached_tokens, 48);
   engine.complete(engine.step);
   engine.run_until_idle();
-  // Blocks are there up to 40, a state is not: this one keeps it where it branches off, for whoever comes next.
+  // Blocks are there up to 40, a state is not: this one keeps it where it branches off, for whoever comes
+  // next.
   for (const int first : {0, 40}) {
     std::vector<TokenId> other = count_from(0, 60);
     std::iota(other.begin() + 43, other.end(), 1000 + first);

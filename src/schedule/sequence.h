@@ -27,15 +27,15 @@ inline constexpr int kNoSecondText = std::numeric_limits<int>::max();
 struct SequenceSpec {
   std::span<const TokenId> prompt;    // copied
   std::span<const TokenId> output{};  // generated before; copied
-  int max_total_tokens = 0;         // prompt and answer
-  std::int64_t priority = 0;        // lower goes first under Policy::priority
+  int max_total_tokens = 0;           // prompt and answer
+  std::int64_t priority = 0;          // lower goes first under Policy::priority
   Hash128 identity = {};              // cached prefixes are shared among equal ones only (CacheIdentity)
-  bool read_prefix_cache = true;    // false: every prompt position is computed (prompt logprobs)
-  std::uint64_t tag = 0;            // the caller's own; comes back in every plan
-  int second_text = kNoSecondText;  // its first position; comes back, too
-  std::vector<Hash128> extras{};    // image_identities of the prompt
-  // Positions of the prompt, [first, end) each, ascending, that one step computes up to the end: those of images whose
-  // tokens see each other. None is longer than a step.
+  bool read_prefix_cache = true;      // false: every prompt position is computed (prompt logprobs)
+  std::uint64_t tag = 0;              // the caller's own; comes back in every plan
+  int second_text = kNoSecondText;    // its first position; comes back, too
+  std::vector<Hash128> extras{};      // image_identities of the prompt
+  // Positions of the prompt, [first, end) each, ascending, that one step computes up to the end: those of
+  // images whose tokens see each other. None is longer than a step.
   std::vector<std::pair<int, int>> wholes{};
 };
 
@@ -67,16 +67,17 @@ struct Sequence {
   int match_blocks = 0;         // longest_prefix: cached blocks when last looked up
   std::uint64_t last_step = 0;  // the last one that it had a part in
 
-  std::vector<TokenId> tokens;  // prompt and answer
-  std::vector<TokenId> drafts;  // guesses of what will follow them, for the next step
-  std::vector<Hash128> keys;    // of its full blocks
-  std::vector<Hash128> extras;  // SequenceSpec::extras
+  std::vector<TokenId> tokens;              // prompt and answer
+  std::vector<TokenId> drafts;              // guesses of what will follow them, for the next step
+  std::vector<Hash128> keys;                // of its full blocks
+  std::vector<Hash128> extras;              // SequenceSpec::extras
   std::vector<std::pair<int, int>> wholes;  // SequenceSpec::wholes
   SequenceBlocks blocks;
   int state_slot = kNoState;  // while it runs; of recurrent layers
   int branch = 0;             // where it leaves a prefix whose blocks were there without a state; 0: nowhere
 
-  // How many of `count` tokens from `first` on a step may compute: none that belongs to a whole whose end it leaves out.
+  // How many of `count` tokens from `first` on a step may compute: none that belongs to a whole whose end it
+  // leaves out.
   int uncut(int first, int count) const {
     for (const auto& [begin, end] : wholes)
       if (begin < first + count && first + count < end) return std::max(begin - first, 0);

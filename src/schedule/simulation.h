@@ -215,8 +215,8 @@ class Simulation {
     clients_.erase(it);
   }
 
-  // Somebody else keeps the beginning of a client's prompt: what is cached of it alone, or all, the rest brought from
-  // elsewhere.
+  // Somebody else keeps the beginning of a client's prompt: what is cached of it alone, or all, the rest
+  // brought from elsewhere.
   void hold_or_let_go() {
     const auto& o = scheduler_->options();
     const bool windows = std::ranges::any_of(o.groups, [](const CacheGroup& g) { return g.window != 0; });
@@ -232,7 +232,8 @@ class Simulation {
     const int held = static_cast<int>(hold->keys.size());
     for (std::size_t g = 0; g < o.groups.size(); ++g)
       for (int p = 0; p < held * o.block_size; ++p) {
-        const BlockId block = hold->blocks.table(static_cast<int>(g))[static_cast<std::size_t>(p / o.block_size)];
+        const BlockId block =
+            hold->blocks.table(static_cast<int>(g))[static_cast<std::size_t>(p / o.block_size)];
         std::uint64_t& cell = device_[static_cast<std::size_t>(block * o.block_size + p % o.block_size)];
         const std::uint64_t content = mix(client.past[static_cast<std::size_t>(p)], g);
         CHECK(p >= hold->cached * o.block_size || cell == content, "foreign content in a block that is held");
@@ -299,8 +300,8 @@ class Simulation {
     CHECK(p.samples || scheduler_->options().enable_chunked_prefill || client.appended);
     for (std::size_t i = 0; i < p.tokens.size(); ++i)
       CHECK(p.tokens[i] == client.tokens[static_cast<std::size_t>(p.first) + i]);
-    Row row{it->second, p.first, p.count, p.samples, {p.drafts.begin(), p.drafts.end()}, {},
-            p.state_slot, p.state_from, p.state_to};
+    Row row{it->second, p.first,      p.count,      p.samples, {p.drafts.begin(), p.drafts.end()},
+            {},         p.state_slot, p.state_from, p.state_to};
     const KvCache& cache = scheduler_->cache();
     for (int g = 0; g < cache.group_count(); ++g) {
       const auto table = p.blocks->table(g);
@@ -376,7 +377,8 @@ class Simulation {
     for (const Row& row : flight.rows)
       if (row.state_from != kNoState) state(row.state_slot) = state(row.state_from);
     for (const Row& row : flight.rows) {
-      CHECK(row.first == 0 || state(row.state_slot) == row.client->past[static_cast<std::size_t>(row.first) - 1],
+      CHECK(row.first == 0 ||
+                state(row.state_slot) == row.client->past[static_cast<std::size_t>(row.first) - 1],
             "a foreign state at position {}", row.first);
       state(row.state_slot) = row.client->past[static_cast<std::size_t>(row.end()) - 1];
     }

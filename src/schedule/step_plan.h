@@ -25,7 +25,7 @@ struct PlannedSequence {
   // of each give one token more.
   std::span<const TokenId> drafts;
   int cached_tokens = 0;  // of the prompt, found in the prefix cache when the sequence was first admitted
-  int second_text = kNoSecondText;  // SequenceSpec::second_text
+  int second_text = kNoSecondText;         // SequenceSpec::second_text
   const SequenceBlocks* blocks = nullptr;  // tables, covering at least the positions up to end()
   int state_slot = kNoState;
   int state_from = kNoState;  // the saved state that it begins with

@@ -1,9 +1,9 @@
 #include "serve/images.h"
 
+#include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <array>
 #include <utility>
 
 #include "media/base64.h"
@@ -68,8 +68,8 @@ Result<ReadImage> read_image(const Service& service, const std::string& url, std
   const int columns = rule.size > 0 ? 0 : grid.width / rule.unit;
   const std::int64_t tokens = rule.size > 0 ? rule.tokens : std::int64_t{columns} * (grid.height / rule.unit);
   if (grid.parts() * tokens > tokens_max)
-    return invalid("", "the image stands for {} tokens, the context of {} leaves no room for it", grid.parts() * tokens,
-                   service.options.rules.max_model_len);
+    return invalid("", "the image stands for {} tokens, the context of {} leaves no room for it",
+                   grid.parts() * tokens, service.options.rules.max_model_len);
   ReadImage read{media::parts_text(grid, config, static_cast<int>(tokens)), {}};
   for (const media::Image& part : media::cut_parts(std::move(image), grid, config)) {
     read.parts.push_back({.tokens = static_cast<int>(tokens),

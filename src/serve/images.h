@@ -13,13 +13,14 @@
 namespace octavo {
 
 // ChatPrompt::messages with contents as the model's template expects them: all of them lists of parts, or all
-// of them strings, with "<image>" lines (ProcessorConfig::placeholder) in front of the text, as vLLM writes them.
+// of them strings, with "<image>" lines (ProcessorConfig::placeholder) in front of the text, as vLLM writes
+// them.
 Result<std::string> messages_for_template(const Service& service, const std::string& messages);
 
 // Decodes the images, and puts the text that stands for each in place of its token in `text`. The places
 // of the parts are still open. Errors name the image's field: an address that is no data URL, broken base64,
-// a broken or too large image; more or fewer such tokens in the text than images; more tokens than the context
-// has.
+// a broken or too large image; more or fewer such tokens in the text than images; more tokens than the
+// context has.
 Result<std::vector<ImagePart>> read_images(const Service& service,
                                            std::span<const openai::ChatPrompt::ImageUrl> images,
                                            std::string& text);

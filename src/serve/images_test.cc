@@ -36,7 +36,8 @@ class ImagesTest : public ServeTest {
             options.rules.limits.vocab_size = 288;
             options.rules.max_model_len = context;
             options.rules.images_max = 2;
-            options.images = media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
+            options.images =
+                media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
             options.template_takes_parts = parts;
             options.eos_ids = {257};
           });

@@ -386,8 +386,8 @@ TEST_F(ServeTest, WithAKeyEveryRouteButHealthNeedsIt) {
 TEST_F(ServeTest, RequestIdsThatAreNoTextAreIgnored) {
   serve_text("x");
   for (const auto& [given, taken] : {std::pair{"abc", true}, std::pair{"a\xff", false}}) {
-    const auto response =
-        client().request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":1})", {{"X-Request-Id", given}});
+    const auto response = client().request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":1})",
+                                           {{"X-Request-Id", given}});
     ASSERT_TRUE(response.has_value());
     EXPECT_EQ(response->body.find(given) != std::string::npos, taken) << response->body;
   }

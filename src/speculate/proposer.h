@@ -29,10 +29,11 @@ struct Draft {
 // What a step has computed of a sequence: some of the rows that its forward pass has left.
 struct ComputedText {
   std::uint64_t sequence = 0;
-  std::int32_t row = 0;                       // of the first token
-  int first = 0;                              // its position
-  std::span<const TokenId> tokens = {};       // those that stay: guesses that came true are among them, others are not
-  TokenId next = 0;                           // what comes behind them
+  std::int32_t row = 0;  // of the first token
+  int first = 0;         // its position
+  std::span<const TokenId> tokens =
+      {};            // those that stay: guesses that came true are among them, others are not
+  TokenId next = 0;  // what comes behind them
   std::span<const std::int64_t> slots = {};   // of the tokens in the first cache group
   std::span<const std::int32_t> blocks = {};  // of the sequence there, from its beginning
 };
@@ -41,8 +42,8 @@ class Proposer {
  public:
   virtual ~Proposer() = default;
 
-  // What each step has computed, sequences in the order of its rows; before propose() and until this returns, the rows
-  // and all spans stay. A sequence may have ended with the step. Error: the device failed, for good.
+  // What each step has computed, sequences in the order of its rows; before propose() and until this returns,
+  // the rows and all spans stay. A sequence may have ended with the step. Error: the device failed, for good.
   virtual Result<> read(std::span<const ComputedText>) { return {}; }
 
   // Replaces the `tokens` of each draft by guesses of what follows its `text`. One draft for each sequence

@@ -25,7 +25,7 @@ struct CacheNeed {
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  bool causal = true;  // Attention::causal
+  bool causal = true;      // Attention::causal
   int values_in_keys = 0;  // KvSpec::values_in_keys
   bool local = false;      // Attention::local
   auto operator<=>(const CacheNeed&) const = default;
@@ -61,8 +61,8 @@ class Scratch {
   std::int64_t used_ = 0;
 };
 
-// Tokens [token, token + count) of a step, of one sequence, that see each other and all before them, as those of an
-// image do (ModelSpec::whole_images).
+// Tokens [token, token + count) of a step, of one sequence, that see each other and all before them, as those
+// of an image do (ModelSpec::whole_images).
 struct WholeSpan {
   std::int64_t token = 0;
   std::int64_t count = 0;
@@ -87,7 +87,8 @@ struct StepContext {
   std::span<const WholeSpan> wholes = {};
   std::size_t group = 0;  // the layer's cache group
 
-  // Of cross attention: where the keys and values of encoders' rows are, and which of them each sequence sees.
+  // Of cross attention: where the keys and values of encoders' rows are, and which of them each sequence
+  // sees.
   KvLayer cross_cache = {};
   const AttentionPlan* cross_plan = nullptr;
 

@@ -42,11 +42,12 @@ class MlpBlock final : public Block {
     linear(step, x, up_, up);
     if (spec_.gate_scale != 1) {
       const View gate = up.columns(0, spec_.hidden);
-      step.backend.ops.gate(*step.backend.stream, {.x = spec_.gated ? up.columns(spec_.hidden, spec_.hidden) : gate,
-                                                   .gate = gate,
-                                                   .activation = spec_.activation,
-                                                   .gate_scale = spec_.gate_scale,
-                                                   .y = hidden});
+      step.backend.ops.gate(*step.backend.stream,
+                            {.x = spec_.gated ? up.columns(spec_.hidden, spec_.hidden) : gate,
+                             .gate = gate,
+                             .activation = spec_.activation,
+                             .gate_scale = spec_.gate_scale,
+                             .y = hidden});
     } else {
       step.backend.ops.activate(*step.backend.stream, {.x = up,
                                                        .activation = spec_.activation,

@@ -44,7 +44,8 @@ http::Response is_sleeping(Service&, std::string_view);
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
-// X-Request-Id, or nothing where it is no plain ASCII: it goes into answers, logs and traces. At most 256 bytes.
+// X-Request-Id, or nothing where it is no plain ASCII: it goes into answers, logs and traces. At most 256
+// bytes.
 std::string request_id_of(const http::Request& request);
 // X-Request-Timeout, in seconds, above what the body says.
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);

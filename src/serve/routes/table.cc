@@ -1,6 +1,6 @@
 // The table of routes, and the way through it.
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "base/hash.h"
 #include "base/out_of_memory.h"
@@ -75,7 +75,9 @@ constexpr Route kRoutes[] = {
     {.path = "/sleep", .post = routes::sleep, .enabled_by = &ServeOptions::dev_mode},
     {.path = "/wake_up", .post = routes::wake_up, .enabled_by = &ServeOptions::dev_mode},
     {.path = "/is_sleeping", .get = routes::is_sleeping, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/reset_prefix_cache", .post = routes::reset_prefix_cache, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/reset_prefix_cache",
+     .post = routes::reset_prefix_cache,
+     .enabled_by = &ServeOptions::dev_mode},
 };
 
 // Without a key: what orchestrators ask.
