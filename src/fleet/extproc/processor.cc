@@ -243,9 +243,11 @@ void Processor::hold(FlowGate::Then resume) {
   item.id = context_.gate->new_id();
   held_ = item.id;
   context_.gate->enqueue(std::move(item), std::move(resume));
+  if (cancelled_) context_.gate->cancel(held_);  // cancel() may have come before there was anything to cancel
 }
 
 void Processor::cancel() {
+  cancelled_ = true;
   if (const std::uint64_t held = held_) context_.gate->cancel(held);
 }
 

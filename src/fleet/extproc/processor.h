@@ -113,6 +113,7 @@ class Processor {
   bool has_trailers_ = false;
   bool waits_ = false;
   std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there
+  std::atomic<bool> cancelled_ = false;
   bool begun_ = false;
   bool decided_ = false;
   bool event_stream_ = false;

@@ -409,5 +409,18 @@ TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
   EXPECT_EQ(four.get(), FlowOutcome::evicted_context_cancelled);
 }
 
+TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
+  begin(1, {.flow = FlowGateOptions{.detector = ConcurrencyDetector{.requests_max = 1}}});
+  const auto busy = picker_->pick_any({});
+  ASSERT_TRUE(send(request_headers()));
+  ASSERT_TRUE(send(request_body(kBody)));
+  ASSERT_TRUE(processor_->waits());
+  processor_->cancel();
+  std::optional<FlowOutcome> outcome;
+  processor_->hold([&](FlowOutcome o) { outcome = o; });
+  EXPECT_EQ(outcome, FlowOutcome::evicted_context_cancelled);
+  context_->gate->stop();  // whoever still waits is told before `outcome` goes
+}
+
 }  // namespace
 }  // namespace octavo::fleet

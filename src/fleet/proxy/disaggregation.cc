@@ -48,10 +48,14 @@ std::optional<json::object> first_leg(std::string_view path, std::string_view bo
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body) {
   std::optional<json::object> request = first_leg(path, body);
   if (!request) return std::nullopt;
-  (*request)[kParams] = {{"do_remote_decode", true},    {"do_remote_prefill", false},
-                         {"remote_engine_id", nullptr}, {"remote_block_ids", nullptr},
-                         {"remote_host", nullptr},      {"remote_port", nullptr}};
-  return json::serialize(*request);
+  return prefill_body(*std::move(request));
+}
+
+std::string prefill_body(json::object first_leg) {
+  first_leg[kParams] = {{"do_remote_decode", true},    {"do_remote_prefill", false},
+                        {"remote_engine_id", nullptr}, {"remote_block_ids", nullptr},
+                        {"remote_host", nullptr},      {"remote_port", nullptr}};
+  return json::serialize(first_leg);
 }
 
 std::optional<std::string> kv_transfer_params(std::string_view answer) {

@@ -16,6 +16,7 @@ std::optional<boost::json::object> first_leg(std::string_view path, std::string_
 
 // The same with kv_transfer_params of vLLM's NixlConnector: the replica keeps the prompt's KV blocks.
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body);
+std::string prefill_body(boost::json::object first_leg);
 
 // The kv_transfer_params of that replica's answer, as JSON. Nothing: there are none.
 std::optional<std::string> kv_transfer_params(std::string_view answer);

@@ -1,23 +1,38 @@
 // Cuts a stream of server-sent events where they end, so that a whole event is passed on or changed.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace octavo::fleet {
 
+// What stands behind "data:" in an event that begins with it, without the empty line. Nothing: it begins with
+// something else.
+inline std::optional<std::string_view> data_of(std::string_view event) {
+  if (!event.starts_with("data:")) return std::nullopt;
+  event.remove_prefix(event.starts_with("data: ") ? 6 : 5);
+  return event.substr(0, event.find_last_not_of("\r\n") + 1);
+}
+
 class EventCutter {
  public:
-  static constexpr std::string_view kData = "data: ";
-
-  // The events that these bytes complete, each with the empty line that ends it.
+  // The events that these bytes complete, each with the empty line that ends it. Lines end with \n or \r\n.
   std::vector<std::string> push(std::string_view bytes) {
+    constexpr std::size_t kHalfEnd = 2;  // of "\n\r\n" so much may have come before
+    std::size_t at = rest_.size() - std::min(rest_.size(), kHalfEnd);
     rest_ += bytes;
     std::vector<std::string> events;
     std::size_t begin = 0;
-    for (std::size_t end; (end = rest_.find("\n\n", begin)) != std::string::npos; begin = end + 2)
-      events.push_back(rest_.substr(begin, end + 2 - begin));
+    while ((at = rest_.find('\n', at)) != std::string::npos) {
+      const std::string_view behind = std::string_view(rest_).substr(++at, 2);
+      if (!behind.starts_with('\n') && behind != "\r\n") continue;
+      at += behind.starts_with('\n') ? 1 : 2;
+      events.push_back(rest_.substr(begin, at - begin));
+      begin = at;
+    }
     rest_.erase(0, begin);
     return events;
   }

@@ -195,11 +195,14 @@ void Forwarding::send_back(std::string_view piece) {
 
 void Forwarding::on_end(Result<> result) {
   const bool resumable = streaming_ && event_stream_ && resumable_;
-  if (resumable ? resumable_->ended() : result.has_value()) {
+  if (result && resumable)
+    if (const std::string last = resumable_->finish(); !last.empty()) exchange_->write(last);
+  if (resumable && resumable_->failed()) return on_broken("it says so");
+  if (result || (resumable && resumable_->ended())) {
     end_attempt(response_.status >= 500 ? Outcome::failure : Outcome::success);
     return streaming_ ? finish() : answer(std::move(response_));
   }
-  on_broken(result ? "its end is missing" : result.error().message);
+  on_broken(result.error().message);
 }
 
 void Forwarding::on_broken(std::string reason) {

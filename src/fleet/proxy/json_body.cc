@@ -3,17 +3,20 @@
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
+
+#include "fleet/scan/body_json.h"
 
 namespace octavo::fleet {
 
 namespace json = boost::json;
 
 std::optional<json::object> json_object(std::string_view text) {
-  boost::system::error_code error;
-  json::value value = json::parse(text, error);
-  if (error || !value.is_object()) return std::nullopt;
-  return std::move(value.get_object());
+  const auto parsed = std::make_shared<bool>(false);
+  const json::storage_ptr memory = json::make_shared_resource<BodyMemory>(text.size(), parsed);
+  Result<json::value> value = body_json(text, memory);
+  if (!value || !value->is_object()) return std::nullopt;
+  *parsed = true;
+  return std::move(value->get_object());
 }
 
 bool has_several_prompts(const json::object& request) {

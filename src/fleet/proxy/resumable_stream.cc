@@ -90,14 +90,21 @@ std::string ResumableStream::push(std::string_view bytes) {
   return out;
 }
 
-std::string ResumableStream::event(std::string_view text) {
-  if (!text.starts_with(EventCutter::kData)) return std::string(text);
-  ended_ = text == "data: [DONE]\n\n";
-  return ended_ ? std::string(text) : chunk(text);
+std::string ResumableStream::finish() {
+  const std::string last = events_.rest();
+  events_.clear();
+  return ended_ ? "" : event(last);
 }
 
-std::string ResumableStream::chunk(std::string_view text) {
-  std::optional<json::object> chunk = json_object(text.substr(EventCutter::kData.size()));
+std::string ResumableStream::event(std::string_view text) {
+  const std::optional<std::string_view> data = data_of(text);
+  if (!data) return std::string(text);
+  ended_ = *data == "[DONE]";
+  return ended_ ? std::string(text) : chunk(text, *data);
+}
+
+std::string ResumableStream::chunk(std::string_view text, std::string_view data) {
+  std::optional<json::object> chunk = json_object(data);
   if (!chunk || (failed_ = server_failed(*chunk))) return failed_ ? "" : std::string(text);
   bool changed = migrated_;
   const auto take_out = [&](json::object& from, std::string_view name) {

@@ -27,6 +27,9 @@ class ResumableStream {
 
   // What the client gets for these bytes: whole events. Behind an end or a failure: nothing.
   std::string push(std::string_view bytes);
+  // The same where the replica's answer ends as it should: of an event that nothing ends. Not all servers say
+  // [DONE].
+  std::string finish();
   bool ended() const { return ended_; }    // the last event has come
   bool failed() const { return failed_; }  // the replica has said that it cannot go on
 
@@ -40,7 +43,7 @@ class ResumableStream {
  private:
   ResumableStream() = default;
   std::string event(std::string_view text);
-  std::string chunk(std::string_view text);
+  std::string chunk(std::string_view text, std::string_view data);
 
   std::string body_;
   EventCutter events_;

@@ -104,5 +104,20 @@ TEST(ResumableStream, AnErrorOfTheReplicaIsALossOneOfTheClientIsAnEvent) {
   EXPECT_FALSE(stream.ended());
 }
 
+// What others send than `octavo serve`: each form of an event's end and of the last one.
+TEST(ResumableStream, EventsEndAtAnyEmptyLine) {
+  auto stream = *ResumableStream::of(kPath, R"({"prompt":"a","stream":true,"return_token_ids":true})");
+  const std::string first = "data: {\"id\":\"x\"}\r\n\r\n", second = "data:{\"id\":\"x\"}\n\r\n";
+  std::string said;
+  for (const char byte : first + second) said += stream.push({&byte, 1});
+  EXPECT_EQ(said, first + second);
+  EXPECT_TRUE(stream.begun());
+  for (const std::string_view done : {"data: [DONE]\r\n\r\n", "data:[DONE]\n\n", "data:[DONE]\r\n\r\n"}) {
+    auto each = stream;
+    EXPECT_EQ(each.push(done), done);
+    EXPECT_TRUE(each.ended()) << done;
+  }
+}
+
 }  // namespace
 }  // namespace octavo::fleet

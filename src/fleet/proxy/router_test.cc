@@ -333,6 +333,24 @@ TEST_F(MigrationTest, AReplicaThatBeginsAnewIsNotHeard) {
   EXPECT_EQ(stream_through(sayers, 3), "a?");
 }
 
+// Of a server that is not `octavo serve`: no [DONE], no empty line behind the last event.
+TEST_F(MigrationTest, AStreamThatEndsWithoutSayingSoIsComplete) {
+  Replica a("a", [](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: {\"id\":\"x\"}\n\ndata: {\"id\":\"y\"}");
+    e->finish();
+  });
+  route({a.url()}, {.migration_limit = 3});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/v1/completions", R"({"prompt":"a","stream":true})"));
+  std::string said;
+  Result<std::optional<std::string>> piece;
+  while ((piece = client.read()) && *piece) said += **piece;
+  EXPECT_TRUE(piece) << "a proper end";
+  EXPECT_EQ(said, "data: {\"id\":\"x\"}\n\ndata: {\"id\":\"y\"}");
+  EXPECT_EQ(a.requests, 1);
+}
+
 TEST_F(RouterTest, AClientThatGoesAwayEndsTheRequestAtTheReplica) {
   std::atomic<bool> ended = false;
   Replica a("a", [&](auto e) { e->on_close([&, e](http::CloseReason) { ended = true; }); });

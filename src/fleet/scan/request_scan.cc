@@ -1,11 +1,10 @@
 #include "fleet/scan/request_scan.h"
 
 #include <array>
-#include <boost/json/memory_resource.hpp>
-#include <boost/json/parser.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
-#include <new>
+
+#include "fleet/scan/body_json.h"
 
 namespace octavo::fleet {
 namespace {
@@ -15,30 +14,6 @@ namespace json = boost::json;
 // Those that policies read.
 constexpr std::array<std::string_view, 6> kHeaders{
     "x-smg-target-worker", "x-smg-routing-key", "authorization", "x-forwarded-for", "cookie", "x-session-id"};
-
-// Memory for one parsed body: so many times its size, since a body of a few bytes for each value would take
-// much more.
-constexpr std::size_t kBytesForEach = 12;
-constexpr std::size_t kBytesAtLeast = 1 << 20;
-
-class BodyMemory : public json::memory_resource {
- public:
-  explicit BodyMemory(std::size_t body_bytes) : left_(kBytesAtLeast + kBytesForEach * body_bytes) {}
-
- private:
-  void* do_allocate(std::size_t bytes, std::size_t) override {
-    if (bytes > left_) throw std::bad_alloc();
-    left_ -= bytes;
-    return ::operator new(bytes);
-  }
-  void do_deallocate(void* memory, std::size_t bytes, std::size_t) override {
-    left_ += bytes;
-    ::operator delete(memory);
-  }
-  bool do_is_equal(const json::memory_resource& other) const noexcept override { return this == &other; }
-
-  std::size_t left_;
-};
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
@@ -121,20 +96,10 @@ void read_body(const json::object& body, RouteRequest& route) {
 
 void read_json(const std::string& text, RouteRequest& route) {
   BodyMemory memory(text.size());
-  boost::system::error_code error;
-  json::parse_options options;
-  options.max_depth = 64;
-  try {
-    json::parser parser(&memory, options);
-    parser.reset(&memory);
-    parser.write(text, error);
-    if (error) return void(route.body_error = error.message());
-    const json::value body = parser.release();
-    if (!body.is_object()) return void(route.body_error = "not an object");
-    read_body(body.get_object(), route);
-  } catch (const std::bad_alloc&) {  // the endpoint has its own limits
-    route.body_error = "too many values for its size";
-  }
+  const Result<json::value> body = body_json(text, &memory);  // the endpoint has its own limits
+  if (!body) return void(route.body_error = body.error().message);
+  if (!body->is_object()) return void(route.body_error = "not an object");
+  read_body(body->get_object(), route);
 }
 
 }  // namespace

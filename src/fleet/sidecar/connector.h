@@ -2,6 +2,7 @@
 // connectors/ and one row in connector.cc.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -14,16 +15,17 @@ struct Connector {
   std::string_view name;  // llm-d's
   std::string_view summary;
   // Drives the request to its end. Its prefiller is known and allowed, its route one that continues a prompt.
-  void (*run)(const std::shared_ptr<TwoLegs>& legs);
+  // prompt: the first_leg() of it.
+  void (*run)(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 };
 
 std::span<const Connector> connectors();
 const Connector* find_connector(std::string_view name);  // null: there is none
 
 // One function for each row; a connector's file defines its own.
-void run_mooncake(const std::shared_ptr<TwoLegs>& legs);
-void run_nixl(const std::shared_ptr<TwoLegs>& legs);
-void run_sglang(const std::shared_ptr<TwoLegs>& legs);
-void run_shared_storage(const std::shared_ptr<TwoLegs>& legs);
+void run_mooncake(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
+void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
+void run_sglang(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
+void run_shared_storage(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 
 }  // namespace octavo::fleet

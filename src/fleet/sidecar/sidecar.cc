@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/out_of_memory.h"
 #include "base/random.h"
+#include "fleet/proxy/disaggregation.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 #include "serve/openai/errors.h"
@@ -41,10 +45,13 @@ struct Sidecar::State {
             http::AsyncClientOptions{.threads = options.client_threads})) {}
   ~State() {
     server.reset();  // no new requests,
+    readers.join();
     client.reset();  // then nothing under way, and only then what those refer to
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
+  void begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs>& legs,
+             std::optional<boost::json::object> prompt);
   Result<std::optional<http::Address>> prefiller(const http::Request& request, std::uint64_t draw) const;
 
   const SidecarOptions options;
@@ -53,6 +60,7 @@ struct Sidecar::State {
   const std::uint64_t seed = secret_seed();
   std::atomic<std::uint64_t> draws = 0;
   std::unique_ptr<http::AsyncClient> client;
+  boost::asio::thread_pool readers{1};  // of bodies, while streams go on
   std::unique_ptr<http::Server> server;
 };
 
@@ -78,9 +86,23 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
   const bool alone = !*with || request.method != "POST";
   http::ClientLoop& loop = client->next_loop();
   const auto legs = std::make_shared<TwoLegs>(options, loop, std::move(exchange), *std::move(with), draw);
-  loop.post([legs, alone, run = connector.run] {
+  if (alone) return begin(loop, legs, std::nullopt);
+  boost::asio::post(readers, [this, &loop, legs] {
+    const auto begun = within_memory([&]() -> Result<> {
+      begin(loop, legs, first_leg(legs->path(), legs->body()));
+      return {};
+    });
+    if (!begun)
+      loop.post([legs] { legs->refuse(503, "the sidecar has not enough memory for this request"); });
+  });
+}
+
+// prompt: nothing where the engine beside does all.
+void Sidecar::State::begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs>& legs,
+                           std::optional<boost::json::object> prompt) {
+  loop.post([legs, prompt = std::move(prompt), run = connector.run]() mutable {
     legs->watch_client();
-    alone ? legs->decode_alone() : run(legs);
+    prompt ? run(legs, *std::move(prompt)) : legs->decode_alone();
   });
 }
 

@@ -6,6 +6,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -204,6 +205,32 @@ TEST_F(SidecarTest, SglangMeetsInARoom) {
             sent.at("bootstrap_room"));
 }
 
+TEST_F(SidecarTest, SglangsRoomsAreTheSidecarsToGive) {
+  Engine prefill(echo), decode(echo);
+  start(decode, {.connector = "sglang"});
+  for (const std::string field : {"bootstrap_host", "bootstrap_port", "bootstrap_room"}) {
+    const http::Response answer = post(R"({"prompt":"a",")" + field + R"(":1})", prefill.address());
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_NE(answer.body.find(field), std::string::npos) << answer.body;
+  }
+  EXPECT_TRUE(decode.asked().empty());
+  for (const std::string path : {"/v1/embeddings", "/tokenize"})
+    EXPECT_EQ(post(R"({"input":"a"})", prefill.address(), path).body, R"({"input":"a"})") << path;
+  EXPECT_TRUE(prefill.asked().empty());
+}
+
+TEST_F(SidecarTest, ABodyOfTooManyValuesGoesAsItCame) {
+  Engine prefill(echo), decode(echo);
+  std::string body = R"({"prompt":[0)";
+  for (int i = 0; i < 1'000'000; ++i) body += ",0";
+  body += "]}";
+  for (const Connector& connector : connectors()) {
+    start(decode, {.connector = std::string(connector.name)});
+    EXPECT_TRUE(post(body, prefill.address()).body == body) << connector.name;
+  }
+  EXPECT_TRUE(prefill.asked().empty());
+}
+
 TEST_F(SidecarTest, MooncakeMeetsByATransferId) {
   Engine bootstrap([](const http::Request& r) {
     return r.path == "/query" ? says(R"({"3":{"engine_id":"e3"}})") : http::Response{.status = 404};
@@ -247,6 +274,40 @@ TEST_F(SidecarTest, SharedStoragePrefillsWhatIsNotCached) {
     EXPECT_EQ(prefill.asked().size(), before + 1);
     EXPECT_EQ(prefill.body(before).at("cache_hit_threshold"), 0);
     EXPECT_EQ(prefill.body(before).at("prompt"), "other");
+  }
+}
+
+// Which streams say something, each in its route's own words: the first event is passed on while the engine
+// goes on.
+TEST_F(SidecarTest, SharedStorageHoldsNoStreamThatSaysSomething) {
+  const auto chunk = [](std::string_view choice) {
+    return "data: {\"choices\":[{\"index\":0," + std::string(choice) + "}]}\n\n";
+  };
+  for (const std::string& first :
+       {std::string("event: message_start\ndata: {\"type\":\"message_start\"}\n\n"),
+        chunk(R"("token_ids":[7])"), chunk(R"("delta":{"reasoning_content":"a"})"),
+        chunk(R"("delta":{"tool_calls":[{"index":0}]})"), chunk(R"("text":"a")")}) {
+    std::promise<std::shared_ptr<http::Exchange>> begun;
+    const auto decode = *http::Server::start({}, [&](std::shared_ptr<http::Exchange> e) {
+      e->start_stream({.content_type = "text/event-stream"});
+      e->write(first + "data: {\"cho");  // half of the next one with it
+      begun.set_value(std::move(e));
+    });
+    SidecarOptions options{.decoder_url = fmt::format("http://127.0.0.1:{}", decode->port()),
+                           .connector = "shared-storage"};
+    sidecar_ = *Sidecar::start(std::move(options));
+    http::Client client = *http::Client::connect({.port = sidecar_->port()});
+    ASSERT_TRUE(client.open("POST", "/v1/completions",
+                            R"({"prompt":"a","stream":true,"cache_hit_threshold":0.5})",
+                            {{"x-prefiller-host-port", "127.0.0.1:9"}}));
+    const auto stream = begun.get_future().get();
+    std::string said = **client.read();
+    EXPECT_TRUE(said.starts_with(first)) << said;
+    stream->write("ices\":[]}\n\n");
+    stream->finish();
+    Result<std::optional<std::string>> piece;
+    while ((piece = client.read()) && *piece) said += **piece;
+    EXPECT_EQ(said, first + "data: {\"choices\":[]}\n\n");
   }
 }
 

@@ -15,6 +15,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::string_view kPrefillers = "x-prefiller-host-port";
+constexpr std::size_t kHeldBytesMax = 1 << 20;  // of a stream that may be refused yet
 
 bool worth_a_retry(const Result<http::Response>& reply) {
   return !reply || reply->status == 502 || reply->status == 503 || reply->status == 504;
@@ -137,24 +138,30 @@ void TwoLegs::on_body(std::string_view piece) {
     streaming_ = true;
     return exchange_->start_stream(std::exchange(response_, {}));
   }
-  if (!cached_tokens_ && !otherwise_) return pass_on(std::string(piece));
+  if (otherwise_) return hold(piece);
+  if (!cached_tokens_) return pass_on(std::string(piece));
   std::string out;
-  for (const std::string& event : events_.push(piece))
-    out += cached_tokens_ ? with_cached_tokens(event, *cached_tokens_) : event;
-  if (!otherwise_) return pass_on(out);
-  held_ += out;
-  switch (beginning_of(held_)) {
-    case Beginning::unknown:
-      return;
-    case Beginning::answer:
-      otherwise_ = nullptr;
-      return pass_on(std::exchange(held_, {}));
-    case Beginning::not_cached:
-      if (const auto call = call_.lock()) call->cancel();
-      held_.clear();
-      events_.clear();
-      return std::exchange(otherwise_, nullptr)(shared_from_this());
+  for (const std::string& event : events_.push(piece)) out += with_cached_tokens(event, *cached_tokens_);
+  pass_on(out);
+}
+
+// Until the stream says which one it is; one that takes too long is an answer.
+void TwoLegs::hold(std::string_view piece) {
+  Beginning beginning = Beginning::unknown;
+  for (const std::string& event : events_.push(piece)) {
+    if (beginning == Beginning::unknown) beginning = beginning_of(event);
+    held_ += event;
   }
+  if (beginning == Beginning::not_cached) {
+    if (const auto call = call_.lock()) call->cancel();
+    held_.clear();
+    events_.clear();
+    return std::exchange(otherwise_, nullptr)(shared_from_this());
+  }
+  if (beginning == Beginning::unknown && held_.size() + events_.rest().size() < kHeldBytesMax) return;
+  otherwise_ = nullptr;
+  pass_on(std::exchange(held_, {}) + events_.rest());
+  events_.clear();
 }
 
 void TwoLegs::pass_on(const std::string& bytes) {

@@ -59,6 +59,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   void decode(std::shared_ptr<const std::string> body);
   void on_head(http::Response head);
   void on_body(std::string_view piece);
+  void hold(std::string_view piece);
   void on_end(const Result<>& result);
   void pass_on(const std::string& bytes);
   void client_gone();

@@ -1,5 +1,6 @@
 #include "fleet/sidecar/usage.h"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
@@ -24,29 +25,41 @@ bool ended_by_threshold(const json::object& answer) {
   return reason && *reason == "cache_threshold";
 }
 
-bool has_text(const json::object& answer) {
-  const json::object* choice = first_choice(answer);
+bool says_something(const json::value* value) {
+  if (!value) return false;
+  if (const json::string* text = value->if_string()) return !text->empty();
+  if (const json::array* items = value->if_array()) return !items->empty();
+  return value->is_object();
+}
+
+// Text, tokens, or anything of a delta but who speaks. Chunks of routes that know no choices are of their
+// own kinds, none of which is a refusal.
+bool is_answer(const json::object& chunk) {
+  if (!chunk.contains("choices")) return true;
+  const json::object* choice = first_choice(chunk);
   if (!choice) return false;
-  for (const auto path : {find_path(*choice, {"text"}), find_path(*choice, {"delta", "content"}),
-                          find_path(*choice, {"delta", "reasoning"})})
-    if (path && path->is_string() && !path->get_string().empty()) return true;
-  return find_path(*choice, {"delta", "tool_calls"}) != nullptr;
+  if (says_something(choice->if_contains("text")) || says_something(choice->if_contains("token_ids")))
+    return true;
+  const json::value* delta = choice->if_contains("delta");
+  if (!delta || !delta->is_object()) return false;
+  return std::ranges::any_of(delta->get_object(), [](const json::key_value_pair& member) {
+    return member.key() != "role" && says_something(&member.value());
+  });
 }
 
 }  // namespace
 
 std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
   if (answer.find("\"usage\"") == std::string::npos) return answer;
-  const bool event = answer.starts_with(EventCutter::kData);
-  std::optional<json::object> read = json_object(
-      event ? std::string_view(answer).substr(EventCutter::kData.size()) : std::string_view(answer));
+  const std::optional<std::string_view> data = data_of(answer);
+  std::optional<json::object> read = json_object(data.value_or(answer));
   json::value* usage = read ? read->if_contains("usage") : nullptr;
   if (!usage || !usage->is_object()) return answer;
   json::value& details = usage->get_object()["prompt_tokens_details"];
   json::object& cached = details.is_object() ? details.get_object() : details.emplace_object();
   cached["cached_tokens"] = tokens;
   const std::string text = json::serialize(*read);
-  return event ? http::sse_event(text) : text;
+  return data ? http::sse_event(text) : text;
 }
 
 bool not_cached(std::string_view answer) {
@@ -54,11 +67,10 @@ bool not_cached(std::string_view answer) {
   return read && ended_by_threshold(*read);
 }
 
-Beginning beginning_of(std::string_view events) {
-  http::SseReader reader;
-  for (const std::string& data : reader.push(events)) {
+Beginning beginning_of(std::string_view event) {
+  for (const std::string& data : http::SseReader().push(event)) {
     const std::optional<json::object> chunk = json_object(data);
-    if (!chunk || has_text(*chunk)) return Beginning::answer;
+    if (!chunk || is_answer(*chunk)) return Beginning::answer;
     if (ended_by_threshold(*chunk)) return Beginning::not_cached;
   }
   return Beginning::unknown;

@@ -18,7 +18,7 @@ bool not_cached(std::string_view answer);
 
 enum class Beginning : std::uint8_t { unknown, answer, not_cached };
 
-// Which of them a stream is, by its events so far.
-Beginning beginning_of(std::string_view events);
+// Which of them a stream is, by its next event.
+Beginning beginning_of(std::string_view event);
 
 }  // namespace octavo::fleet

@@ -51,12 +51,10 @@ void run_both(const std::shared_ptr<TwoLegs>& legs, json::object prompt, const s
 
 }  // namespace
 
-void run_mooncake(const std::shared_ptr<TwoLegs>& legs) {
-  std::optional<json::object> prompt = first_leg(legs->path(), legs->body());
-  if (!prompt) return legs->decode_alone();
+void run_mooncake(const std::shared_ptr<TwoLegs>& legs, json::object prompt) {
   legs->ask_prefiller(
       legs->options().bootstrap_port, "/query",
-      [legs, prompt = *std::move(prompt)](const Result<http::Response>& reply) {
+      [legs, prompt = std::move(prompt)](const Result<http::Response>& reply) {
         const auto found =
             reply && reply->status == 200 ? rank_and_engine(reply->body, legs->draw()) : std::nullopt;
         if (found) return run_both(legs, prompt, found->first, found->second);

@@ -7,10 +7,8 @@
 
 namespace octavo::fleet {
 
-void run_nixl(const std::shared_ptr<TwoLegs>& legs) {
-  std::optional<std::string> body = prefill_body(legs->path(), legs->body());
-  if (!body) return legs->decode_alone();
-  legs->prefill(*std::move(body), false, [legs](const Result<http::Response>& reply) {
+void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
+  legs->prefill(prefill_body(std::move(prompt)), false, [legs](const Result<http::Response>& reply) {
     if (reply && reply->status >= 400 && reply->status < 500) return legs->answer(*reply);  // wrong here, too
     const std::optional<std::string> params =
         reply && reply->status == 200 ? kv_transfer_params(reply->body) : std::nullopt;

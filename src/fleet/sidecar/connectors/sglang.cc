@@ -8,9 +8,10 @@
 
 namespace octavo::fleet {
 
-void run_sglang(const std::shared_ptr<TwoLegs>& legs) {
-  const std::optional<boost::json::object> request = json_object(legs->body());
-  if (!request || has_several_prompts(*request)) return legs->decode_alone();
+void run_sglang(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
+  // Of two fields of one name engines take the last one: the client's.
+  for (const std::string_view field : {"bootstrap_host", "bootstrap_port", "bootstrap_room"})
+    if (prompt.contains(field)) return legs->refuse(400, fmt::format("{} is not for clients to give", field));
   constexpr std::uint64_t kRooms = std::uint64_t{1} << 63;  // a number that SGLang reads as signed
   std::string body = with_field(legs->body(), "bootstrap_room", fmt::format("{}", legs->draw() % kRooms));
   body = with_field(body, "bootstrap_port", fmt::format("{}", legs->options().bootstrap_port));

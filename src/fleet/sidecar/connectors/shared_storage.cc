@@ -4,7 +4,6 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/log.h"
-#include "fleet/proxy/disaggregation.h"
 #include "fleet/proxy/json_body.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
@@ -24,7 +23,7 @@ void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) 
       log_warning("{} did not prefill ({}), the engine beside does all", legs->prefiller().text(),
                   reply ? fmt::format("status {}", reply->status) : reply.error().message);
     std::optional<boost::json::object> request = json_object(legs->body());
-    if (!request->contains(kThreshold)) return legs->decode_alone();
+    if (!request || !request->contains(kThreshold)) return legs->decode_alone();
     (*request)[kThreshold] = 0;
     legs->decode(boost::json::serialize(*request));
   });
@@ -32,11 +31,9 @@ void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) 
 
 }  // namespace
 
-void run_shared_storage(const std::shared_ptr<TwoLegs>& legs) {
-  std::optional<boost::json::object> prompt = first_leg(legs->path(), legs->body());
-  if (!prompt) return legs->decode_alone();
-  if (!prompt->contains(kThreshold)) return run_both(legs, *std::move(prompt));
-  legs->decode_if_cached(legs->body(), [prompt = *std::move(prompt)](const std::shared_ptr<TwoLegs>& self) {
+void run_shared_storage(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
+  if (!prompt.contains(kThreshold)) return run_both(legs, std::move(prompt));
+  legs->decode_if_cached(legs->body(), [prompt = std::move(prompt)](const std::shared_ptr<TwoLegs>& self) {
     run_both(self, prompt);
   });
 }

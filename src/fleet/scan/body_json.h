@@ -1,0 +1,41 @@
+// The JSON of a body that somebody else has sent.
+#pragma once
+
+#include <boost/json/memory_resource.hpp>
+#include <boost/json/storage_ptr.hpp>
+#include <boost/json/value.hpp>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace octavo::fleet {
+
+// Memory for one parsed body: so many times its size, since a body of a few bytes for each value would take
+// much more. Beyond that: bad_alloc.
+class BodyMemory : public boost::json::memory_resource {
+ public:
+  // parsed: given and true, there is no limit any more; what is added to a body is not its sender's.
+  explicit BodyMemory(std::size_t body_bytes, std::shared_ptr<const bool> parsed = {})
+      : bytes_max_(kBytesAtLeast + kBytesForEach * body_bytes), parsed_(std::move(parsed)) {}
+
+ private:
+  static constexpr std::size_t kBytesForEach = 12;
+  static constexpr std::size_t kBytesAtLeast = 1 << 20;
+
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  const std::size_t bytes_max_;
+  const std::shared_ptr<const bool> parsed_;
+  std::size_t used_ = 0;
+};
+
+// The value that the text is, in this memory. Errors: it is no JSON, or deeper than 64 levels; the memory
+// does not do.
+Result<boost::json::value> body_json(std::string_view text, boost::json::storage_ptr memory);
+
+}  // namespace octavo::fleet
