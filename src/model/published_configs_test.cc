@@ -111,7 +111,7 @@ TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
       "num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 49280, "max_position_embeddings": 8192},
       "vision_config": {"hidden_size": 768, "image_size": 512, "num_attention_heads": 12, "patch_size": 16}})");
   ASSERT_TRUE(made.has_value()) << made.error().message;
-  EXPECT_EQ(made->tower->image->tokens(), 64);
+  EXPECT_EQ(made->tower->image->side(), 8);
   EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 256'484'928);
 }
 
