@@ -144,14 +144,14 @@ void DiskConnector::count_uses(std::span<const Hash128> keys) {
 
 // So many of the first blocks that all that are wanted are among them.
 std::size_t DiskConnector::wanted(std::span<const Hash128> keys) const {
-  const auto is_wanted = [&](const Hash128& key) {
-    if (files_->contains(key)) return false;
+  const auto is_used = [&](const Hash128& key) {
     if (options_.store_threshold <= 1) return true;
     const auto place = uses_.find(key);
     return place != uses_.end() && place->second >= options_.store_threshold;
   };
   std::size_t count = std::min(keys.size(), files_->most());  // a longer one would drive its own beginning out
-  while (count > 0 && !is_wanted(keys[count - 1])) --count;
+  const std::vector<bool> there = files_->contains(keys.first(count));
+  while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;
 }
 
