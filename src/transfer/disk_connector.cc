@@ -110,18 +110,21 @@ void DiskConnector::read_loop() {
   }
 }
 
-// Behind a block that cannot be loaded the others are read all the same: a corrupt file is removed when it is read, so that
-// the prompt, which is computed now, is stored whole again.
+// What stands behind a spoilt block goes with it: it may be spoilt, too, and the prompt, which is computed
+// now, is stored whole again.
 void DiskConnector::read(const LoadTask& task, LoadResult& result) {
+  const std::span keys =
+      std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
   std::vector<std::byte> packed(format_.stride());
   for (std::size_t i = 0; i < task.blocks.size() && !*task.cancelled && !off_; ++i) {
-    const Result<> read = files_->read(task.keys[static_cast<std::size_t>(task.first) + i], packed);
-    if (!read && read.error().code == ErrorCode::io) turn_off(read.error());
-    if (!result.message.empty()) continue;
+    const Result<> read = files_->read(keys[i], packed);
     if (!read) {
-      if (read.error().code != ErrorCode::not_found) result.failure = failure_of(read.error().code);
+      const ErrorCode code = read.error().code;
       result.message = read.error().message;
-      continue;
+      if (code == ErrorCode::not_found) return;
+      result.failure = failure_of(code);
+      if (code == ErrorCode::io) return turn_off(read.error());
+      return files_->remove(keys.subspan(i));
     }
     cache_.write(task.blocks[i], contents(format_, std::span<const std::byte>(packed)));
     ++result.loaded;
