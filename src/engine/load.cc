@@ -186,6 +186,7 @@ Result<> check_sound(const EngineOptions& options, const Model& model, const Bac
   if (backend.name == "cuda") return refuse("device", "on cuda");
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
   if (options.speculation) return refuse("speculative_config", "with guesses");
+  if (model.spec.head) return refuse("runner", "as a pooling model");
   return {};
 }
 
