@@ -178,6 +178,18 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "E", "moe_latent_size": 64)"),
               HasSubstr("moe_latent_size"));
 
+  const auto minimax = [&](std::string_view fields) {
+    return error("MiniMaxM2", fmt::format(R"(, "num_hidden_layers": 1, "head_dim": 8, {})", fields));
+  };
+  constexpr std::string_view kLongrope =
+      R"("partial_rotary_factor": 1.0, "rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, 1],
+                                                        "long_factor": [1, 1, 1, 1]})";
+  EXPECT_EQ(minimax(R"("rotary_dim": 6)"), "");
+  EXPECT_EQ(minimax(fmt::format(R"("rotary_dim": 8, {})", kLongrope)), "");
+  EXPECT_THAT(minimax(fmt::format(R"("rotary_dim": 6, {})", kLongrope)),
+              HasSubstr("rotary_dim is 6; the factors of longrope are for the 8"));
+  EXPECT_THAT(minimax(R"("rotary_dim": 7)"), HasSubstr("rotary_dim is 7; it must be even"));
+
   EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 does not divide"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_state": 512)"), HasSubstr("mamba_d_state is 512"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_head": 63)"), HasSubstr("128 of 63 elements are not 8192"));
