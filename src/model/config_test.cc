@@ -177,6 +177,14 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "MX")"), HasSubstr("has 'X'"));
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "E", "moe_latent_size": 64)"),
               HasSubstr("moe_latent_size"));
+  EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "")"), HasSubstr("there are 0 layers"));
+  EXPECT_THAT(error("NemotronH", fmt::format(R"(, "hybrid_override_pattern": "{}")", std::string(1025, '-'))),
+              HasSubstr("there are 1025 layers, it must be 1 to 1024"));
+  for (const char* none :
+       {R"("n_routed_experts": null)", R"("first_k_dense_replace": 1)", R"("mlp_layer_types": ["dense"])"})
+    EXPECT_THAT(error("NemotronH", fmt::format(R"(, "hybrid_override_pattern": "E", {})", none)),
+                HasSubstr("n_routed_experts"))
+        << none;
 
   const auto minimax = [&](std::string_view fields) {
     return error("MiniMaxM2", fmt::format(R"(, "num_hidden_layers": 1, "head_dim": 8, {})", fields));
