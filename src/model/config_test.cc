@@ -103,6 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"rope_theta", "1e300", "rope_theta is"}, Bad{"rope_theta", "NaN", "not valid JSON"},
         Bad{"tie_word_embeddings", "1", "tie_word_embeddings must be true or false"},
         Bad{"hidden_act", "\"mish\"", "hidden_act is \"mish\"; supported are silu"},
+        Bad{"hidden_act", "\"xielu\"", "hidden_act is \"xielu\"; supported are silu"},
         Bad{"rope_scaling", "3", "rope_scaling must be an object"},
         Bad{"rope_scaling", R"({"type":"magic"})", "rope_type is \"magic\"; supported are"},
         Bad{"rope_scaling", R"({"type":"linear"})", "rope_scaling.factor is missing"},
