@@ -11,9 +11,9 @@ constexpr std::size_t kLayersMax = 1024;
 // What each layer is. Older files say it in letters.
 Result<std::vector<std::string>> list_kinds(const Config& config) {
   constexpr std::string_view kKinds[] = {"linear_attention", "full_attention", "moe", "mlp"};
-  TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds));
+  TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds, std::nullopt));
   if (kinds.empty()) {
-    TRY(kinds, read_layer_kinds(config, "layer_types", kKinds));
+    TRY(kinds, read_layer_kinds(config, "layer_types", kKinds, std::nullopt));
   }
   if (!kinds.empty()) return kinds;
   constexpr std::string_view kField = "hybrid_override_pattern", kLetters = "M*E-";
