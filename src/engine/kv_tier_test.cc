@@ -233,6 +233,29 @@ TEST(KvTier, WhatCannotBeDoneIsRefusedAtTheStart) {
   EXPECT_EQ(field(tier_options(folder)), "kv_transfer_config") << "another engine has it";
 }
 
+// A rotary embedding that stretches with max_model_len: a restart with another one must not find the blocks.
+TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
+  const ScratchDirectory folder;
+  EngineOptions options;
+  options.model_dir = "tests/data/models/llama-dynamic";
+  options.device = "cpu";
+  options.threads = 2;
+  options.num_blocks = 60;
+  const auto computed_and_found = [&](int max_model_len) {
+    options.max_model_len = max_model_len;
+    options.kv_transfer = {};
+    const auto wanted = answers_of(*load_engine(options).value(), 4);
+    options.kv_transfer = tier_options(folder);
+    const auto engine = load_engine(options).value();
+    EXPECT_TRUE(answers_of(*engine, 4) == wanted) << max_model_len;
+    EXPECT_TRUE(eventually([&] { return at_rest(*engine); }));
+    return engine->own_stats().kv_tier.loaded_bytes;
+  };
+  EXPECT_EQ(computed_and_found(40), 0);
+  EXPECT_EQ(computed_and_found(48), 0);
+  EXPECT_GT(computed_and_found(40), 0);
+}
+
 // Real models: tokens and log-probabilities are the same, bit for bit, whether the prompts were computed, in
 // memory or on disk, with pools so small that sequences are preempted.
 class KvTierOfModels : public testing::TestWithParam<std::pair<std::string, std::string>> {};

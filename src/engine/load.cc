@@ -17,6 +17,7 @@
 #include "engine/timed_executor.h"
 #include "kernels/backends.h"
 #include "model/fingerprint.h"
+#include "model/rope.h"
 #include "timing/read_timing.h"
 
 namespace octavo {
@@ -233,6 +234,7 @@ Result<> check_sound(const EngineOptions& options, const Model& model, const Bac
   if (backend.name == "cuda") return refuse("device", "on cuda");
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
   if (options.speculation) return refuse("speculative_config", "with guesses");
+  if (model.spec.head) return refuse("runner", "as a pooling model");
   return {};
 }
 
@@ -247,10 +249,17 @@ Result<Backend> make_backend(const EngineOptions& options) {
   return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device);
 }
 
-// Of models whose keys and values are the same, given the same tokens.
+// Of the numbers that a network puts into its cache: raise it when what stands in a cache changes.
+constexpr int kCacheVersion = 1;
+
+// Of models whose keys and values are the same, given the same tokens. Some ways to stretch a rotary
+// embedding depend on max_model_len (model/rope.h).
 Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
   TRY(const std::string files, model_fingerprint(options.model_dir));
-  const std::string text = fmt::format("{}|{}|{}", files, name(model.activation), options.quantization);
+  std::string text =
+      fmt::format("{}|{}|{}|{}", kCacheVersion, files, name(model.activation), options.quantization);
+  for (const RopeSpec& rope : model.spec.ropes)
+    text += fmt::format("|{}", fmt::join(rope_frequencies(rope, model.max_model_len), ","));
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }

@@ -39,6 +39,10 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
     return std::unexpected(loaded.error());
   }
   std::unique_ptr<Model> model = *std::move(loaded);
+  if (model->spec.hears())
+    return field_failure(kField, ErrorCode::unsupported,
+                         "the draft model ({}) transcribes sound, which guesses are made without",
+                         model->spec.architecture);
   if (model->spec.vocab != target.vocab)
     return invalid(kField, "the draft model has a vocabulary of {} tokens, the model of {}: they must be one",
                    model->spec.vocab, target.vocab);

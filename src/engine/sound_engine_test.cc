@@ -202,6 +202,9 @@ TEST(SoundModels, RefuseWhatTheyCannotDoYet) {
   EngineOptions guesses = options;
   guesses.speculation = SpeculativeOptions{};
   EXPECT_THAT(load_engine(guesses).error().message, HasSubstr("not with guesses yet"));
+  EngineOptions pooling = options;
+  pooling.runner = "pooling";
+  EXPECT_THAT(load_engine(pooling).error().message, HasSubstr("not as a pooling model yet"));
   EngineOptions narrow = options;
   narrow.kv_cache_memory_bytes = 1;
   EXPECT_THAT(load_engine(narrow).error().field, HasSubstr("kv_cache_memory_bytes"));

@@ -193,6 +193,8 @@ TEST(Speculation, WhatCannotGuessIsRefused) {
   EngineOptions options = demo();
   options.speculation = with_draft("tests/data/models/llama");
   EXPECT_THAT(error(options), HasSubstr("speculative_config: the draft model has a vocabulary of "));
+  options.speculation = with_draft("tests/data/sound/whisper");
+  EXPECT_THAT(error(options), HasSubstr("transcribes sound, which guesses are made without"));
   options.speculation = with_draft("tests/data/models/nothing");
   EXPECT_THAT(error(options), HasSubstr("the draft model: "));
   options.executor = "simulated";

@@ -320,6 +320,28 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
   }
 }
 
+// Ropes with an attention factor scale what they turn: norms behind them see the heads as they are then.
+TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
+  Backend tested = make(2);
+  Backend reference = make_reference_backend();
+  TestRandom random(16);
+  for (const int rotary_dim : {64, 32}) {
+    Shape shape{};
+    shape.spec = {.kv_heads = 2, .head_dim = 64, .block_size = 16, .dtype = DType::f32};
+    shape.q_heads = 4;
+    shape.activation = DType::f32;
+    shape.norm = NormKind::rms;
+    shape.norm_turned = true;
+    shape.rope.rotary_dim = rotary_dim;
+    const Sequences sequences(shape, {20}, random);  // whose cosines and sines are any numbers
+    Runner got(tested, sequences);
+    Runner expected(reference, sequences);
+    got.run_alone();
+    expected.run_alone();
+    EXPECT_LE(difference(got.outputs[0], expected.outputs[0], 2e-5, 0.01), 1) << rotary_dim;
+  }
+}
+
 TEST_P(AttentionOf, SeesBothSidesWhereItIsNotCausal) {
   Backend tested = make(4);
   Backend one = make(1);

@@ -103,6 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"rope_theta", "1e300", "rope_theta is"}, Bad{"rope_theta", "NaN", "not valid JSON"},
         Bad{"tie_word_embeddings", "1", "tie_word_embeddings must be true or false"},
         Bad{"hidden_act", "\"mish\"", "hidden_act is \"mish\"; supported are silu"},
+        Bad{"hidden_act", "\"xielu\"", "hidden_act is \"xielu\"; supported are silu"},
         Bad{"rope_scaling", "3", "rope_scaling must be an object"},
         Bad{"rope_scaling", R"({"type":"magic"})", "rope_type is \"magic\"; supported are"},
         Bad{"rope_scaling", R"({"type":"linear"})", "rope_scaling.factor is missing"},
@@ -177,6 +178,26 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "MX")"), HasSubstr("has 'X'"));
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "E", "moe_latent_size": 64)"),
               HasSubstr("moe_latent_size"));
+  EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "")"), HasSubstr("there are 0 layers"));
+  EXPECT_THAT(error("NemotronH", fmt::format(R"(, "hybrid_override_pattern": "{}")", std::string(1025, '-'))),
+              HasSubstr("there are 1025 layers, it must be 1 to 1024"));
+  for (const char* none :
+       {R"("n_routed_experts": null)", R"("first_k_dense_replace": 1)", R"("mlp_layer_types": ["dense"])"})
+    EXPECT_THAT(error("NemotronH", fmt::format(R"(, "hybrid_override_pattern": "E", {})", none)),
+                HasSubstr("n_routed_experts"))
+        << none;
+
+  const auto minimax = [&](std::string_view fields) {
+    return error("MiniMaxM2", fmt::format(R"(, "num_hidden_layers": 1, "head_dim": 8, {})", fields));
+  };
+  constexpr std::string_view kLongrope =
+      R"("partial_rotary_factor": 1.0, "rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, 1],
+                                                        "long_factor": [1, 1, 1, 1]})";
+  EXPECT_EQ(minimax(R"("rotary_dim": 6)"), "");
+  EXPECT_EQ(minimax(fmt::format(R"("rotary_dim": 8, {})", kLongrope)), "");
+  EXPECT_THAT(minimax(fmt::format(R"("rotary_dim": 6, {})", kLongrope)),
+              HasSubstr("rotary_dim is 6; the factors of longrope are for the 8"));
+  EXPECT_THAT(minimax(R"("rotary_dim": 7)"), HasSubstr("rotary_dim is 7; it must be even"));
 
   EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 does not divide"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_state": 512)"), HasSubstr("mamba_d_state is 512"));

@@ -12,6 +12,7 @@
 #include "kernels/backends.h"
 #include "model/golden.h"
 #include "model/inspect.h"
+#include "weights/safetensors_writer.h"
 
 namespace octavo {
 namespace {
@@ -171,6 +172,36 @@ TEST_F(ModelLoad, InspectTellsWhatThereIs) {
 
 // transformers keeps the scale beside the weights, and in their format: of 48 columns 6.9375 for 6.9282 in
 // bf16.
+// A norm of each head is a vector with rows: an encoded one is refused as an encoded vector is.
+TEST(VectorsWithRows, AreNotReadFromCodes) {
+  constexpr std::string_view kNorm = "model.layers.0.self_attn.q_norm.weight";
+  const ScratchDirectory directory;
+  const std::string config = read_file("tests/data/models/cohere/config.json");
+  directory.write("config.json", R"({"quantization_config": {"quant_method": "fp8"},)" + config.substr(1));
+  const Checkpoint checkpoint = Checkpoint::open("tests/data/models/cohere").value();
+  ASSERT_EQ(checkpoint.find(kNorm)->shape.size(), 2u);
+  const std::string scale_name = std::string(kNorm) + "_scale";
+  std::vector<TensorEntry> entries{{scale_name, "F32", {1}, sizeof(float)}};
+  std::vector<std::byte> codes;
+  for (const StoredTensor& tensor : checkpoint.tensors()) {
+    entries.push_back({tensor.name, tensor.format, tensor.shape, tensor.bytes.size()});
+    if (tensor.name != kNorm) continue;
+    codes.resize(static_cast<std::size_t>(tensor.shape[0] * tensor.shape[1]));
+    entries.back().format = "F8_E4M3";
+    entries.back().bytes = codes.size();
+  }
+  SafetensorsWriter writer = SafetensorsWriter::create(directory / "model.safetensors", entries).value();
+  for (const StoredTensor& tensor : checkpoint.tensors())
+    ASSERT_TRUE(writer.write(tensor.name, tensor.name == kNorm ? codes : tensor.bytes));
+  const float scale = 1;
+  ASSERT_TRUE(writer.write(scale_name, std::as_bytes(std::span(&scale, 1))));
+  ASSERT_TRUE(writer.finish());
+  Backend backend = make_reference_backend();
+  const auto model = Model::load(directory.path(), backend);
+  ASSERT_FALSE(model);
+  EXPECT_THAT(model.error().message, HasSubstr("q_norm.weight is fp8; a vector can be F32, F16 or BF16"));
+}
+
 TEST(EmbedScale, IsRoundedToTheFormatOfTheWeights) {
   Backend backend = make_reference_backend();
   const auto scale = [&](ModelDType dtype) {

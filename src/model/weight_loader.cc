@@ -18,6 +18,9 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   std::vector<float> stored = parameter.constant;
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
+    if (!tensor.plain())  // of those with rows check_slots() does not know that they are vectors
+      return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
+                     tensor.format);
     TRY_VOID(check_finite(tensor, pool));
     std::int64_t elements = 1;
     for (const std::int64_t size : slot.shape) elements *= size;

@@ -24,6 +24,8 @@ constexpr int kDeathsMax = 6;
 constexpr int kRestartMs = 300;  // before an engine whose predecessor died young, times their number
 constexpr int kStopMs = 5'000;
 
+Error asleep() { return {ErrorCode::unavailable, "the engine sleeps; POST /wake_up wakes it", {}}; }
+
 }  // namespace
 
 Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options) {
@@ -52,8 +54,7 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
     const std::lock_guard lock(mutex_);
     if (broken_) return failure(ErrorCode::unavailable, "the engine has failed");
     if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
-    if (sleep_level_ != 0)
-      return failure(ErrorCode::unavailable, "the engine sleeps; POST /wake_up wakes it");
+    if (sleep_level_ != 0) return std::unexpected(asleep());
     if (answers > places)
       return invalid("n", "this engine holds at most {} unfinished answers, got {}", places, answers);
     if (places_taken_ + answers > places)
@@ -81,11 +82,21 @@ void EngineProcess::abort(RequestId id) { post(Abort{id}); }
 void EngineProcess::reset_prefix_cache() { post(ResetPrefixCache{}); }
 
 void EngineProcess::load_adapter(AdapterSource source, AdapterDone done) {
-  post(AdapterCommand{{.source = std::move(source)}, std::move(done)});
+  change_adapter({.source = std::move(source)}, std::move(done));
 }
 
 void EngineProcess::unload_adapter(std::string name, AdapterDone done) {
-  post(AdapterCommand{{.source = {.name = std::move(name), .path = {}}, .unload = true}, std::move(done)});
+  change_adapter({.source = {.name = std::move(name), .path = {}}, .unload = true}, std::move(done));
+}
+
+void EngineProcess::change_adapter(ChangeAdapter change, AdapterDone done) {
+  const bool no_process = [&] {
+    const std::lock_guard lock(mutex_);
+    if (sleep_level_ != 2) commands_.emplace_back(AdapterCommand{std::move(change), std::move(done)});
+    return sleep_level_ == 2;
+  }();
+  if (no_process) return done(std::unexpected(asleep()));
+  wakeup_.wake();
 }
 
 void EngineProcess::sleep(int level, Done done) {
@@ -96,6 +107,7 @@ void EngineProcess::sleep(int level, Done done) {
       return failure(ErrorCode::unavailable, "the engine has failed or is shutting down");
     if (sleep_level_ != 0) return invalid("level", "the engine sleeps already, at level {}", sleep_level_);
     sleep_level_ = level;
+    ++sleeps_;
     slept_ = std::move(done);
     return {};
   }();
@@ -104,34 +116,43 @@ void EngineProcess::sleep(int level, Done done) {
 }
 
 void EngineProcess::wake_up(Done done) {
+  Done taken_back;
   const auto at_once = [&]() -> std::optional<Result<>> {
     const std::lock_guard lock(mutex_);
-    if (slept_ || woken_)
-      return failure(ErrorCode::unavailable, "the engine is still {}",
-                     slept_ ? "falling asleep" : "waking up");
-    if (sleep_level_ == 1) commands_.emplace_back(WakeUp{});
-    if (sleep_level_ == 2) {
+    if (broken_ || closed_)
+      return failure(ErrorCode::unavailable, "the engine has failed or is shutting down");
+    if (woken_) return failure(ErrorCode::unavailable, "the engine is still waking up");
+    if (sleep_level_ == 2 && (!slept_ || ending_)) {
       woken_ = std::move(done);
       return std::nullopt;  // when another process is ready
     }
+    if (sleep_level_ == 1) commands_.emplace_back(WakeUp{});
+    taken_back = std::exchange(slept_, nullptr);
     sleep_level_ = 0;
     return Result<>{};
   }();
   wakeup_.wake();
+  if (taken_back) taken_back(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
   if (at_once) done(*at_once);
 }
 
-// What an engine that dies is to be told again. True: the process is to end, at level 2.
+// What an engine that dies is to be told again, behind the commands that came before. True: the process is to
+// end, at level 2.
 bool EngineProcess::falls_asleep() {
   const std::lock_guard lock(mutex_);
-  if (!slept_ || !ready_ || places_taken_ > 0) return false;
-  if (sleep_level_ == 1 && !std::exchange(told_to_sleep_, true)) append_frame(child_.socket.out, Sleep{});
-  return sleep_level_ == 2;
+  if (!slept_ || !ready_ || places_taken_ > 0 || !commands_.empty()) return false;
+  ending_ = sleep_level_ == 2;
+  if (!ending_ && told_to_sleep_ == 0) {
+    told_to_sleep_ = sleeps_;
+    append_frame(child_.socket.out, Sleep{});
+  }
+  return ending_;
 }
 
 // Without a process, until wake_up(). False: this client ends.
 bool EngineProcess::sleep_on() {
   for (;;) {
+    end_adapter_commands(asleep());
     pollfd waking{wakeup_.fd(), POLLIN, 0};
     poll(&waking, 1, -1);
     take_commands();
@@ -141,11 +162,17 @@ bool EngineProcess::sleep_on() {
   }
 }
 
+bool EngineProcess::is_last_sleep(std::uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  return number == sleeps_;
+}
+
 void EngineProcess::end_sleep(const Result<>& result) {
   Done done;
   {
     const std::lock_guard lock(mutex_);
     done = std::exchange(slept_, nullptr);
+    ending_ = false;
     if (!result) sleep_level_ = 0;
   }
   if (done) done(result);
@@ -192,7 +219,7 @@ void EngineProcess::run() {
       stats_.running = 0;
       if (stopping_) break;
     }
-    if (ended && falls_asleep()) {
+    if (ending_) {
       ready_ = false;
       end_sleep({});
       if (!sleep_on()) break;
@@ -232,7 +259,8 @@ void EngineProcess::run() {
 
 // Runs an engine until it dies (an error says of what, where that is known) or this client is told to stop.
 Result<> EngineProcess::serve_child() {
-  ready_ = got_on_ = told_to_sleep_ = false;
+  ready_ = got_on_ = false;
+  told_to_sleep_ = 0;
   load_error_.reset();
   TRY(child_, ChildProcess::start(options_.command, options_.program));
   {
@@ -364,8 +392,9 @@ Result<> EngineProcess::take(FromEngine&& message) {
   } else if (const auto* changed = std::get_if<AdapterChanged>(&message)) {
     take(*changed);
   } else if (const auto* slept = std::get_if<Slept>(&message)) {
-    told_to_sleep_ = false;
-    end_sleep(slept->error ? Result<>(std::unexpected(*slept->error)) : Result<>());
+    // Not of a sleep that a wake_up() has taken back.
+    if (is_last_sleep(std::exchange(told_to_sleep_, 0)))
+      end_sleep(slept->error ? Result<>(std::unexpected(*slept->error)) : Result<>());
   } else if (const auto* loading = std::get_if<Loading>(&message)) {
     if (!told_ && options_.progress) options_.progress(loading->done, loading->all);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {

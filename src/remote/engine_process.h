@@ -84,6 +84,7 @@ class EngineProcess final : public EngineClient {
   bool recovers(const Error& death);
   bool falls_asleep();
   bool sleep_on();
+  bool is_last_sleep(std::uint64_t number) const;
   void end_sleep(const Result<>& result);
   void end_waking(const Result<>& result);
   void take_commands();
@@ -94,6 +95,7 @@ class EngineProcess final : public EngineClient {
   void take(AdapterCommand&& command);
   void take(const AdapterChanged& changed);
   void end_adapter_commands(const Error& error);
+  void change_adapter(ChangeAdapter change, AdapterDone done);
   void post(Command command);
   void end(std::map<RequestId, Unfinished>::iterator place, FinishReason reason,
            const std::optional<Error>& error);
@@ -109,7 +111,7 @@ class EngineProcess final : public EngineClient {
   ChildProcess child_;
   bool told_ = false;               // how the first start went
   bool ready_ = false;              // the engine takes requests
-  bool told_to_sleep_ = false;      // and has not answered yet
+  std::uint64_t told_to_sleep_ = 0;  // and has not answered yet: the number of the sleep; 0: no
   std::int64_t ready_us_ = 0;
   std::int64_t heard_us_ = 0;
   bool got_on_ = false;             // a token has come from this engine
@@ -128,6 +130,8 @@ class EngineProcess final : public EngineClient {
   int places_taken_ = 0;
   bool closed_ = false;
   int sleep_level_ = 0;  // 0: awake; otherwise no requests are taken
+  std::uint64_t sleeps_ = 0;  // the number of the last sleep()
+  bool ending_ = false;  // the process is stopped for level 2, which cannot be taken back any more
   Done slept_, woken_;   // of those who wait for it; null: nobody does
   bool broken_ = false;  // it died too often
   bool stopping_ = false;

@@ -150,13 +150,63 @@ TEST(EngineProcess, AnEngineThatDiesAsleepWakesAllTheSame) {
   expect_answer(*engine, 1, 0);
 }
 
+TEST(EngineProcess, ASleepThatHasNotBegunIsTakenBack) {
+  for (const int level : {1, 2}) {
+    const auto engine = EngineProcess::start(simulated({"--step-us=1000"})).value();
+    const pid_t pid = engine->pid();
+    auto running = std::make_shared<Recorder>();
+    ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 400), running).has_value());
+    for (int i = 0; i < 20; ++i) {
+      std::promise<Result<>> told;
+      engine->sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
+      EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
+      const Result<> slept = told.get_future().get();
+      EXPECT_EQ(slept.error().message, "the engine was woken before it slept");
+    }
+    expect_answer(*engine, 1, 0);
+    EXPECT_EQ(running->record().ends.size(), 0u) << "nobody has waited for it";
+    EXPECT_TRUE(outcome([&](auto done) { engine->sleep(level, done); }));
+    EXPECT_EQ(running->record().tokens, expected(some_prompt(2, 20), 400));
+    EXPECT_EQ(engine->pid(), level == 1 ? pid : -1);
+    EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
+    expect_answer(*engine, 1, 0);
+  }
+}
+
+// However late they come, all hear what became of it.
+TEST(EngineProcess, SleepersAndWakersAreAllHeard) {
+  for (const int level : {1, 2}) {
+    const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
+    for (int i = 0; i < 12; ++i) {
+      std::promise<Result<>> told;
+      engine->sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
+      std::this_thread::sleep_for(std::chrono::microseconds(300 * i));
+      EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
+      (void)told.get_future().get();  // it slept, or was woken before: both happen
+      expect_answer(*engine, static_cast<unsigned>(i), 0);
+    }
+  }
+}
+
+TEST(EngineProcess, WithoutAProcessAdaptersAreRefusedAndTheEndIsHeard) {
+  const auto engine = EngineProcess::start(simulated({})).value();
+  EXPECT_TRUE(outcome([&](auto done) { engine->sleep(2, done); }));
+  const Result<> loaded = outcome([&](auto done) { engine->load_adapter({.name = "a", .path = "b"}, done); });
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::unavailable);
+  EXPECT_FALSE(outcome([&](auto done) { engine->unload_adapter("a", done); }));
+  engine->drain();
+  const Result<> woken = outcome([&](auto done) { engine->wake_up(done); });
+  ASSERT_FALSE(woken) << "it is shutting down";
+  EXPECT_EQ(woken.error().code, ErrorCode::unavailable);
+}
+
 TEST(EngineProcess, WhoWaitsForSleepHearsOfTheEnd) {
   auto engine = EngineProcess::start(simulated({"--step-us=2000"})).value();
   auto running = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 400), running).has_value());
   std::promise<Result<>> told;
   engine->sleep(2, [&](Result<> result) { told.set_value(std::move(result)); });
-  EXPECT_FALSE(outcome([&](auto done) { engine->wake_up(done); })) << "it is still falling asleep";
   engine.reset();
   EXPECT_FALSE(told.get_future().get());
   EXPECT_TRUE(no_child_is_left());

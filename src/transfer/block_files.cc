@@ -106,8 +106,10 @@ Result<> BlockFiles::find_all() {
   }
   if (error) return failure(ErrorCode::io, "cannot read {}: {}", folder_.string(), error.message());
   std::ranges::sort(found);
-  const std::lock_guard lock(mutex_);
-  for (const auto& [time, key] : found) add(key);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [time, key] : found) add(key);
+  }
   make_room(most_);
   return {};
 }
@@ -124,14 +126,31 @@ void BlockFiles::forget(Hash128 key) {
   places_.erase(place);
 }
 
+// The engine's thread asks what is there: it does not wait until files are removed.
 void BlockFiles::make_room(std::size_t most) {
-  while (places_.size() > most) {
-    const Hash128 oldest = uses_.front();
-    forget(oldest);
-    std::error_code stays;
-    fs::remove(path_of(oldest), stays);
-    ++evicted_;
+  std::vector<Hash128> evicted;
+  {
+    const std::lock_guard lock(mutex_);
+    while (places_.size() > most) {
+      evicted.push_back(uses_.front());
+      forget(evicted.back());
+    }
+    evicted_ += std::ssize(evicted);
   }
+  remove_files(evicted);
+}
+
+void BlockFiles::remove_files(std::span<const Hash128> keys) const {
+  for (const Hash128& key : keys) {
+    std::error_code stays;
+    fs::remove(path_of(key), stays);
+  }
+}
+
+void BlockFiles::remove(std::span<const Hash128> keys) {
+  remove_files(keys);
+  const std::lock_guard lock(mutex_);
+  for (const Hash128& key : keys) forget(key);
 }
 
 int BlockFiles::leading(std::span<const Hash128> keys) const {
@@ -141,9 +160,13 @@ int BlockFiles::leading(std::span<const Hash128> keys) const {
   return static_cast<int>(first_missing - keys.begin());
 }
 
-bool BlockFiles::contains(Hash128 key) const {
+bool BlockFiles::contains(Hash128 key) const { return contains(std::span(&key, 1))[0]; }
+
+std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
+  std::vector<bool> there;
   const std::lock_guard lock(mutex_);
-  return places_.contains(key);
+  for (const Hash128& key : keys) there.push_back(places_.contains(key));
+  return there;
 }
 
 void BlockFiles::touch(std::span<const Hash128> keys) {
@@ -174,11 +197,7 @@ Result<> BlockFiles::read(Hash128 key, std::span<std::byte> packed) {
                ? verify(format_, key, packed)
                : failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
   }
-  if (good) return good;
-  std::error_code stays;
-  fs::remove(path, stays);
-  const std::lock_guard lock(mutex_);
-  forget(key);
+  if (!good) remove(std::span(&key, 1));
   return good;
 }
 
@@ -189,11 +208,7 @@ Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
   fs::create_directory(path.parent_path(), error);
   if (error)
     return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
-  {
-    // Before the file is there, so that the folder never holds more.
-    const std::lock_guard lock(mutex_);
-    make_room(most_ - 1);
-  }
+  make_room(most_ - 1);  // before the file is there, so that the folder never holds more
   const auto write_all = [&]() -> Result<> {
     const File file(unfinished, O_WRONLY | O_CREAT | O_TRUNC);
     if (file.fd() < 0) return refused("open", unfinished);

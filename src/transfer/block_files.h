@@ -37,6 +37,7 @@ class BlockFiles {
   // How many of the first keys are there.
   int leading(std::span<const Hash128> keys) const;
   bool contains(Hash128 key) const;
+  std::vector<bool> contains(std::span<const Hash128> keys) const;
   // They are used now, in one go: tails are removed before what they continue.
   void touch(std::span<const Hash128> keys);
 
@@ -45,6 +46,7 @@ class BlockFiles {
   Result<> read(Hash128 key, std::span<std::byte> packed);
   // Writes a sealed block. Errors: io, the disk is full among them.
   Result<> write(Hash128 key, std::span<const std::byte> packed);
+  void remove(std::span<const Hash128> keys);
 
   std::size_t most() const { return most_; }  // blocks
   std::int64_t count() const;
@@ -59,6 +61,7 @@ class BlockFiles {
   void add(Hash128 key);  // mutex_ is held
   void forget(Hash128 key);
   void make_room(std::size_t most);
+  void remove_files(std::span<const Hash128> keys) const;
 
   const std::filesystem::path folder_;
   const BlockFormat format_;

@@ -110,18 +110,21 @@ void DiskConnector::read_loop() {
   }
 }
 
-// Behind a block that cannot be loaded the others are read all the same: a corrupt file is removed when it is read, so that
-// the prompt, which is computed now, is stored whole again.
+// What stands behind a spoilt block goes with it: it may be spoilt, too, and the prompt, which is computed
+// now, is stored whole again.
 void DiskConnector::read(const LoadTask& task, LoadResult& result) {
+  const std::span keys =
+      std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
   std::vector<std::byte> packed(format_.stride());
   for (std::size_t i = 0; i < task.blocks.size() && !*task.cancelled && !off_; ++i) {
-    const Result<> read = files_->read(task.keys[static_cast<std::size_t>(task.first) + i], packed);
-    if (!read && read.error().code == ErrorCode::io) turn_off(read.error());
-    if (!result.message.empty()) continue;
+    const Result<> read = files_->read(keys[i], packed);
     if (!read) {
-      if (read.error().code != ErrorCode::not_found) result.failure = failure_of(read.error().code);
+      const ErrorCode code = read.error().code;
       result.message = read.error().message;
-      continue;
+      if (code == ErrorCode::not_found) return;
+      result.failure = failure_of(code);
+      if (code == ErrorCode::io) return turn_off(read.error());
+      return files_->remove(keys.subspan(i));
     }
     cache_.write(task.blocks[i], contents(format_, std::span<const std::byte>(packed)));
     ++result.loaded;
@@ -144,14 +147,14 @@ void DiskConnector::count_uses(std::span<const Hash128> keys) {
 
 // So many of the first blocks that all that are wanted are among them.
 std::size_t DiskConnector::wanted(std::span<const Hash128> keys) const {
-  const auto is_wanted = [&](const Hash128& key) {
-    if (files_->contains(key)) return false;
+  const auto is_used = [&](const Hash128& key) {
     if (options_.store_threshold <= 1) return true;
     const auto place = uses_.find(key);
     return place != uses_.end() && place->second >= options_.store_threshold;
   };
   std::size_t count = std::min(keys.size(), files_->most());  // a longer one would drive its own beginning out
-  while (count > 0 && !is_wanted(keys[count - 1])) --count;
+  const std::vector<bool> there = files_->contains(keys.first(count));
+  while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;
 }
 

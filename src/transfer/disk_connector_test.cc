@@ -123,9 +123,25 @@ TEST(DiskConnector, WhatIsSpoiltEndsTheLoadAndNothingElse) {
   EXPECT_EQ(result.loaded, 4);
   EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
   EXPECT_EQ(tier.connector->matched({.keys = keys}), 4);
+  EXPECT_EQ(tier.stats().blocks, 4) << "what stands behind it went, too";
   EXPECT_FALSE(tier.stats().off);
   EXPECT_TRUE(tier.store(keys, 100)) << "it is written again";
   EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
+}
+
+TEST(DiskConnector, BehindABlockThatIsGoneNothingIsRead) {
+  Tier tier;
+  const auto keys = some_keys(10);
+  tier.store(keys, 100);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(tier.folder.path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with("0000000000000004.kv")) std::filesystem::remove(entry.path());
+    if (name.ends_with("0000000000000007.kv")) std::filesystem::resize_file(entry.path(), 70);
+  }
+  const LoadResult result = tier.load(keys, 0, 500);
+  EXPECT_EQ(result.loaded, 4);
+  EXPECT_EQ(result.failure, std::nullopt);
+  EXPECT_EQ(tier.stats().blocks, 9) << "the spoilt one has not been looked at";
 }
 
 TEST(DiskConnector, AnErrorOfTheSystemTurnsItOff) {

@@ -166,6 +166,7 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
     const bool peers = one.produces || one.consumes;
     if (peers && !(out.produces || out.consumes)) {
       one.disk = std::move(out.disk);
+      if (one.engine_id.empty()) one.engine_id = std::move(out.engine_id);
       out = std::move(one);
     } else if (one.disk && !out.disk) {
       out.disk = std::move(one.disk);

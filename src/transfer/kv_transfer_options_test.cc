@@ -88,7 +88,8 @@ TEST(KvTransferOptions, ReadsTiers) {
 TEST(KvTransferOptions, SeveralConnectorsAreOneOfEachKind) {
   const auto multi = [](std::string_view connectors) {
     return parse_kv_transfer_config(fmt::format(
-        R"({{"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": {{"connectors": [{}]}}}})",
+        R"({{"kv_connector": "MultiConnector", "kv_role": "kv_both", "engine_id": "outer",
+             "kv_connector_extra_config": {{"connectors": [{}]}}}})",
         connectors));
   };
   constexpr std::string_view kDisk = R"({"kv_connector": "ExampleConnector", "kv_role": "kv_both",
@@ -99,7 +100,11 @@ TEST(KvTransferOptions, SeveralConnectorsAreOneOfEachKind) {
     const KvTransferOptions options = multi(both).value();
     EXPECT_TRUE(options.enabled && options.consumes && !options.produces);
     EXPECT_EQ(options.disk->folder, "/a");
+    EXPECT_EQ(options.engine_id, "outer");
   }
+  EXPECT_EQ(
+      multi(R"({"kv_connector": "NixlConnector", "kv_role": "kv_both", "engine_id": "own"})")->engine_id,
+      "own");
   EXPECT_FALSE(multi(fmt::format("{}, {}", kDisk, kDisk)));
   EXPECT_FALSE(multi(fmt::format("{}, {}", kPeers, kPeers)));
 }

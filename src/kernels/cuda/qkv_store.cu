@@ -25,18 +25,6 @@ __device__ Head head_of(const QkvStoreParams& p, int head) {
   return {kValue, head - p.q_heads - kv_heads, kv_heads, (p.q_heads + kv_heads) * dim};
 }
 
-// What an rms norm multiplies number i of a head by: turning a head does not change its length. `row` points
-// at the part's first head.
-template <class T>
-__device__ float turned_scale(const NormParams& norm, const T* row, const Head& head, int dim) {
-  float squares = 0;
-  for (int i = lane(); i < dim; i += kWarp) {
-    const float value = to_float(row[element_at(head.index, dim, i)]);
-    squares = fmaf(value, value, squares);
-  }
-  return 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(dim) + norm.eps);
-}
-
 // x[j] is number lane + 32j of the head, 0 beyond it. `row` points at the part's first head.
 template <class T>
 __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t weight_stride, const T* row,
@@ -78,6 +66,18 @@ __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const floa
   return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
 }
 
+// What an rms norm behind the rotation multiplies the head by. The rotation may change its length: that of
+// some ropes scales, too.
+__device__ float turned_scale(const QkvStoreParams& p, const NormParams& norm, std::int64_t token,
+                              const float* head, int dim) {
+  float squares = 0;
+  for (int i = lane(); i < dim; i += kWarp) {
+    const float value = rotated(p, token, head, i);
+    squares = fmaf(value, value, squares);
+  }
+  return 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(dim) + norm.eps);
+}
+
 template <class T>
 __device__ void put(std::byte* vector, int i, float value) {
   reinterpret_cast<T*>(vector)[i] = from_float<T>(value);
@@ -99,19 +99,18 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
   }
   const NormParams& norm = head.part == kQuery ? p.q_norm : p.k_norm;
   const std::int64_t weight_stride = head.part == kQuery ? p.q_weight_stride : p.k_weight_stride;
-  float scale = 1;
-  if (head.part != kValue && p.norm_turned) scale = turned_scale(norm, row, head, dim);
   if (head.part != kValue && !p.norm_turned)
     normalize(norm, p.norm_whole_row, weight_stride, row, head, dim, x);
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) whole[lane() + j * kWarp] = x[j];
   __syncwarp();
+  const bool norm_turned = head.part != kValue && p.norm_turned;
+  const float scale = norm_turned ? turned_scale(p, norm, token, whole, dim) : 1;
 
   const std::int64_t slot = p.slots[token];
   for (int i = lane(); i < dim; i += kWarp) {
     float value = head.part == kValue ? whole[i] : rotated(p, token, whole, i);
-    if (head.part != kValue && p.norm_turned)
-      value *= scale * norm.weight[element_at(head.index, weight_stride, i)];
+    if (norm_turned) value *= scale * norm.weight[element_at(head.index, weight_stride, i)];
     if (head.part == kQuery) {
       static_cast<T*>(p.q_out.data)[element_at(token, p.q_out.stride, element_at(head.index, dim, i))] =
           from_float<T>(value);

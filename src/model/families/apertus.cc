@@ -5,11 +5,16 @@
 namespace octavo {
 
 Result<ModelSpec> describe_apertus(const Config& config) {
-  TRY(ModelSpec spec, describe_llama(config));
+  TRY(const std::string activation, config.text("hidden_act"));
+  const bool xielu = activation == "xielu";
+  TRY(ModelSpec spec, describe_dense(config, {.activation = xielu ? "" : "hidden_act"}));
+  TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = bias;
     layer.attention().qk_norm = QkNorm::shared;
     layer.attention().qk_norm_spec = layer.pre_norm;
     layer.mlp().gated = false;
+    if (xielu) layer.mlp().activation = Activation::xielu;
   }
   spec.names.attention_norm = "attention_layernorm";
   spec.names.mlp_norm = "feedforward_layernorm";

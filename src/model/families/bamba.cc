@@ -26,11 +26,6 @@ Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& diale
   return spec;
 }
 
-Result<std::int64_t> read_inner(const Config& config, const ModelSpec& spec) {
-  TRY(const int expand, config.integer("mamba_expand", {1, 64}));
-  return std::int64_t{expand} * spec.dim;
-}
-
 // `count` multipliers; ones where the field is null.
 Result<std::vector<float>> read_multipliers(const Config& config, std::string_view field, std::size_t count) {
   if (!config.has(field)) return std::vector<float>(count, 1);
@@ -42,7 +37,7 @@ Result<std::vector<float>> read_multipliers(const Config& config, std::string_vi
 
 Result<ModelSpec> describe_bamba(const Config& config) {
   TRY(ModelSpec spec, describe_bamba_like(config, {.rotary_fraction = "partial_rotary_factor"}));
-  TRY(const std::int64_t inner, read_inner(config, spec));
+  TRY(const std::int64_t inner, read_mamba_inner(config, spec.dim));
   TRY(const Mamba2 mamba, read_mamba2(config, {}, inner, spec.final_norm));
   TRY(const std::vector<int> full, config.integers("attn_layer_indices", {0, 1024}));
   for (int i = 0; i < std::ssize(spec.layers); ++i)
@@ -52,7 +47,7 @@ Result<ModelSpec> describe_bamba(const Config& config) {
 
 Result<ModelSpec> describe_falcon_h1(const Config& config) {
   TRY(ModelSpec spec, describe_bamba_like(config, {}));
-  TRY(std::int64_t inner, read_inner(config, spec));
+  TRY(std::int64_t inner, read_mamba_inner(config, spec.dim));
   if (config.has("mamba_d_ssm")) {
     TRY(inner, config.integer("mamba_d_ssm", {1, 1 << 20}));
   }

@@ -29,11 +29,9 @@ Result<Activation> read_activation(const Config& config, const Dialect& dialect)
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
   if (name == "relu2") return Activation::relu_squared;
-  if (name == "xielu") return Activation::xielu;
-  return field_failure(
-      dialect.activation, ErrorCode::unsupported,
-      "{} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh, relu, relu2 and xielu",
-      config.where(dialect.activation), name);
+  return field_failure(dialect.activation, ErrorCode::unsupported,
+                       "{} is \"{}\"; supported are silu, gelu, gelu_new, gelu_pytorch_tanh, relu and relu2",
+                       config.where(dialect.activation), name);
 }
 
 Result<Attention> read_heads(const Config& config, const Dialect& dialect, int dim) {

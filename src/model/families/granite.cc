@@ -40,12 +40,10 @@ Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
   }
   TRY(shared.hidden, config.integer("shared_intermediate_size", {1, 1 << 20}));
   constexpr std::string_view kKinds[] = {"linear_attention", "full_attention"};
-  TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds));
-  if (!kinds.empty() && kinds.size() != spec.layers.size())
-    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
-                   kinds.size(), spec.layers.size());
-  TRY(const int expand, config.integer("mamba_expand", {1, 64}));
-  TRY(const Mamba2 mamba, read_mamba2(config, {}, std::int64_t{expand} * spec.dim, spec.final_norm));
+  TRY(const std::vector<std::string> kinds,
+      read_layer_kinds(config, "layer_types", kKinds, spec.layers.size()));
+  TRY(const std::int64_t inner, read_mamba_inner(config, spec.dim));
+  TRY(const Mamba2 mamba, read_mamba2(config, {}, inner, spec.final_norm));
   TRY(const std::string positions, config.text("position_embedding_type", "nope"));
   const bool turns = positions == "rope";
   if (!turns) spec.ropes.clear();

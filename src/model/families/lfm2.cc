@@ -13,10 +13,8 @@ Result<ModelSpec> describe_lfm(const Config& config, std::string_view hidden) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden, .eps = "norm_eps"}));
   TRY(spec.tied, config.boolean("tie_embedding", spec.tied));
   constexpr std::string_view kKinds[] = {"conv", "full_attention"};
-  TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds));
-  if (!kinds.empty() && kinds.size() != spec.layers.size())
-    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
-                   kinds.size(), spec.layers.size());
+  TRY(const std::vector<std::string> kinds,
+      read_layer_kinds(config, "layer_types", kKinds, spec.layers.size()));
   TRY(const std::vector<int> full, config.integers("full_attn_idxs", {0, 1024}));
   ShortConv conv;
   TRY(conv.width, config.integer("conv_L_cache", {2, kMaxConvWidth}));

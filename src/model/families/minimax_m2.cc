@@ -11,7 +11,15 @@ Result<ModelSpec> describe_minimax_m2(const Config& config) {
   TRY(spec.ropes[0],
       read_rope(config, {.rotary_fraction = "partial_rotary_factor"}, head_dim, spec.max_positions));
   if (config.has("rotary_dim")) {
-    TRY(spec.ropes[0].rotary_dim, config.integer("rotary_dim", {2, head_dim}));
+    RopeSpec& rope = spec.ropes[0];
+    TRY(const int rotary_dim, config.integer("rotary_dim", {2, head_dim}));
+    if (rotary_dim % 2 != 0)
+      return invalid("rotary_dim", "{} is {}; it must be even", config.where("rotary_dim"), rotary_dim);
+    if (rope.scaling.kind == RopeScalingKind::longrope && rotary_dim != rope.rotary_dim)
+      return invalid("rotary_dim",
+                     "{} is {}; the factors of longrope are for the {} of partial_rotary_factor",
+                     config.where("rotary_dim"), rotary_dim, rope.rotary_dim);
+    rope.rotary_dim = rotary_dim;
   }
   for (LayerSpec& layer : spec.layers) {
     layer.attention().window = 0;

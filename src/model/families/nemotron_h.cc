@@ -6,12 +6,14 @@
 namespace octavo {
 namespace {
 
+constexpr std::size_t kLayersMax = 1024;
+
 // What each layer is. Older files say it in letters.
-Result<std::vector<std::string>> read_kinds(const Config& config) {
+Result<std::vector<std::string>> list_kinds(const Config& config) {
   constexpr std::string_view kKinds[] = {"linear_attention", "full_attention", "moe", "mlp"};
-  TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds));
+  TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds, std::nullopt));
   if (kinds.empty()) {
-    TRY(kinds, read_layer_kinds(config, "layer_types", kKinds));
+    TRY(kinds, read_layer_kinds(config, "layer_types", kKinds, std::nullopt));
   }
   if (!kinds.empty()) return kinds;
   constexpr std::string_view kField = "hybrid_override_pattern", kLetters = "M*E-";
@@ -26,6 +28,14 @@ Result<std::vector<std::string>> read_kinds(const Config& config) {
   return kinds;
 }
 
+Result<std::vector<std::string>> read_kinds(const Config& config) {
+  TRY(std::vector<std::string> kinds, list_kinds(config));
+  if (kinds.empty() || kinds.size() > kLayersMax)
+    return invalid("hybrid_override_pattern", "{}: there are {} layers, it must be 1 to {}",
+                   config.where("hybrid_override_pattern"), kinds.size(), kLayersMax);
+  return kinds;
+}
+
 Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
   if (config.has("moe_latent_size"))
     return field_failure("moe_latent_size", ErrorCode::unsupported,
@@ -34,7 +44,13 @@ Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
   ModelSpec spec;
   spec.layers = {LayerSpec{.feed_forward = like}};
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
-  Experts experts = std::get<Experts>(spec.layers[0].feed_forward);
+  auto* made = std::get_if<Experts>(&spec.layers[0].feed_forward);
+  if (made == nullptr)
+    return invalid("n_routed_experts",
+                   "{}: there are layers of experts, which n_routed_experts, first_k_dense_replace or "
+                   "mlp_layer_types say that there are not",
+                   config.where("n_routed_experts"));
+  Experts experts = std::move(*made);
   experts.shared = like;
   TRY(experts.shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
   return experts;

@@ -49,9 +49,18 @@ Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
   return m;
 }
 
+Result<std::int64_t> read_mamba_inner(const Config& config, int dim) {
+  TRY(const int expand, config.integer("mamba_expand", {1, 64}));
+  return std::int64_t{expand} * dim;
+}
+
 Result<std::vector<std::string>> read_layer_kinds(const Config& config, std::string_view field,
-                                                  std::span<const std::string_view> kinds) {
+                                                  std::span<const std::string_view> kinds,
+                                                  std::optional<std::size_t> layers) {
   TRY(std::vector<std::string> list, config.texts(field));
+  if (layers && !list.empty() && list.size() != *layers)
+    return invalid(field, "{} has {} entries, there are {} layers", config.where(field), list.size(),
+                   *layers);
   for (std::string& kind : list) {
     if (kind == "mamba") kind = "linear_attention";
     if (kind == "attention") kind = "full_attention";

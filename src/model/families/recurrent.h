@@ -23,11 +23,15 @@ struct Mamba2Fields {
 Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
                            std::optional<std::int64_t> inner, const NormSpec& norm);
 
+// What the heads put out together, as a multiple of the width, mamba_expand.
+Result<std::int64_t> read_mamba_inner(const Config& config, int dim);
+
 // What each layer is, as the list `field` of config.json says: one of `kinds`, in transformers' words
 // ("linear_attention", "full_attention" ..); "mamba" and "attention" are the older ones. Empty: there is no
-// such list.
+// such list. There must be one for each of `layers`; nullopt: the list says how many there are.
 Result<std::vector<std::string>> read_layer_kinds(const Config& config, std::string_view field,
-                                                  std::span<const std::string_view> kinds);
+                                                  std::span<const std::string_view> kinds,
+                                                  std::optional<std::size_t> layers);
 
 // A network of `mixer` alone, without attention and feed-forward, as the first Mambas are. `mixer` gets the
 // width and the spec's norm.
