@@ -78,6 +78,11 @@ Rig::Rig(const RigOptions& options) {
   scheduler.policy = options.policy;
   scheduler.max_model_len = model->max_model_len;
   const auto shared = std::make_shared<Backend>(std::move(backend));
+  auto executor = LocalExecutor::create(
+                      shared, std::move(model), layout,
+                      {.max_tokens = options.max_num_batched_tokens, .max_sequences = options.max_num_seqs})
+                      .value();
+  CHECK(executor->allocate_cache(options.num_blocks, options.max_num_seqs).has_value());
   EngineParts parts;
   if (options.speculation) {
     EngineOptions engine;
@@ -85,16 +90,12 @@ Rig::Rig(const RigOptions& options) {
     engine.speculation = options.speculation;
     std::optional<LoadedDraft> draft;
     if (options.speculation->draft_model() != nullptr)
-      draft = load_draft(shared, engine, model->spec, scheduler).value();
+      draft = load_draft(shared, engine, executor->model().spec, scheduler).value();
     scheduler.max_draft_tokens = options.speculation->num_speculative_tokens;
-    parts.proposer = make_proposer(*options.speculation, std::move(draft), scheduler).value();
+    parts.proposer = make_proposer(*options.speculation, *executor, std::move(draft), scheduler).value();
     parts.guess_policy = guess_policy(*options.speculation, *shared->device);
   }
-  auto executor = LocalExecutor::create(
-      shared, std::move(model), layout,
-      {.max_tokens = options.max_num_batched_tokens, .max_sequences = options.max_num_seqs});
-  CHECK(executor.value()->allocate_cache(options.num_blocks, options.max_num_seqs).has_value());
-  parts.executor = *std::move(executor);
+  parts.executor = std::move(executor);
   engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, std::move(parts)).value();
 }
 
