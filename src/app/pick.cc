@@ -1,7 +1,6 @@
 // octavo pick
 #include <algorithm>
 #include <charconv>
-#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/stop_signals.h"
 #include "base/log.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/discover/endpoints.h"
@@ -142,12 +142,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
 }
 
 Result<> pick(PickCommand& c) {
-  // Blocked before any thread starts, so that none of them but this one ever sees a signal.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  StopSignals signals;
 
   int drain_ms = 0;
   TRY_VOID(read_options(c, drain_ms));
@@ -156,10 +151,8 @@ Result<> pick(PickCommand& c) {
   log_info("picking endpoints: ext_proc on {0}:{1}, health on {0}:{2}, metrics on http://{0}:{3}/metrics",
            host, server->grpc_port(), server->health_port(), server->metrics_port());
 
-  int signal = 0;
-  sigwait(&signals, &signal);
+  signals.wait();
   log_info("stopping: streams that are open get up to {}", c.drain_timeout);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second signal ends the program at once
   server->stop(drain_ms);
   return {};
 }

@@ -1,11 +1,11 @@
 // octavo route
-#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "app/commands.h"
 #include "app/policy_flags.h"
+#include "app/stop_signals.h"
 #include "base/log.h"
 #include "fleet/proxy/router.h"
 #include "local/load_tokenizer.h"
@@ -171,12 +171,7 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
 }
 
 Result<> route(RouteCommand& c) {
-  // Blocked before any thread starts, so that none of them but this one ever sees a signal.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  StopSignals signals;
 
   fleet::RouterOptions& o = c.options;
   if (c.disable_retries) o.retry.attempts_max = 1;
@@ -197,10 +192,8 @@ Result<> route(RouteCommand& c) {
   TRY(const auto router, fleet::Router::start(std::move(o)));
   log_info("routing by {} to {} replicas on {}", policy, workers, router->address());
 
-  int signal = 0;
-  sigwait(&signals, &signal);
+  signals.wait();
   log_info("stopping: answers in flight get up to {} s", c.shutdown_grace_s);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second signal ends the program at once
   router->stop(c.shutdown_grace_s * 1000);
   return {};
 }

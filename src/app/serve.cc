@@ -1,13 +1,9 @@
 // octavo serve
 #include <fmt/format.h>
 
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <memory>
-#include <semaphore>
-#include <thread>
 
 #include "app/commands.h"
 #include "app/engine_command.h"
@@ -15,42 +11,11 @@
 #include "app/metrics_page.h"
 #include "app/serve_flags.h"
 #include "app/serving.h"
+#include "app/stop_signals.h"
 #include "base/log.h"
 
 namespace octavo {
 namespace {
-
-// SIGINT and SIGTERM: while the model loads the first one ends the program, afterwards the second. Made
-// before any other thread, so that none but this one's ever sees a signal.
-class StopSignals {
- public:
-  StopSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    std::thread([state = state_, signals = signals_] {
-      for (int signal = 0; sigwait(&signals, &signal) == 0;) {
-        if (!state->may_wait.exchange(false)) std::_Exit(128 + signal);
-        state->came.release();
-      }
-    }).detach();
-  }
-
-  // Returns when the program is to stop.
-  void wait() {
-    state_->may_wait = true;
-    state_->came.acquire();
-  }
-
- private:
-  struct State {
-    std::atomic<bool> may_wait = false;
-    std::binary_semaphore came{0};
-  };
-  sigset_t signals_{};
-  std::shared_ptr<State> state_ = std::make_shared<State>();
-};
 
 // vLLM's variables for where blocks are handed over, unless --kv-transfer-config says it.
 Result<> take_side_channel(KvTransferOptions& options) {

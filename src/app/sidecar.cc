@@ -1,11 +1,11 @@
 // octavo sidecar
 #include <cmath>
-#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "app/commands.h"
+#include "app/stop_signals.h"
 #include "base/log.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/sidecar/connector.h"
@@ -94,12 +94,7 @@ void add_server_flags(CLI::App& command, SidecarCommand& c) {
 }
 
 Result<> run(SidecarCommand& c) {
-  // Blocked before any thread starts, so that none of them but this one ever sees a signal.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  StopSignals signals;
 
   fleet::SidecarOptions& o = c.options;
   o.decoder_url = fmt::format("http://{}:{}", c.decoder_host, c.decoder_port);
@@ -114,10 +109,8 @@ Result<> run(SidecarCommand& c) {
   TRY(const auto sidecar, fleet::Sidecar::start(std::move(o)));
   log_info("{} in front of {}:{} on {}", connector, c.decoder_host, c.decoder_port, sidecar->address());
 
-  int signal = 0;
-  sigwait(&signals, &signal);
+  signals.wait();
   log_info("stopping: answers in flight get up to {} s", c.shutdown_grace_s);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second signal ends the program at once
   sidecar->stop(c.shutdown_grace_s * 1000);
   return {};
 }

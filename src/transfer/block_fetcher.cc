@@ -7,22 +7,6 @@
 #include "transfer/messages.h"
 
 namespace octavo {
-namespace {
-
-KvTransferFailure failure_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::unavailable:
-      return KvTransferFailure::unreachable;
-    case ErrorCode::invalid_argument:
-      return KvTransferFailure::mismatch;
-    case ErrorCode::corrupt:
-      return KvTransferFailure::corrupt;
-    default:
-      return KvTransferFailure::lost;
-  }
-}
-
-}  // namespace
 
 BlockFetcher::BlockFetcher(BlockFormat format, bool shared_memory, WriteBlock write, OnResult done)
     : format_(std::move(format)),

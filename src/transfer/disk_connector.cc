@@ -13,17 +13,6 @@ constexpr double kNewest = 0.2;  // share of the last load in the running mean
 constexpr int kProbeEvery =
     32;  // loads that are not worth it are done that often, to see whether they are now
 
-KvTransferFailure failure_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return KvTransferFailure::mismatch;
-    case ErrorCode::corrupt:
-      return KvTransferFailure::corrupt;
-    default:
-      return KvTransferFailure::lost;
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<KvConnector>> DiskConnector::open(const DiskTierOptions& options, BlockFormat format,
@@ -152,7 +141,8 @@ std::size_t DiskConnector::wanted(std::span<const Hash128> keys) const {
     const auto place = uses_.find(key);
     return place != uses_.end() && place->second >= options_.store_threshold;
   };
-  std::size_t count = std::min(keys.size(), files_->most());  // a longer one would drive its own beginning out
+  std::size_t count =
+      std::min(keys.size(), files_->most());  // a longer one would drive its own beginning out
   const std::vector<bool> there = files_->contains(keys.first(count));
   while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "kv/block_pool.h"
 #include "request/engine_stats.h"
@@ -51,6 +52,20 @@ struct LoadResult {
   std::optional<KvTransferFailure> failure{};  // why there are no more
   std::string message{};
 };
+
+// What the error of a load counts as.
+constexpr KvTransferFailure failure_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::unavailable:
+      return KvTransferFailure::unreachable;
+    case ErrorCode::invalid_argument:
+      return KvTransferFailure::mismatch;
+    case ErrorCode::corrupt:
+      return KvTransferFailure::corrupt;
+    default:
+      return KvTransferFailure::lost;
+  }
+}
 
 // Blocks of a prompt that has been computed. Until take_stored() names the owner they are not written.
 struct StoreTask {
