@@ -142,8 +142,13 @@ Image along_columns(const Image& image, int height, Filter filter) {
 
 Image resize(const Image& image, int width, int height, Filter filter) {
   CHECK(width > 0 && height > 0 && image.width > 0 && image.height > 0);
-  Image out = width != image.width ? along_rows(image, width, filter) : image;
-  return height != image.height ? along_columns(out, height, filter) : out;
+  if (width == image.width) return height != image.height ? along_columns(image, height, filter) : image;
+  if (height == image.height) return along_rows(image, width, filter);
+  // As Pillow 13 chooses; what comes first changes the rounding. Before it, rows came first.
+  const int fewer_rows = image.height - height, fewer_columns = image.width - width;
+  if (fewer_rows > 0 && fewer_rows > 2 * fewer_columns)
+    return along_rows(along_columns(image, height, filter), width, filter);
+  return along_columns(along_rows(image, width, filter), height, filter);
 }
 
 }  // namespace octavo::media
