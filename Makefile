@@ -45,7 +45,7 @@ page:
 fast-sanitized:
 	tools/install.sh build
 	cmake --preset asan
-	cmake --build --preset asan -j $(JOBS)
+	cmake --build --preset asan -j $(JOBS) --target unit_tests
 	ctest --preset asan -j $(JOBS) -L unit
 
 # Every header compiles alone.

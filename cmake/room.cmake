@@ -33,6 +33,7 @@ endif()
 
 set(OCTAVO_DOORS ${PROJECT_SOURCE_DIR}/build/rooms)
 
+add_custom_target(unit_tests)  # what ctest -L unit runs
 if(OCTAVO_HEADER_CHECKS)
   add_custom_target(header_checks)
 endif()
@@ -80,6 +81,7 @@ function(octavo_room name)
 
   if(ROOM_TESTS)
     add_executable(${name}_test ${ROOM_TESTS})
+    add_dependencies(unit_tests ${name}_test)
     target_link_libraries(${name}_test PRIVATE ${name} ${ROOM_TEST_DEPS} GTest::gmock GTest::gtest_main)
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)  # tests are compiled more often than they are run
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
