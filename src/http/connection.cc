@@ -407,7 +407,7 @@ void Connection::on_close(std::uint64_t serial, std::function<void(CloseReason)>
 
 void Connection::cut(std::uint64_t serial) {
   const std::lock_guard lock(mutex_);
-  if (serial != serial_ || answer_ == Answer::complete) return;
+  if (serial != serial_ || answer_ == Answer::complete || closed_) return;  // the loop may have ended since
   asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
 }
 
