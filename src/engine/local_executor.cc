@@ -47,7 +47,8 @@ LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<M
 Result<> LocalExecutor::allocate() {
   const int rows = logit_rows(options_);
   TRY(Decoder decoder, Decoder::make(*model_, layout_, backend_,
-                                     {options_.max_tokens, rows, options_.max_adapter_rank}, options_.group));
+                                     {options_.max_tokens, rows, options_.max_adapter_rank},
+                                     options_.ranks != nullptr ? options_.ranks->tensor.get() : nullptr));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
   for (const LayerGroup& group : layout_.groups) {
     TRY(auto plan,
@@ -193,12 +194,21 @@ Result<> LocalExecutor::forward(const Batch& batch) {
                        .cross = sound_encoder_ ? sound_encoder_->batch() : CrossBatch{}},
                       cache_.layers());
   };
+  const View between = decoder_->residual(batch.tokens());
+  if (options_.ranks != nullptr && options_.ranks->from_stage_before) hand_on(*options_.ranks->from_stage_before, between);
+  TRY_VOID(ranks_status());
   size > 0 ? recordings_.run(stream, size, run) : run();
+  if (options_.ranks != nullptr && options_.ranks->to_stage_behind) hand_on(*options_.ranks->to_stage_behind, between);
   return ranks_status();
 }
 
 Result<> LocalExecutor::ranks_status() const {
-  return options_.group != nullptr ? options_.group->status() : Result<>();
+  return options_.ranks != nullptr ? options_.ranks->status() : Result<>();
+}
+
+// rows: f32 [n, dim], in host memory, from one stage to the next.
+void LocalExecutor::hand_on(ProcessGroup& stages, const View& rows) {
+  stages.broadcast(std::span(reinterpret_cast<std::byte*>(rows.as<float>()), static_cast<std::size_t>(rows.bytes())));
 }
 
 void LocalExecutor::pack(const Batch& batch) {

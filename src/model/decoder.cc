@@ -94,8 +94,10 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
   compute_angles(batch.positions);
   if (batch.features)
     embed_positions(batch, batch.features);
-  else
-    batch.patches ? embed_patches(batch) : embed(batch);
+  else if (batch.patches)
+    embed_patches(batch);
+  else if (model_.spec.stage.is_first())
+    embed(batch);
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = {}, .norm = norm, .replaces = true};
   StepContext step{.backend = backend_,
@@ -118,7 +120,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     if (const std::int64_t state = layout_.layers[i].state; state >= 0)
       step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
     if (model_.network.layers[i].cross) step.cross_cache = batch.cross.cache[i];
-    run_layer(model_.spec.layers[i], model_.network.layers[i], step);
+    run_layer(model_.spec.layers[model_.spec.first_layer() + i], model_.network.layers[i], step);
   }
   add(pending_, {}, {});
 }

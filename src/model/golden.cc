@@ -157,14 +157,14 @@ Golden read(const std::string& name, const std::string& root) {
 
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& options,
-                               const TestAdapter& adapter, ProcessGroup* group) {
+                               const TestAdapter& adapter, const RankGroups& ranks) {
   const auto length = static_cast<std::int32_t>(ids.size());
   const int chunk_max = std::min(length, *std::ranges::max_element(chunks));
   const CacheLayout layout = cache_layout(model.spec, options);
   TRY(Decoder decoder,
       Decoder::make(model, layout, backend, {.max_tokens = chunk_max,
                                                         .max_logit_rows = chunk_max,
-                                                        .max_adapter_rank = adapter.max_rank}, group));
+                                                        .max_adapter_rank = adapter.max_rank}, ranks.tensor.get()));
   Sequence sequence(model, layout, backend, length, chunk_max);
 
   const std::int64_t vocab = model.spec.vocab;
@@ -190,12 +190,21 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
                                 .host_starts = starts,
                                 .starts = device_starts.view(DType::i32, {2}),
                                 .tokens = device_rows.view(DType::i32, {count})};
+    const View between = decoder.residual(count);
+    const std::span<std::byte> rows_between(reinterpret_cast<std::byte*>(between.as<float>()),
+                                            static_cast<std::size_t>(between.bytes()));
+    if (ranks.from_stage_before) ranks.from_stage_before->broadcast(rows_between);
     decoder.forward({.ids = device_ids.view(DType::i32, {count}),
                      .positions = device_positions.view(DType::i32, {count}),
                      .groups = sequence.batches(begin, begin + count),
                      .states = sequence.states(count),
                      .adapters = adapter.adapter != nullptr ? &adapters : nullptr},
                     sequence.layers());
+    if (ranks.to_stage_behind) {
+      ranks.to_stage_behind->broadcast(rows_between);
+      begin += count;
+      continue;
+    }
     const View out = device_logits.view(DType::f32, {count, vocab});
     decoder.logits(device_rows.view(DType::i32, {count}), out);
     backend.device->download(*backend.stream, logits.data() + begin * vocab, out);

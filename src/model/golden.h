@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/rank_layout.h"
 #include "model/decoder.h"
 
 namespace octavo::golden {
@@ -39,7 +40,7 @@ struct TestAdapter {
 // wiped: an operator that reads what it must not is found out.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& cache,
-                               const TestAdapter& adapter = {}, ProcessGroup* group = nullptr);
+                               const TestAdapter& adapter = {}, const RankGroups& ranks = {});
 
 float max_difference(std::span<const float> a, std::span<const float> b);
 // Mean over the rows of KL(p || q), from logits.

@@ -132,6 +132,10 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   TRY(model->spec, load_spec(path, options.runner));
   model->spec.shard = options.shard;
   TRY_VOID(check_shard(model->spec));
+  if (options.stages > 1) {
+    TRY(const std::vector<Stage> stages, divide_layers(model->spec, options.stages));
+    model->spec.stage = stages[static_cast<std::size_t>(options.stage)];
+  }
   if (options.shard.size > 1 && options.quantization != Encoding::plain)
     return invalid("quantization", "must be none where tensor_parallel_size is more than 1, got {}",
                    name(options.quantization));

@@ -33,6 +33,7 @@ struct Network {
   LinearParameter head_dense, classifier;  // of Head
   LinearParameter patches, projector;      // of ImageInput
   std::array<LinearParameter, 2> convolutions;  // of SoundInput
+  DType plain = DType::f32;  // of the checkpoint's plain matrices, those that other ranks hold included
   std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
 
   ParameterList parameters();

@@ -43,11 +43,15 @@ void keep_rows(LinearParameter& linear, std::vector<RowRange> rows) {
   linear.bias.size = linear.weight.rows;
 }
 
+void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count) {
+  matrix.sharded = true;
+  matrix.order = {{0, matrix.rows}};
+  matrix.first_col = begin;
+  matrix.cols = count;
+}
+
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias) {
-  linear.weight.sharded = true;
-  linear.weight.order = {{0, linear.weight.rows}};
-  linear.weight.first_col = begin;
-  linear.weight.cols = count;
+  keep_columns(linear.weight, begin, count);
   if (!bias) linear.bias = {};
 }
 

@@ -81,6 +81,7 @@ struct NormParameter {
 // split, the ranks' products are added up, so that one of them has the bias.
 void keep_rows(MatrixParameter& matrix, std::vector<RowRange> rows);
 void keep_rows(LinearParameter& linear, std::vector<RowRange> rows);
+void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count);
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
 
 // The parameters of a network that are there, in the order of the forward pass.

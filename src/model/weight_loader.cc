@@ -87,14 +87,14 @@ class Loader {
       for (const Slot& slot : matrix->parts)
         if (quantization_of(matrix->use) != Encoding::plain && checkpoint_.find(slot.name)->plain())
           return {};
-    const StoredTensor& table = *checkpoint_.find(model_.network.embedding.parts[0].name);
+    const StoredTensor& first = *checkpoint_.find(parameters_.matrices[0]->parts[0].name);
     return invalid("quantization", "must be none, not {}: every matrix is quantised already ({} is {})",
-                   name(options_.quantization), table.name, table.format);
+                   name(options_.quantization), first.name, first.format);
   }
 
   // All plain matrices are kept in one format: the one asked for, else the checkpoint's.
   void choose_formats() {
-    plain_ = plain_format(model_.network, checkpoint_);
+    plain_ = model_.network.plain;
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
     if (options_.dtype == ModelDType::float16) plain_ = DType::f16;
     model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);

@@ -57,6 +57,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
     o.long_prefill_token_threshold = 0;
   }
   o.max_steps_in_flight = 1 + choose(3);
+  o.samples_ahead = choose(3) > 0;
   o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
   o.policy = static_cast<Policy>(choose(3));
   o.max_sequences = o.max_num_seqs + choose(40);
