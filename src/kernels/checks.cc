@@ -67,6 +67,7 @@ void check(const AddNormArgs& args) {
   if (args.out) expect_activation("add_norm out", args.out, {n, dim});
   expect_norm("add_norm delta_norm", args.delta_norm, {dim});
   expect_norm("add_norm norm", args.norm, {dim});
+  if (args.residual_scale) expect("add_norm residual_scale", args.residual_scale, DType::f32, {1});
 }
 
 template <>
@@ -178,7 +179,8 @@ void check(const QkvStoreArgs& args) {
   CHECK(args.q_out.rank == 3);
   const std::int64_t n = args.q_out.size(0);
   expect_activation("qkv_store q_out", args.q_out, {n, args.q_heads, dim});
-  expect("qkv_store qkv", args.qkv, args.q_out.dtype, {n, (args.q_heads + 2 * spec.kv_heads) * dim});
+  const std::int64_t rows = args.q_heads + (args.stores ? 2 * spec.kv_heads : 0);
+  expect("qkv_store qkv", args.qkv, args.q_out.dtype, {n, rows * dim});
   expect("qkv_store slots", args.slots, DType::i64, {n});
 
   const auto expect_head_norm = [&](std::string_view what, const Norm& norm, std::int64_t heads) {
@@ -187,7 +189,8 @@ void check(const QkvStoreArgs& args) {
     expect_norm(what, norm, {dim});
   };
   expect_head_norm("qkv_store q_norm", args.q_norm, args.q_heads);
-  expect_head_norm("qkv_store k_norm", args.k_norm, spec.kv_heads);
+  if (args.stores) expect_head_norm("qkv_store k_norm", args.k_norm, spec.kv_heads);
+  expect_norm("qkv_store v_norm", args.v_norm, {dim});
   if (args.norm_turned)
     CHECK(!args.norm_whole_row && args.q_norm.kind == NormKind::rms && args.k_norm.kind == NormKind::rms &&
               !args.q_norm.bias && !args.k_norm.bias,

@@ -51,13 +51,14 @@ struct EmbedArgs {
   View out;                                // f32 [n, dim]
 };
 
-// residual += delta_scale * delta_norm(delta);  out = norm(residual)
+// residual = (residual + delta_scale * delta_norm(delta)) * residual_scale;  out = norm(residual)
 // With `replace` the residual becomes norm(residual), too: norms behind the residual, as BERT has them.
 struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
   Norm delta_norm = {};  // kind none: delta as it is
+  View residual_scale = {};  // f32 [1]; optional: 1
   Norm norm = {};        // kind none: out is the residual, converted
   bool replace = false;
   View out = {};  // act [n, dim]; optional
@@ -180,6 +181,8 @@ struct QkvStoreArgs {
   Norm k_norm = {};
   bool norm_whole_row = false;
   bool norm_turned = false;  // rms norms of each head come behind the rotation
+  Norm v_norm = {};          // of the values of each head, weight [head_dim]
+  bool stores = true;        // false: qkv is queries alone, and the cache is left as it is
   Rope rope = {};
   View slots;     // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;  // gives kv_heads and head_dim

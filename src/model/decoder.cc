@@ -1,6 +1,8 @@
 #include "model/decoder.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 namespace octavo {
 
@@ -32,9 +34,10 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const bool split = spec.shard.size > 1;
   const std::int64_t rows = 4 + (needs.second ? 2 : 1) * (element + (split ? 4 : element));
   const std::int64_t own = split ? 4 * (limits.max_tokens + limits.max_logit_rows * spec.vocab / spec.shard.size) : 0;
+  const std::int64_t inputs = spec.layer_inputs ? std::ssize(spec.layers) * spec.layer_inputs->size : 0;
   std::int64_t angles = 0;  // of a token
   for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
-  return limits.max_tokens * (spec.dim * rows + 4 * angles) + own + needs.scratch_bytes +
+  return limits.max_tokens * (spec.dim * rows + inputs * (4 + 2 * element) + 4 * angles) + own + needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_adapter_rank) +
          limits.max_logit_rows * spec.dim * (4 + element);
 }
@@ -70,6 +73,12 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     TRY_VOID(allocate(own_ids_, DType::i32, {n}));
     TRY_VOID(allocate(own_logits_, DType::f32, {limits.max_logit_rows, model_.spec.vocab / group_->size()}));
   }
+  if (model_.spec.layer_inputs) {
+    const std::int64_t all = std::ssize(model_.spec.layers) * model_.spec.layer_inputs->size;
+    TRY_VOID(allocate(input_sum_, DType::f32, {n, all}));
+    TRY_VOID(allocate(input_delta_, act, {n, all}));
+    TRY_VOID(allocate(inputs_, act, {n, all}));
+  }
   TRY_VOID(allocate(scratch_, DType::u8, {needs.scratch_bytes}));
   if (limits.max_adapter_rank > 0)
     TRY_VOID(allocate(adapter_scratch_, DType::u8,
@@ -98,6 +107,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     batch.patches ? embed_patches(batch) : embed(batch);
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = {}, .norm = norm, .replaces = true};
+  if (model_.spec.layer_inputs) make_layer_inputs(batch);
   StepContext step{.backend = backend_,
                    .tokens = tokens_,
                    .positions = batch.positions,
@@ -118,6 +128,8 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     if (const std::int64_t state = layout_.layers[i].state; state >= 0)
       step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
     if (model_.network.layers[i].cross) step.cross_cache = batch.cross.cache[i];
+    if (const auto& inputs = model_.spec.layer_inputs)
+      step.layer_input = inputs_.rows(tokens_).columns(static_cast<std::int64_t>(i) * inputs->size, inputs->size);
     run_layer(model_.spec.layers[i], model_.network.layers[i], step);
   }
   add(pending_, {}, {});
@@ -169,6 +181,29 @@ void Decoder::embed(const ForwardBatch& batch) {
   sum_over_ranks(residual);
 }
 
+// (norm(projection(embedding)) + table[id]) / sqrt(2), each layer's vector normalised on its own. The table counts
+// sqrt(size) times.
+void Decoder::make_layer_inputs(const ForwardBatch& batch) {
+  constexpr float kInverseRoot2 = std::numbers::sqrt2_v<float> / 2;
+  const Network& network = model_.network;
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const std::int64_t size = model_.spec.layer_inputs->size, rows = tokens_ * std::ssize(model_.spec.layers);
+  const View x = x_.rows(tokens_), sum = input_sum_.rows(tokens_), delta = input_delta_.rows(tokens_);
+  const auto by_layer = [&](const View& all) { return View::of(all.data, all.dtype, {rows, size}); };
+  add({}, {}, x);
+  ops.embed(stream, {.ids = batch.ids,
+                     .table = *network.input_table.weight,
+                     .scale = std::sqrt(static_cast<float>(size)) * kInverseRoot2,
+                     .out = sum});
+  ops.matmul(stream, {.x = x, .w = *network.input_projection.weight.weight, .y = delta});
+  ops.add_norm(stream, {.residual = by_layer(sum),
+                        .delta = by_layer(delta),
+                        .delta_scale = kInverseRoot2,
+                        .delta_norm = network.input_norm.norm(),
+                        .out = by_layer(inputs_.rows(tokens_))});
+}
+
 void Decoder::embed_patches(const ForwardBatch& batch) {
   const Network& network = model_.network;
   const View delta = delta_.rows(tokens_);
@@ -218,6 +253,8 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
     if (layer.feed_forward)
       take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm,
            spec.feed_forward_scale);
+    if (layer.input) take(*layer.input, {}, layer.input_post_norm, 1);
+    pending_.residual_scale = layer.scale.value;
     return;
   }
   const View second_x = spec.residual == Residual::parallel ? second_x_.rows(tokens_) : x;
@@ -247,6 +284,7 @@ void Decoder::add(const Pending& pending, const Norm& norm, const View& out) {
                                            .delta = pending.delta,
                                            .delta_scale = pending.scale,
                                            .delta_norm = pending.norm,
+                                           .residual_scale = pending.residual_scale,
                                            .norm = norm,
                                            .out = out});
 }

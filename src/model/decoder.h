@@ -98,6 +98,7 @@ class Decoder {
     Norm norm;
     float scale = 1;
     bool replaces = false;  // norm is of the residual with the delta, not of the delta
+    View residual_scale = {};
   };
   // A buffer of rows.
   struct Workspace {
@@ -113,6 +114,7 @@ class Decoder {
   Result<> allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape);
   void compute_angles(const View& positions);
   void embed(const ForwardBatch& batch);
+  void make_layer_inputs(const ForwardBatch& batch);
   void embed_patches(const ForwardBatch& batch);
   void embed_positions(const ForwardBatch& batch, const View& added);
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
@@ -137,6 +139,8 @@ class Decoder {
   Workspace residual_;                  // f32 [tokens, dim]
   Workspace x_, delta_;                 // [tokens, dim]; sums over ranks are f32
   Workspace second_x_, second_delta_;   // the same, for the feed-forward of parallel layers
+  // Of all layers' inputs, [tokens, layers * size]: what is made of ids (f32), of embeddings, and both.
+  Workspace input_sum_, input_delta_, inputs_;
   Workspace scratch_;                   // of the block that runs
   Workspace adapter_scratch_;
   Workspace logit_residual_, logit_x_;  // [logit rows, dim]

@@ -30,6 +30,8 @@ std::string_view name(RopeScalingKind kind) {
       return "llama3";
     case RopeScalingKind::yarn:
       return "yarn";
+    case RopeScalingKind::proportional:
+      return "proportional";
     case RopeScalingKind::longrope:
       return "longrope";
   }

@@ -25,6 +25,11 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
       layer.feed_forward_norm = name.norm(spec.pre_norm, name.names.mlp_norm, model.dim);
     layer.feed_forward_post_norm = name.norm(spec.post_norm, name.names.mlp_post_norm, model.dim);
   }
+  if (model.layer_inputs) {
+    layer.input = make_block(*model.layer_inputs, name, model.dim);
+    layer.input_post_norm = name.norm(spec.post_norm, name.names.layer_input_post_norm, model.dim);
+  }
+  if (spec.scaled) layer.scale = name.vector({name.names.layer_scale}, {1});
   return layer;
 }
 
@@ -32,7 +37,7 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
 
 std::vector<Block*> Layer::blocks() const {
   std::vector<Block*> there;
-  for (Block* block : {mixer.get(), second_mixer.get(), cross.get(), feed_forward.get()})
+  for (Block* block : {mixer.get(), second_mixer.get(), cross.get(), feed_forward.get(), input.get()})
     if (block != nullptr) there.push_back(block);
   return there;
 }
@@ -59,6 +64,9 @@ ParameterList Network::parameters() {
   list.add(positions);
   list.add(token_types);
   list.add(embedding_norm);
+  list.add(input_table);
+  list.add(input_projection);
+  list.add(input_norm);
   for (Layer& layer : layers) {
     list.add(layer.mixer_norm);
     if (layer.mixer) layer.mixer->list(list);
@@ -69,6 +77,9 @@ ParameterList Network::parameters() {
     list.add(layer.feed_forward_norm);
     if (layer.feed_forward) layer.feed_forward->list(list);
     list.add(layer.feed_forward_post_norm);
+    if (layer.input) layer.input->list(list);
+    list.add(layer.input_post_norm);
+    list.add(layer.scale);
   }
   list.add(final_norm);
   list.add(head_dense);
@@ -99,6 +110,12 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
   if (spec.token_types > 0)
     network.token_types = top.table(names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
   network.embedding_norm = top.norm(spec.embedding_norm, names.embedding_norm, spec.dim);
+  if (spec.layer_inputs) {
+    const std::int64_t all = std::ssize(spec.layers) * spec.layer_inputs->size;
+    network.input_table = top.table(names.layer_input_table, spec.vocab, all, MatrixUse::table);
+    network.input_projection = top.linear({names.layer_input_projection}, {all}, spec.dim, false);
+    network.input_norm = top.norm(spec.layer_inputs->norm, names.layer_input_norm, spec.layer_inputs->size);
+  }
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const Namer name(names, fmt::format("{}{}{}.", prefix, names.layers, i), spec.shard);
     network.layers.push_back(layer_of(spec, spec.layers[i], name));

@@ -32,7 +32,7 @@ struct NormSpec {
   bool stored = true;
 };
 
-enum class RopeScalingKind : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope };
+enum class RopeScalingKind : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope, proportional };
 
 // How a rotary embedding is stretched beyond the length it was trained on; see rope.h for the formulas.
 // Fields that a kind does not use keep their defaults.
@@ -47,6 +47,8 @@ struct RopeScaling {
   double beta_fast = 32;
   double beta_slow = 1;
   bool truncate = true;
+  // proportional: of the pairs, those that turn; the first ones
+  double share = 1;
   // longrope: one divisor a pair of elements
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
@@ -100,6 +102,9 @@ struct Attention {
   bool temperature = false;         // ModelSpec::temperature counts
   // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries.
   bool output_gate = false;
+  NormSpec v_norm = {};          // of each head's values; its weight is not stored
+  bool keys_are_values = false;  // one projection makes both, before their norms
+  int source = -1;               // the layer whose keys and values it reads; -1: it has its own
 
   int q_dim() const { return q_heads * head_dim; }
   int kv_dim() const { return kv_heads * head_dim; }
@@ -213,6 +218,15 @@ struct Experts {
   bool weigh_input = false;        // the one chosen expert's weight counts before it, not behind it
 };
 
+// A vector for each token and layer, made of the token's id and of its embedding ("per-layer embeddings", Gemma 3n,
+// 2025). Behind the halves of a layer it is multiplied by a gate of the residual, and what is made of that is added.
+// See blocks/layer_input.cc.
+struct LayerInputs {
+  int size = 0;  // of a layer's vector
+  NormSpec norm = {};  // of the part that is made of the embedding
+  Activation activation = Activation::gelu_tanh;  // of the gate
+};
+
 // monostate: no such half
 using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet, ShortConv, Mamba2, Mamba>;
 using FeedForward = std::variant<std::monostate, Mlp, Experts>;
@@ -237,6 +251,7 @@ struct LayerSpec {
   float mixer_scale = 1;
   float second_mixer_scale = 1;
   float feed_forward_scale = 1;
+  bool scaled = false;  // the residual behind the layer is multiplied by a number of the checkpoint (Names::layer_scale)
 
   // For families whose layers have these kinds.
   Attention& attention() { return std::get<Attention>(mixer); }
@@ -280,6 +295,14 @@ struct Names {
   std::string out = "self_attn.o_proj";
   std::vector<std::string> up = {"mlp.gate_proj", "mlp.up_proj"};  // the gate first
   std::string down = "mlp.down_proj";
+  std::string layer_scale = "layer_scalar";
+
+  std::string layer_input_table = "embed_tokens_per_layer";
+  std::string layer_input_projection = "per_layer_model_projection";
+  std::string layer_input_norm = "per_layer_projection_norm";
+  std::string layer_input_gate = "per_layer_input_gate";
+  std::string layer_input_out = "per_layer_projection";
+  std::string layer_input_post_norm = "post_per_layer_input_norm";
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
   std::string sinks = "self_attn.sinks";
 
@@ -403,6 +426,7 @@ struct ModelSpec {
   std::vector<RopeSpec> ropes;
   Temperature temperature = {};  // of the layers that have one
   std::vector<LayerSpec> layers;
+  std::optional<LayerInputs> layer_inputs = {};
   NormSpec final_norm;
   bool tied = false;          // the embedding is also the output matrix
   bool logits_bias = false;

@@ -55,6 +55,8 @@ CLASSES = {
     "Gemma2ForCausalLM": ("gemma2", "Gemma2Config"),
     "Gemma3ForCausalLM": ("gemma3", "Gemma3TextConfig"),
     "Gemma3ForConditionalGeneration": ("gemma3", "Gemma3TextConfig"),
+    "Gemma4ForCausalLM": ("gemma4", "Gemma4TextConfig"),
+    "Gemma4ForConditionalGeneration": ("gemma4", "Gemma4TextConfig"),
     "GemmaForCausalLM": ("gemma", "GemmaConfig"),
     "Glm4ForCausalLM": ("glm4", "Glm4Config"),
     "Glm4MoeForCausalLM": ("glm4_moe", "Glm4MoeConfig"),

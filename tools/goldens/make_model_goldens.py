@@ -113,6 +113,19 @@ def biased_routers(model, generator):
             b.copy_(torch.randn(b.shape, generator=generator))
 
 
+def scaled_layers(model, generator):
+    """Gemma 4's scalars behind layers, which are all one at first."""
+    for name, b in model.named_buffers():
+        if name.endswith("layer_scalar"):
+            b.fill_(0.6 + 0.2 * torch.rand(1, generator=generator).item())
+
+
+def gemma4(config):
+    """As Google's own files: the heads of full attention have fields of their own."""
+    full = next(iter(config.pop("per_layer_config").values()))
+    return dict(config, global_head_dim=full["head_dim"], num_global_key_value_heads=full.get("num_key_value_heads"))
+
+
 def deepseek(config):
     """As DeepSeek's own files: rope_scaling, the router's method, and layers of multi-token prediction behind the others."""
     config = legacy(config)
@@ -487,6 +500,15 @@ CASES = {
                                    ssm_multipliers=[0.35, 0.25, 0.7, 0.5, 0.8], mlp_multipliers=[0.6, 0.4]), {}),
     "falcon_h1-norm": ("FalconH1", dict(SMALL, **MAMBA2, mamba_d_ssm=96, mamba_rms_norm=True, mamba_norm_before_gate=True), {}),
     "mamba": ("Mamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
+    "gemma4": ("Gemma4Text", dict(SMALL, num_hidden_layers=5, head_dim=16, global_head_dim=24, hidden_size_per_layer_input=16,
+                                  vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=2, use_double_wide_mlp=True,
+                                  sliding_window=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"] +
+                                  ["sliding_attention", "full_attention"]),
+               dict(model="Gemma4ForCausalLM", weights=scaled_layers, config=gemma4)),
+    "gemma4-dense": ("Gemma4Text", dict(BASE, num_hidden_layers=3, head_dim=24, global_head_dim=48, hidden_size_per_layer_input=0,
+                                        attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=30.0,
+                                        sliding_window=12, layer_types=["sliding_attention", "full_attention", "full_attention"]),
+                     dict(model="Gemma4ForCausalLM", weights=scaled_layers)),
     "falcon_mamba": ("FalconMamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
     "jamba": ("Jamba", dict(SMALL, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
                             expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_d_conv=3,
@@ -592,7 +614,7 @@ def randomize(model, generator):
                 # Gemma's and Qwen's later norms store what is added to one.
                 kind = model.config.model_type
                 offset = 1.0 if name.endswith(("norm.weight", "norm_f.weight", ".D")) or ".norms." in name or "ln_" in name else 0.0
-                if "gemma" in kind or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:
+                if "gemma" in kind and "gemma4" not in kind or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:
                     offset = 0.0
                 if name.endswith("bias"):
                     offset = 0.0

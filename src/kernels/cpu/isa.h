@@ -92,6 +92,7 @@ struct AddNormRow {
   Format delta_format;
   float delta_scale;
   NormRow delta_norm;
+  float residual_scale;
   NormRow norm;
   bool replace = false;  // AddNormArgs
   void* out;             // or nullptr

@@ -70,6 +70,7 @@ void add_norm(Stream& stream, const AddNormArgs& args) {
                       .delta_format = args.delta ? format_of(args.delta.dtype) : Format::f32,
                       .delta_scale = args.delta_scale,
                       .delta_norm = norm_row(args.delta_norm),
+                      .residual_scale = args.residual_scale ? *args.residual_scale.as<float>() : 1,
                       .norm = norm_row(args.norm),
                       .replace = args.replace,
                       .out = args.out ? row_address(args.out, i) : nullptr,

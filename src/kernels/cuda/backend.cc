@@ -175,6 +175,8 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
                                 .k_weight_stride = weight_stride(args.k_norm),
                                 .norm_whole_row = args.norm_whole_row,
                                 .norm_turned = args.norm_turned,
+                                .v_norm = params_of(args.v_norm),
+                                .stores = args.stores,
                                 .cos = args.rope.cos ? rows_of(args.rope.cos) : Rows{},
                                 .sin = args.rope.sin ? rows_of(args.rope.sin) : Rows{},
                                 .rotary_dim = args.rope.rotary_dim,
@@ -216,6 +218,7 @@ void run_add_norm(Stream& stream, const AddNormArgs& args) {
                                .delta_scale = args.delta_scale,
                                .delta_norm = params_of(args.delta_norm),
                                .norm = params_of(args.norm),
+                               .residual_scale = data_of<float>(args.residual_scale),
                                .replace = args.replace,
                                .out = rows_of(args.out)});
 }

@@ -50,6 +50,7 @@ struct AddNormParams {
   Rows delta;  // optional
   float delta_scale;
   NormParams delta_norm, norm;
+  const float* residual_scale;  // optional
   bool replace;
   Rows out;  // optional
 };
@@ -245,6 +246,8 @@ struct QkvStoreParams {
   NormParams q_norm, k_norm;
   std::int64_t q_weight_stride, k_weight_stride;  // of the norms' weights, from head to head; 0: one for all
   bool norm_whole_row, norm_turned;
+  NormParams v_norm;
+  bool stores;    // keys and values; else there are none
   Rows cos, sin;  // [n, rotary_dim / 2]
   int rotary_dim;
   bool interleaved;

@@ -65,6 +65,8 @@ __global__ void __launch_bounds__(kThreads) add_norm_kernel(AddNormParams p) {
       residual = fmaf(p.delta_scale, x, residual);
     }
   }
+  if (p.residual_scale != nullptr)
+    for (std::int64_t i = thread(); i < p.dim; i += kThreads) element<float>(p.residual, row, i) *= *p.residual_scale;
   if (p.out.data == nullptr && !p.replace) return;
   const auto residual = [&](std::int64_t i) { return element<float>(p.residual, row, i); };
   Moments m{0, 1};

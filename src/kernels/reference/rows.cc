@@ -85,6 +85,9 @@ void add_norm(Stream&, const AddNormArgs& args) {
       for (std::int64_t k = 0; k < dim; ++k)
         put(args.residual, {i, k}, at(args.residual, {i, k}) + args.delta_scale * unit(k));
     }
+    if (args.residual_scale)
+      for (std::int64_t k = 0; k < dim; ++k)
+        put(args.residual, {i, k}, at(args.residual, {i, k}) * at(args.residual_scale, {0}));
     if (!args.out && !args.replace) continue;
     for (std::int64_t k = 0; k < dim; ++k) unit(k) = at(args.residual, {i, k});
     normalize(args.norm, row);

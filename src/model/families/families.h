@@ -51,6 +51,7 @@ Result<ModelSpec> describe_falcon_mamba(const Config& config);
 Result<ModelSpec> describe_gemma(const Config& config);
 Result<ModelSpec> describe_gemma2(const Config& config);
 Result<ModelSpec> describe_gemma3(const Config& config);
+Result<ModelSpec> describe_gemma4(const Config& config);
 Result<ModelSpec> describe_glm(const Config& config);
 Result<ModelSpec> describe_glm4(const Config& config);
 Result<ModelSpec> describe_glm4_moe(const Config& config);

@@ -44,6 +44,8 @@ constexpr std::array kFamilies = {
     Family{"Gemma2ForCausalLM", describe_gemma2},
     Family{"Gemma3ForCausalLM", describe_gemma3},
     Family{"Gemma3ForConditionalGeneration", describe_gemma3},
+    Family{"Gemma4ForCausalLM", describe_gemma4},
+    Family{"Gemma4ForConditionalGeneration", describe_gemma4},
     Family{"GemmaForCausalLM", describe_gemma},
     Family{"Glm4ForCausalLM", describe_glm4},
     Family{"Glm4MoeForCausalLM", describe_glm4_moe},
