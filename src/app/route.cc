@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/listen_flags.h"
 #include "app/policy_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
@@ -126,19 +127,8 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
 void add_server_flags(CLI::App& command, RouteCommand& c) {
   const char* group = "Server";
   fleet::RouterOptions& o = c.options;
-  o.http.host = "0.0.0.0";
   o.http.port = 30000;
-  command.add_option("--host", o.http.host, "Address to listen on")->capture_default_str()->group(group);
-  command.add_option("--port", o.http.port, "Port to listen on; any free one when 0")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--tls-cert-path", o.http.tls.certfile, "Serve https with the certificate in this PEM file")
-      ->group(group);
-  command
-      .add_option("--tls-key-path", o.http.tls.keyfile,
-                  "PEM file of its private key (default: the same file)")
-      ->group(group);
+  add_listen_flags(command, o.http, c.shutdown_grace_s);
   command
       .add_option("--api-key", o.api_keys,
                   "Keys that clients must show; the first one is shown to replicas for health and metrics")
@@ -160,12 +150,6 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command.add_option("--client-threads", o.client_threads, "Threads that talk to replicas")
       ->check(CLI::Range(1, 64))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--shutdown-grace-period-secs", c.shutdown_grace_s,
-                  "What answers in flight get when the router is told to stop")
-      ->check(CLI::Range(0, 3600))
       ->capture_default_str()
       ->group(group);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/listen_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "fleet/decide/parameters.h"
@@ -70,27 +71,8 @@ void add_leg_flags(CLI::App& command, SidecarCommand& c) {
 }
 
 void add_server_flags(CLI::App& command, SidecarCommand& c) {
-  fleet::SidecarOptions& o = c.options;
-  const char* group = "Server";
-  o.http.host = "0.0.0.0";
-  o.http.port = 8000;
-  command.add_option("--host", o.http.host, "Address to listen on")->capture_default_str()->group(group);
-  command.add_option("--port", o.http.port, "Port to listen on; any free one when 0")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--tls-cert-path", o.http.tls.certfile, "Serve https with the certificate in this PEM file")
-      ->group(group);
-  command
-      .add_option("--tls-key-path", o.http.tls.keyfile,
-                  "PEM file of its private key (default: the same file)")
-      ->group(group);
-  command
-      .add_option("--shutdown-grace-period-secs", c.shutdown_grace_s,
-                  "What answers in flight get when the sidecar is told to stop")
-      ->check(CLI::Range(0, 3600))
-      ->capture_default_str()
-      ->group(group);
+  c.options.http.port = 8000;
+  add_listen_flags(command, c.options.http, c.shutdown_grace_s);
 }
 
 Result<> run(SidecarCommand& c) {

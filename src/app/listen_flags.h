@@ -1,0 +1,14 @@
+// Where a program of the fleet listens, and how long it takes to stop.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "http/server.h"
+
+namespace octavo {
+
+// --host (0.0.0.0 unless given), --port, --tls-cert-path and so on; parsing fills both, which must outlive
+// the subcommand.
+void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdown_grace_s);
+
+}  // namespace octavo
