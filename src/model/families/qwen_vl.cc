@@ -51,8 +51,7 @@ Result<> set_sections(ModelSpec& spec, const Config& config) {
   if (given && given->has("mrope_section")) {
     TRY(sections, given->integers("mrope_section", {0, 1 << 12}));
   }
-  const int pairs = std::accumulate(sections.begin(), sections.end(), 0);
-  if (sections.size() != 3 || pairs != rope.rotary_dim / 2)
+  if (sections.size() != 3 || std::accumulate(sections.begin(), sections.end(), 0) != rope.rotary_dim / 2)
     return invalid("mrope_section", "config.json: mrope_section must be 3 numbers, {} together",
                    rope.rotary_dim / 2);
   for (int axis = 0; axis < 3; ++axis)
@@ -96,7 +95,7 @@ Result<> make_tower(ModelSpec& spec, const Config& config, const Names& names) {
   }
   ImageInput image;
   TRY(image.patch_size, config.integer("patch_size", {1, 1024}));
-  TRY(image.merge, config.integer("spatial_merge_size", {1, 64}));
+  TRY(image.merge, config.integer("spatial_merge_size", {1, 16}));
   TRY(image.frames, config.integer("temporal_patch_size", {1, 64}));
   TRY_VOID(config.integer("in_channels", {3, 3}));
   image.bias = false;
