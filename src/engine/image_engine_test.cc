@@ -244,7 +244,8 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
-                         testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "gemma3", "llava"));
+                         testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "gemma3", "llava"),
+                         [](const auto& test) { return std::string(test.param); });
 
 // Another picture at the same place is another prefix from its block on; the same one is found.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {

@@ -59,9 +59,10 @@ def test_it_sleeps_refuses_and_wakes_to_the_same_answers(base, level, name):
     assert httpx.post(base + "/wake_up", timeout=60).status_code == 200
     assert not sleeps(base) and state(base) == "awake"
     hits = metric(base, "vllm:prefix_cache_hits_total")
+    queries = metric(base, "vllm:prefix_cache_queries_total")
     after = ask(base)
     assert (after.text, after.logprobs) == (before.text, before.logprobs)
-    assert eventually(lambda: metric(base, "vllm:num_requests_running") == 0)
+    assert eventually(lambda: metric(base, "vllm:prefix_cache_queries_total") != queries)  # told with the hits
     assert metric(base, "vllm:prefix_cache_hits_total") in (0, hits), "the cache was forgotten"
 
 
