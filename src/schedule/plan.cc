@@ -99,7 +99,7 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
 // those after `place` have their turn later.
 bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   std::size_t last = running_.size() - 1;
-  while (last > place && at(running_[last]).settled) --last;
+  while (last > place && at(running_[last]).non_preemptible) --last;
   if (last == place) return false;
   const Slot slot = running_[last];
   Sequence& s = at(slot);
@@ -228,8 +228,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   count = s.uncut(first, std::min(count, budget_));
   if (count == 0) return Admission::must_wait;
 
-  const bool settled = s.preemptions >= options_.max_preemptions;
-  const int promised = settled ? s.max_total_tokens - 1 : known;
+  const bool non_preemptible = s.preemptions >= options_.max_preemptions;
+  const int promised = non_preemptible ? s.max_total_tokens - 1 : known;
   const int growth = SequenceBlocks::growth_after(cache_, match_, promised, ahead_max_);
   const int margin = running_.empty() ? 0 : watermark_blocks_;
   if (match_.unreferenced + match_.lent + growth > spare() - margin) return Admission::must_wait;
@@ -241,7 +241,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   const int branch = match_.stateless_blocks * options_.block_size;
   s.branch = branch - first >= options_.mamba_block_size / 4 ? branch : 0;
   s.promised = promised;
-  s.settled = settled;
+  s.non_preemptible = non_preemptible;
   s.state = Sequence::State::running;
   if (s.preemptions == 0 && s.read_prefix_cache) {
     s.cached_tokens = std::min(first, s.prompt_tokens);

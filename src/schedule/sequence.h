@@ -44,7 +44,7 @@ struct Sequence {
 
   State state = State::unused;
   bool read_prefix_cache = true;
-  bool settled = false;  // admitted with a promise of all blocks it can ever want; never a victim
+  bool non_preemptible = false;  // admitted with a promise of all blocks it can ever want; never a victim
   std::uint32_t tenancy = 0;
   std::uint64_t tag = 0;
   std::uint64_t turn = 0;  // order of arrival
