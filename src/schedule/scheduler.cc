@@ -40,7 +40,7 @@ Scheduler::Scheduler(SchedulerOptions options)
 }
 
 SequenceId Scheduler::id(Slot slot) const {
-  return SequenceId{(std::uint64_t{at(slot).tenancy} << 32) | slot};
+  return SequenceId{(std::uint64_t{at(slot).generation} << 32) | slot};
 }
 
 const Sequence* Scheduler::find(SequenceId sequence) const {
@@ -91,9 +91,9 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   const Slot place = unused_.back();
   unused_.pop_back();
   Sequence& s = at(place);
-  const std::uint32_t tenancy = s.tenancy + 1;
+  const std::uint32_t generation = s.generation + 1;
   s = Sequence{};
-  s.tenancy = tenancy;
+  s.generation = generation;
   s.state = Sequence::State::waiting;
   s.read_prefix_cache = spec.read_prefix_cache;
   s.tag = spec.tag;
@@ -226,9 +226,9 @@ bool Scheduler::finish(SequenceId sequence) {
   std::erase(s->state == Sequence::State::running ? running_ : waiting_, slot(sequence));
   give_up_memory(*s);
   sequence_bytes_ -= s->bytes();
-  const std::uint32_t tenancy = s->tenancy;
+  const std::uint32_t generation = s->generation;
   *s = Sequence{};  // its memory, too
-  s->tenancy = tenancy;
+  s->generation = generation;
   unused_.push_back(slot(sequence));
   return true;
 }

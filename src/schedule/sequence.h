@@ -13,7 +13,7 @@
 
 namespace octavo {
 
-// Names a sequence from add() to finish(), and nothing afterwards: slot in the low half, which tenant of the
+// Names a sequence from add() to finish(), and nothing afterwards: slot in the low half, generation of the
 // slot in the high half.
 enum class SequenceId : std::uint64_t {};
 
@@ -45,7 +45,7 @@ struct Sequence {
   State state = State::unused;
   bool read_prefix_cache = true;
   bool non_preemptible = false;  // admitted with a promise of all blocks it can ever want; never a victim
-  std::uint32_t tenancy = 0;
+  std::uint32_t generation = 0;  // how many sequences have had this slot
   std::uint64_t tag = 0;
   std::uint64_t turn = 0;  // order of arrival
   std::int64_t priority = 0;
