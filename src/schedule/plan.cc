@@ -96,7 +96,7 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
 }
 
 // Takes the blocks of the last running sequence after `place` that may lose them. Not yet part of this plan:
-// those after `place` have their turn later.
+// those after `place` come later in it.
 bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   std::size_t last = running_.size() - 1;
   while (last > place && at(running_[last]).non_preemptible) --last;
@@ -268,10 +268,10 @@ void Scheduler::look_up_prefix(Sequence& s) {
 // Sorts the head of the queue, longest cached prefix first. Who arrives later is sorted in only when all that
 // were there at the last time have been admitted, so that nobody is overtaken without end.
 void Scheduler::order_by_prefix() {
-  if (at(waiting_.front()).turn > cohort_end_) cohort_end_ = last_turn_;
+  if (at(waiting_.front()).arrival > reorder_limit_) reorder_limit_ = last_arrival_;
   const std::size_t reordered_max = std::min(kReorderedMax, waiting_.size());
   std::size_t count = 0;
-  for (; count < reordered_max && at(waiting_[count]).turn <= cohort_end_; ++count) {
+  for (; count < reordered_max && at(waiting_[count]).arrival <= reorder_limit_; ++count) {
     Sequence& s = at(waiting_[count]);
     look_up_prefix(s);
     s.match_blocks = match_.blocks;
@@ -280,7 +280,7 @@ void Scheduler::order_by_prefix() {
     const Sequence &x = at(a), &y = at(b);
     if ((x.preemptions > 0) != (y.preemptions > 0)) return x.preemptions > 0;
     if (x.preemptions == 0 && x.match_blocks != y.match_blocks) return x.match_blocks > y.match_blocks;
-    return x.turn < y.turn;
+    return x.arrival < y.arrival;
   };
   std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);
 }

@@ -97,7 +97,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.state = Sequence::State::waiting;
   s.read_prefix_cache = spec.read_prefix_cache;
   s.tag = spec.tag;
-  s.turn = ++last_turn_;
+  s.arrival = ++last_arrival_;
   s.priority = spec.priority;
   s.identity = spec.identity;
   s.extras = spec.extras;
@@ -122,7 +122,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
 bool Scheduler::before(Slot a, Slot b) const {
   if (options_.policy == Policy::priority && at(a).priority != at(b).priority)
     return at(a).priority < at(b).priority;
-  return at(a).turn < at(b).turn;
+  return at(a).arrival < at(b).arrival;
 }
 
 // A preempted sequence finds its old place: it is older than whoever waits. longest_prefix sorts as it plans,

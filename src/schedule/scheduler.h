@@ -187,8 +187,8 @@ class Scheduler {
   std::vector<Frontier> frontier_;  // of the step being planned
 
   StepNumber last_step_ = 0;
-  std::uint64_t last_turn_ = 0;
-  std::uint64_t cohort_end_ = 0;  // longest_prefix: turns up to here are reordered among themselves
+  std::uint64_t last_arrival_ = 0;
+  std::uint64_t reorder_limit_ = 0;  // longest_prefix: arrivals up to here are reordered among themselves
   int budget_ = 0;                // tokens left in the step being planned
   int promised_ = 0;              // blocks that running sequences may still take whatever the others do
   std::int64_t sequence_bytes_ = 0;

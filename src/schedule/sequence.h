@@ -47,7 +47,7 @@ struct Sequence {
   bool non_preemptible = false;  // admitted with a promise of all blocks it can ever want; never a victim
   std::uint32_t generation = 0;  // how many sequences have had this slot
   std::uint64_t tag = 0;
-  std::uint64_t turn = 0;  // order of arrival
+  std::uint64_t arrival = 0;  // how many sequences came before
   std::int64_t priority = 0;
   Hash128 identity;
   int max_total_tokens = 0;
