@@ -11,9 +11,9 @@
 
 #include "request/request.h"
 #include "serve/admission.h"
-#include "serve/openai/answer.h"
 #include "serve/openai/errors.h"
 #include "serve/openai/generation_fields.h"
+#include "serve/openai/output_processor.h"
 #include "serve/openai/reply.h"
 #include "serve/tracing.h"
 
