@@ -14,7 +14,7 @@
 #include "sample/finish.h"
 #include "sample/sequence_sampling.h"
 #include "schedule/sequence.h"
-#include "speculate/guess_policy.h"
+#include "speculate/draft_policy.h"
 
 namespace octavo {
 
@@ -75,7 +75,7 @@ struct Answer {
   FinishRule finish;
   std::optional<grammar::Matcher> matcher;  // with a grammar: has taken all tokens behind grammar_after
   bool grammar_waits = false;               // for grammar_after
-  Acceptance acceptance;                    // of guesses
+  Acceptance acceptance;                    // of draft tokens
   int adapter = -1;                         // place of its LoRA adapter; -1: none, or it is not there yet
   RequestTimes times;
   int cached_tokens = 0;

@@ -54,7 +54,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
       images_(*executor_, info_.sound.mels > 0 ? info_.sound.places : image_tokens_max(info_.max_model_len)),
-      steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.guess_policy)),
+      steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.draft_policy)),
       watch_(parts.watch, executor_->asynchronous()) {}
 
 Engine::~Engine() {

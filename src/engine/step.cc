@@ -136,19 +136,19 @@ void StepLoop::add_prompt_rows(const PlannedSequence& s, int first_token) {
   answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
 }
 
-// One row behind the last known token and one behind each guess. A grammar follows the guesses for the masks,
-// as far as it allows them, and goes back. False: nothing is left to follow, and the text may end here.
-// Error: nothing is left, and it may not.
+// One row behind the last known token and one behind each draft token. A grammar follows the draft tokens for
+// the masks, as far as it allows them, and goes back. False: nothing is left to follow, and the text may end
+// here. Error: nothing is left, and it may not.
 Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
   Answer& answer = answers_[s.tag];
   grammar::Matcher* const rule = answer.rule();
   std::size_t followed = 0;
   for (int drafts = 0; drafts <= static_cast<int>(s.drafts.size()); ++drafts) {
-    const TokenId guess = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
+    const TokenId draft_token = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
     SampleRow row;
     row.drafts = drafts;
     if (rule) {
-      if (drafts > 0 && !rule->accept(guess)) break;
+      if (drafts > 0 && !rule->accept(draft_token)) break;
       followed = static_cast<std::size_t>(drafts);
       if (rule->is_terminated()) break;
       if (const Result<> filled = fill_mask(answer, row.mask); !filled) {
@@ -163,7 +163,7 @@ Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token)
                      "of this request exclude each other after {} tokens",
                      scheduler_.output(s.sequence).size());
     }
-    owners_.push_back({s.sequence, s.tag, false, drafts, guess});
+    owners_.push_back({s.sequence, s.tag, false, drafts, draft_token});
     add_row(s, last_token + drafts, row);
   }
   if (rule) rule->rollback(followed);
@@ -214,11 +214,11 @@ bool StepLoop::finish(SequenceId sequence) {
   return scheduler_.finish(sequence);
 }
 
-// Where a row behind guesses can be sampled before they are known to be true.
-void StepLoop::want_guesses(const RowOwner& owner) {
+// Where a row behind draft tokens can be sampled before they are accepted.
+void StepLoop::want_drafts(const RowOwner& owner) {
   if (proposer_ == nullptr || executor_.asynchronous()) return;
   if (answers_[owner.answer].sampling.follows_history()) return;
-  guessing_.push_back(owner);
+  drafting_.push_back(owner);
 }
 
 // What of the step stays, while its sequences are still there.
@@ -252,18 +252,18 @@ void StepLoop::note_texts(std::span<const SampledToken> results) {
   }
 }
 
-// Guesses of what comes next, for all who want some.
+// Draft tokens, for all who want some.
 Result<> StepLoop::propose() {
   if (proposer_ != nullptr && !executor_.asynchronous()) TRY_VOID(proposer_->read(texts_));
-  if (guessing_.empty()) return {};
-  drafts_.resize(std::max(drafts_.size(), guessing_.size()));
-  const std::span<Draft> drafts = std::span(drafts_).first(guessing_.size());
+  if (drafting_.empty()) return {};
+  drafts_.resize(std::max(drafts_.size(), drafting_.size()));
+  const std::span<Draft> drafts = std::span(drafts_).first(drafting_.size());
   const int sequences = static_cast<int>(plan_.sequences.size());
   for (std::size_t i = 0; i < drafts.size(); ++i) {
-    Answer& answer = answers_[guessing_[i].answer];
-    const Sequence& s = *scheduler_.find(guessing_[i].sequence);
+    Answer& answer = answers_[drafting_[i].answer];
+    const Sequence& s = *scheduler_.find(drafting_[i].sequence);
     Draft& draft = drafts[i];
-    draft.sequence = static_cast<std::uint64_t>(guessing_[i].sequence);
+    draft.sequence = static_cast<std::uint64_t>(drafting_[i].sequence);
     draft.text = s.tokens;
     draft.prompt_tokens = s.prompt_tokens;
     draft.sampling = &answer.params();
@@ -273,27 +273,28 @@ Result<> StepLoop::propose() {
     // The answer's last token is never computed.
     const int room = std::max(0, s.max_total_tokens - 1 - s.length());
     draft.most = std::min(
-        {guess_policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room});
+        {draft_policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room});
   }
   TRY_VOID(proposer_->propose(drafts));
   for (std::size_t i = 0; i < drafts.size(); ++i) {
-    keep_allowed(answers_[guessing_[i].answer], drafts[i].tokens);
-    scheduler_.draft(guessing_[i].sequence, drafts[i].tokens);
+    keep_allowed(answers_[drafting_[i].answer], drafts[i].tokens);
+    scheduler_.draft(drafting_[i].sequence, drafts[i].tokens);
   }
-  guessing_.clear();
+  drafting_.clear();
   return {};
 }
 
-// Cuts guesses where the answer's grammar does not allow them.
-void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& guesses) {
+// Cuts draft tokens where the answer's grammar does not allow them.
+void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
   if (answer.grammar_waits) {
     // Behind this token the grammar's masks are needed.
-    guesses.erase(std::ranges::find(guesses, *answer.accepted->request.grammar_after), guesses.end());
+    draft_tokens.erase(std::ranges::find(draft_tokens, *answer.accepted->request.grammar_after),
+                       draft_tokens.end());
   } else if (answer.matcher) {
     std::size_t allowed = 0;
-    while (allowed < guesses.size() && answer.matcher->accept(guesses[allowed])) ++allowed;
+    while (allowed < draft_tokens.size() && answer.matcher->accept(draft_tokens[allowed])) ++allowed;
     answer.matcher->rollback(allowed);
-    guesses.resize(allowed);
+    draft_tokens.resize(allowed);
   }
 }
 
@@ -315,7 +316,7 @@ Result<> StepLoop::commit_flying() {
     if (owner.prompt) {
       answers_[owner.answer].prompt_logprobs.push_back(results[i].logprobs.value());
     } else if (results[i].id < 0) {
-      fail_broken(owner, now);  // behind a guess that came true
+      fail_broken(owner, now);  // behind an accepted draft token
     } else if (commit_row(i, results[i], now)) {
       finish(owner.sequence);
     }
@@ -385,7 +386,7 @@ bool StepLoop::commit_row(std::size_t row, const SampledToken& result, std::int6
   const bool last = row + 1 == owners_.size() || owners_[row + 1].drafts == 0 || owners_[row + 1].dropped;
   if (!last) return false;
   if (jump_forward(owner, now_us)) return true;
-  want_guesses(owner);
+  want_drafts(owner);
   return false;
 }
 

@@ -40,9 +40,9 @@ void Scheduler::plan(StepPlan& plan) {
     flight.sequences.push_back({p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count, p.state_to});
 }
 
-// Tokens that the sequence could compute next, 0 while the end of its length or guesses are on the way.
+// Tokens that the sequence could compute next, 0 while the end of its length or draft tokens are on the way.
 int Scheduler::tokens_wanted(const Sequence& s) const {
-  if (s.guessing || s.length() >= s.max_total_tokens) return 0;
+  if (s.drafting || s.length() >= s.max_total_tokens) return 0;
   const int wanted = s.length() - s.planned;
   const int threshold = options_.long_prefill_token_threshold;
   return threshold == 0 ? wanted : std::min(wanted, threshold);
@@ -168,7 +168,7 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   plan.tokens += count;
 }
 
-// Guesses take what all others have left of the budget, and blocks that nobody has a claim on.
+// Draft tokens take what all others have left of the budget, and blocks that nobody has a claim on.
 void Scheduler::plan_drafts(StepPlan& plan) {
   for (PlannedSequence& p : plan.sequences) {
     Sequence& s = at(slot(p.sequence));
@@ -181,7 +181,7 @@ void Scheduler::plan_drafts(StepPlan& plan) {
     if (count <= 0) continue;
     take_blocks(s, s.planned + count);
     p.drafts = std::span(s.drafts).first(static_cast<std::size_t>(count));
-    s.guessing = true;
+    s.drafting = true;
     budget_ -= count;
     plan.tokens += count;
   }

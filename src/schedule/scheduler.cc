@@ -187,7 +187,7 @@ bool Scheduler::commit(SequenceId sequence, TokenId token) {
   --s->sampling;
   s->tokens.push_back(token);
   s->drafts.clear();
-  s->guessing = false;
+  s->drafting = false;
   return true;
 }
 
