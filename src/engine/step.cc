@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/out_of_memory.h"
 #include "timing/step_timing.h"
 
 namespace octavo {
@@ -155,6 +156,8 @@ Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token)
         if (drafts > 0) break;
         return std::unexpected(filled.error());
       }
+    } else if (const auto forced = answer.thinking.forced()) {
+      row.mask = mask_of(answer, *forced);
     }
     if (drafts == 0 && answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), bans_)) {
       if (rule && rule->can_terminate()) return false;  // under min_tokens
@@ -172,11 +175,25 @@ Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token)
   return true;
 }
 
-// Which tokens the grammar of an answer lets follow.
-Result<> StepLoop::fill_mask(Answer& answer, std::span<const std::int32_t>& mask) {
+// Of the row that comes next, for the caller to fill.
+std::span<std::int32_t> StepLoop::next_mask(const Answer& answer) {
   masks_.resize(std::max(masks_.size(), rows_.size() + 1));
   std::vector<std::int32_t>& words = masks_[rows_.size()];
   words.resize((static_cast<std::size_t>(answer.sampling.vocab_size()) + 31) / 32);
+  return words;
+}
+
+// Only this token may follow.
+std::span<const std::int32_t> StepLoop::mask_of(const Answer& answer, TokenId token) {
+  const std::span<std::int32_t> words = next_mask(answer);
+  std::ranges::fill(words, 0);
+  words[static_cast<std::size_t>(token) / 32] = static_cast<std::int32_t>(std::uint32_t{1} << token % 32);
+  return words;
+}
+
+// Which tokens the grammar of an answer lets follow.
+Result<> StepLoop::fill_mask(Answer& answer, std::span<const std::int32_t>& mask) {
+  const std::span<std::int32_t> words = next_mask(answer);
   const std::int64_t began = now_ns();
   TRY_VOID(answer.rule()->fill_mask(words));
   mask_counters_.nanoseconds += now_ns() - began;
@@ -217,7 +234,8 @@ bool StepLoop::finish(SequenceId sequence) {
 // Where a row behind draft tokens can be sampled before they are accepted.
 void StepLoop::want_drafts(const RowOwner& owner) {
   if (proposer_ == nullptr || executor_.asynchronous()) return;
-  if (answers_[owner.answer].sampling.follows_history()) return;
+  const Answer& answer = answers_[owner.answer];
+  if (answer.sampling.follows_history() || answer.thinking.counts()) return;
   drafting_.push_back(owner);
 }
 
@@ -284,12 +302,14 @@ Result<> StepLoop::propose() {
   return {};
 }
 
-// Cuts draft tokens where the answer's grammar does not allow them.
+// Cuts draft tokens where the answer's grammar does not allow them, and behind what changes its masks.
 void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
+  const auto cut_at = [&](TokenId token) {
+    draft_tokens.erase(std::ranges::find(draft_tokens, token), draft_tokens.end());
+  };
+  if (const auto begin = answer.thinking.begin()) cut_at(*begin);
   if (answer.grammar_waits) {
-    // Behind this token the grammar's masks are needed.
-    draft_tokens.erase(std::ranges::find(draft_tokens, *answer.accepted->request.grammar_after),
-                       draft_tokens.end());
+    cut_at(*answer.accepted->request.grammar_after);
   } else if (answer.matcher) {
     std::size_t allowed = 0;
     while (allowed < draft_tokens.size() && answer.matcher->accept(draft_tokens[allowed])) ++allowed;
@@ -299,7 +319,7 @@ void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) 
 }
 
 Result<> StepLoop::commit_flying() {
-  TRY(const std::span<const SampledToken> results, executor_.collect());
+  TRY(const std::span<SampledToken> results, executor_.collect());
   CHECK(results.size() == owners_.size(), "{} results for {} rows", results.size(), owners_.size());
   const std::int64_t now = now_us();
   note_computed(flying_, flying_record_, flying_began_us_, now);
@@ -313,11 +333,15 @@ Result<> StepLoop::commit_flying() {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const RowOwner& owner = owners_[i];
     if (owner.dropped || !scheduler_.contains(owner.sequence)) continue;
-    if (owner.prompt) {
-      answers_[owner.answer].prompt_logprobs.push_back(results[i].logprobs.value());
+    if (reports(owner) && results[i].id >= 0 && !results[i].logprobs) {
+      finish(owner.sequence);
+      answers_.fail(owner.answer, out_of_memory(), now);
+    } else if (owner.prompt) {
+      if (!answers_.add_prompt_logprobs(owner.answer, *std::move(results[i].logprobs), now))
+        finish(owner.sequence);
     } else if (results[i].id < 0) {
       fail_broken(owner, now);  // behind an accepted draft token
-    } else if (commit_row(i, results[i], now)) {
+    } else if (commit_row(i, std::move(results[i]), now)) {
       finish(owner.sequence);
     }
   }
@@ -364,6 +388,12 @@ void StepLoop::fail_broken(const RowOwner& owner, std::int64_t now_us) {
         now_us);
 }
 
+// Whether the row's log-probabilities are asked for.
+bool StepLoop::reports(const RowOwner& owner) const {
+  const SamplingParams& params = answers_[owner.answer].params();
+  return owner.prompt || params.logprobs || !params.logprob_token_ids.empty();
+}
+
 void StepLoop::drop_rows(std::span<const SampledToken> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     RowOwner& owner = owners_[i];
@@ -375,14 +405,15 @@ void StepLoop::drop_rows(std::span<const SampledToken> results) {
 }
 
 // True: the answer has ended.
-bool StepLoop::commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us) {
+bool StepLoop::commit_row(std::size_t row, SampledToken&& result, std::int64_t now_us) {
   const RowOwner& owner = owners_[row];
   if (owner.drafts == 0) {
     scheduler_.commit(owner.sequence, result.id);
   } else {
     scheduler_.commit_draft(owner.sequence, result.id);
   }
-  if (answers_.deliver(owner.answer, result, scheduler_.output(owner.sequence), now_us)) return true;
+  if (answers_.deliver(owner.answer, std::move(result), scheduler_.output(owner.sequence), now_us))
+    return true;
   const bool last = row + 1 == owners_.size() || owners_[row + 1].drafts == 0 || owners_[row + 1].dropped;
   if (!last) return false;
   if (jump_forward(owner, now_us)) return true;

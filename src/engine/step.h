@@ -86,13 +86,16 @@ class StepLoop {
   Result<bool> add_answer_rows(const PlannedSequence& s, int last_token);
   void drop_rows_from(std::size_t row);
   void add_row(const PlannedSequence& s, int token, const SampleRow& row);
+  std::span<std::int32_t> next_mask(const Answer& answer);
+  std::span<const std::int32_t> mask_of(const Answer& answer, TokenId token);
   Result<> fill_mask(Answer& answer, std::span<const std::int32_t>& mask);
   Result<> commit_flying();
   Result<> commit_pooled(const StepRecord& record, std::int64_t began_us);
   void note_computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
   void fail_broken(const RowOwner& owner, std::int64_t now_us);
   void drop_rows(std::span<const SampledToken> results);
-  bool commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us);
+  bool commit_row(std::size_t row, SampledToken&& result, std::int64_t now_us);
+  bool reports(const RowOwner& owner) const;
   bool jump_forward(const RowOwner& owner, std::int64_t now_us);
   void note_texts(std::span<const SampledToken> results);
   void want_drafts(const RowOwner& owner);

@@ -29,7 +29,7 @@ struct SampleRow {
 
 struct SampledToken {
   TokenId id = -1;  // -1: the logits are broken (NaN or infinite), or every token is banned
-  std::optional<TokenLogprobs> logprobs;
+  std::optional<TokenLogprobs> logprobs;  // none where none are asked for, or memory for them runs out
 };
 
 struct SamplerOptions {

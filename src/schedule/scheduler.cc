@@ -88,16 +88,11 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken",
                    options_.max_sequences);
 
-  const Slot place = unused_.back();
-  unused_.pop_back();
-  Sequence& s = at(place);
-  const std::uint32_t generation = s.generation + 1;
-  s = Sequence{};
-  s.generation = generation;
+  // All that takes memory comes first: when there is none, nothing has changed.
+  Sequence s;
   s.state = Sequence::State::waiting;
   s.read_prefix_cache = spec.read_prefix_cache;
   s.tag = spec.tag;
-  s.arrival = ++last_arrival_;
   s.priority = spec.priority;
   s.identity = spec.identity;
   s.extras = spec.extras;
@@ -114,7 +109,13 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
     hasher_.extend(s.tokens, s.identity, s.keys, s.extras);
   }
+
+  const Slot place = unused_.back();
+  unused_.pop_back();
+  s.generation = at(place).generation + 1;
+  s.arrival = ++last_arrival_;
   sequence_bytes_ += s.bytes();
+  at(place) = std::move(s);
   enqueue(place);
   return id(place);
 }

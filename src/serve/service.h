@@ -100,7 +100,7 @@ struct Service {
   HttpMetrics http;
   LiveFeed live;
   Admission admission;
-  LiveGenerations generations;  // as /load counts them
+  LiveGenerations generations;
   const std::int64_t started_at =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();  // seconds since 1970

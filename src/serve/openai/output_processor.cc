@@ -57,6 +57,7 @@ AnswerPart OutputProcessor::take(Output&& output) {
 // Whether the token is a mark that begins or ends the thoughts, which is no text.
 bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   if (!thinking_) return false;
+  if (thinking_->text) return false;
   if (thinking_->harmony) {
     const bool marks = thinking_->harmony->marks(id);
     if (marks) switch_message(id, part);
@@ -75,6 +76,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
 // A message is over, its text complete unless `whole` is false.
 void OutputProcessor::close_message(AnswerPart& part, bool whole) {
   add_text(detokenizer_.finish(), part);
+  if (thinking_ && thinking_->text && !part.finish) add_split(thinking_->text->finish(), part);
   if (part.finish) return;
   target(part) += stops_.finish();
   if (whole && calls() && !has_arguments_) part.text += "{}";
@@ -103,6 +105,24 @@ bool OutputProcessor::is_stop_token(const Output& output, std::size_t position) 
 }
 
 void OutputProcessor::add_text(std::string_view piece, AnswerPart& part) {
+  if (thinking_ && thinking_->text) return add_split(thinking_->text->push(piece), part);
+  add_to_target(piece, part);
+}
+
+void OutputProcessor::add_split(const ThoughtSplitter::Step& step, AnswerPart& part) {
+  if (!step.thought.empty()) {
+    thinking_->open = true;
+    add_to_target(step.thought, part);
+  }
+  if (part.finish) return;
+  if (thinking_->open && !thinking_->text->thinks()) {
+    target(part) += stops_.finish();
+    thinking_->open = false;
+  }
+  add_to_target(step.text, part);
+}
+
+void OutputProcessor::add_to_target(std::string_view piece, AnswerPart& part) {
   const bool blank = piece.find_first_not_of(" \n\r\t") == std::string_view::npos;
   at_text_start_ = at_text_start_ && blank;
   has_arguments_ = has_arguments_ || !blank;

@@ -10,6 +10,7 @@
 
 #include "request/request.h"
 #include "serve/openai/harmony.h"
+#include "serve/openai/thought_splitter.h"
 #include "text/detokenizer.h"
 #include "text/stop_strings.h"
 
@@ -40,6 +41,8 @@ struct Thinking {
   // Of gpt-oss, in place of begin, end and open. Calls come in the text, as the tool dialect `openai` has
   // them.
   std::optional<HarmonyReader> harmony{};
+  // Of models that mark thoughts with words, in place of begin and end.
+  std::optional<ThoughtSplitter> text{};
 };
 
 class OutputProcessor {
@@ -63,6 +66,8 @@ class OutputProcessor {
   void switch_message(TokenId id, AnswerPart& part);
   void close_message(AnswerPart& part, bool whole);
   void add_text(std::string_view piece, AnswerPart& part);
+  void add_split(const ThoughtSplitter::Step& step, AnswerPart& part);
+  void add_to_target(std::string_view piece, AnswerPart& part);
   std::string& target(AnswerPart& part) const { return thinks() ? part.reasoning : part.text; }
   bool thinks() const { return thinking_ && thinking_->open; }
   bool calls() const {
