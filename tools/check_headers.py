@@ -25,7 +25,10 @@ def changed():
     base = git("merge-base", "HEAD", "main").stdout.strip()
     if not base or base == git("rev-parse", "HEAD").stdout.strip():
         base = "HEAD^"
-    return git("diff", "--name-only", "--diff-filter=d", base, "--", "src/*.h").stdout.split()
+    listed = git("diff", "--name-only", "--diff-filter=d", base, "--", "src/*.h")
+    if listed.returncode:
+        sys.exit(listed.stderr)
+    return listed.stdout.split()
 
 
 def commands():
