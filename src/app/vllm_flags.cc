@@ -379,7 +379,7 @@ constexpr VllmFlag kFlags[] = {
     any("--compilation-config", value, kNoCompiler, "-cc"),
     any("--attention-config", value, "the device has one backend", "-ac"),
     refused("--engram-config", value, "no such models yet"),
-    refused("--reasoning-config", value, "thoughts have no budget yet"),
+    refused("--reasoning-config", value, "--reasoning-parser says what marks thoughts"),
     any("--kernel-config", value, kNoCompiler),
     only("{}", "--additional-config", value, "there are no platform plugins"),
     works("--structured-outputs-config"),

@@ -42,8 +42,8 @@ class Executor {
   // call. No rows at all are a step like any other.
   virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
-  // One entry for each row, in order; good until the next sample().
-  virtual Result<std::span<const SampledToken>> collect() = 0;
+  // One entry for each row, in order, to be taken before the next sample().
+  virtual Result<std::span<SampledToken>> collect() = 0;
 
   // True for a model with a head: forward() gets whole prompts, and pool() instead of sample() and collect()
   // gives the head's numbers for each, in the order of the batch; good until the next forward().

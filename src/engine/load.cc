@@ -166,15 +166,15 @@ int threads_of_rank(const EngineOptions& options) {
   return std::max(1, all / sharers);
 }
 
-// What guesses can follow.
-Result<> check_guessable(const Model& model, const CacheLayout& layout) {
+// What draft tokens can follow.
+Result<> check_draftable(const Model& model, const CacheLayout& layout) {
   constexpr std::string_view kField = "speculative_config";
   if (model.spec.head)
-    return field_failure(kField, ErrorCode::unsupported, "{} does not generate: there is nothing to guess",
+    return field_failure(kField, ErrorCode::unsupported, "{} does not generate: there is nothing to propose",
                          model.spec.architecture);
   if (layout.state_floats > 0)
     return field_failure(kField, ErrorCode::unsupported,
-                         "{} has recurrent layers, whose states cannot take guesses back",
+                         "{} has recurrent layers, whose states cannot take draft tokens back",
                          model.spec.architecture);
   return {};
 }
@@ -193,7 +193,8 @@ Result<> check_ranks(const EngineOptions& options) {
     return field_failure(kField, ErrorCode::unsupported, "must be 1 with LoRA adapters, got {}",
                          options.tensor_parallel_size);
   if (options.speculation && options.speculation->head() != nullptr)
-    return field_failure(kField, ErrorCode::unsupported, "must be 1 with guesses from hidden states, got {}",
+    return field_failure(kField, ErrorCode::unsupported,
+                         "must be 1 with draft tokens from hidden states, got {}",
                          options.tensor_parallel_size);
   if (const int processors = usable_processors(); processors < options.tensor_parallel_size)
     log_warning("{} ranks on {} processors", options.tensor_parallel_size, processors);
@@ -233,7 +234,7 @@ Result<> check_sound(const EngineOptions& options, const Model& model, const Bac
   };
   if (backend.name == "cuda") return refuse("device", "on cuda");
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
-  if (options.speculation) return refuse("speculative_config", "with guesses");
+  if (options.speculation) return refuse("speculative_config", "with draft tokens");
   if (model.spec.head) return refuse("runner", "as a pooling model");
   return {};
 }
@@ -270,7 +271,7 @@ struct Loaded {
   SchedulerOptions scheduler;
   std::int64_t block_bytes = 0;
   std::int64_t state_bytes = 0;
-  std::optional<Guesser> guesser = {};
+  std::optional<Drafter> drafter = {};
 };
 
 Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
@@ -304,15 +305,15 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                                  .window_groups = options.sliding_window_groups && !pools,
                                  .one_plane = pools});
   TRY_VOID(layout.supported(backend->ops));
-  if (options.speculation) TRY_VOID(check_guessable(*model, layout));
+  if (options.speculation) TRY_VOID(check_draftable(*model, layout));
   Loaded loaded{.executor = {},
                 .scheduler = scheduler_options(options, layout, model->max_model_len),
                 .block_bytes = layout.block_bytes(backend->ops),
                 .state_bytes = layout.state_bytes()};
   std::vector<int> kept_layers;
   if (options.speculation && options.speculation->head() != nullptr) {
-    TRY(loaded.guesser, load_guesser(*backend, options, *model, layout));
-    kept_layers = loaded.guesser->model->spec.hidden->layers;
+    TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
+    kept_layers = loaded.drafter->model->spec.hidden->layers;
   }
   if (pools) read_whole_texts(loaded.scheduler);
   std::string fingerprint;
@@ -328,7 +329,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                              .fingerprint = std::move(fingerprint),
                              .kept_layers = std::move(kept_layers),
                              .sampler = {options.processed_logprobs},
-                             // Guesses are made of tokens that the host has seen.
+                             // Draft tokens are made of tokens that the host has seen.
                              .asynchronous = options.async_scheduling && !options.speculation && !pools,
                              .recorded = !options.enforce_eager && !pools,
                              .group = group}));
@@ -351,13 +352,13 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   // Weights and workspaces first: what is left then is measured, not guessed.
   TRY(Loaded loaded, load_model(backend, options, hooks, others ? &others->group() : nullptr));
   if (others) TRY_VOID(others->agree());
-  auto& [executor, scheduler, block_bytes, state_bytes, guesser] = loaded;
+  auto& [executor, scheduler, block_bytes, state_bytes, drafter] = loaded;
   const std::int64_t sound_bytes = executor->sound_bytes();
   std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
     TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
-  } else if (guesser) {
-    TRY(draft, prepare_head(backend, options, *std::move(guesser), scheduler));
+  } else if (drafter) {
+    TRY(draft, prepare_head(backend, options, *std::move(drafter), scheduler));
   }
   const std::int64_t draft_block_bytes = draft ? draft->block_bytes : 0;
   const bool pools = executor->pools();
@@ -403,7 +404,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_events = options.kv_events,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation) {
-    parts.guess_policy = guess_policy(*options.speculation, *backend->device);
+    parts.draft_policy = draft_policy(*options.speculation, *backend->device);
     TRY(parts.proposer, make_proposer(*options.speculation, local, std::move(draft), scheduler));
   }
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
@@ -418,7 +419,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   const std::string by = named ? options.executor.substr(kPrefix.size()) : "h100";
   if (options.speculation)
     return field_failure("speculative_config", ErrorCode::unsupported,
-                         "a simulated executor says random tokens, which cannot be guessed");
+                         "a simulated executor says random tokens, which nothing can propose");
 
   TRY(const ModelSpec spec, load_spec(options.model_dir));
   const ModelFigures figures = model_figures(spec);

@@ -464,9 +464,9 @@ void LocalExecutor::take_chunk() {
   for (SampledToken& token : sampler_.collect()) results_.push_back(std::move(token));
 }
 
-Result<std::span<const SampledToken>> LocalExecutor::collect() {
+Result<std::span<SampledToken>> LocalExecutor::collect() {
   take_chunk();
-  return std::span<const SampledToken>(results_);
+  return std::span<SampledToken>(results_);
 }
 
 Result<std::span<const float>> LocalExecutor::pool() {

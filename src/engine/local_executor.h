@@ -68,7 +68,7 @@ class LocalExecutor final : public Executor {
   // On ranks other than 0, where rank 0 samples: this rank's part of the logits of these tokens.
   Result<> give_logits(std::span<const std::int32_t> tokens);
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  Result<std::span<const SampledToken>> collect() override;
+  Result<std::span<SampledToken>> collect() override;
   bool pools() const override { return model_->spec.head.has_value(); }
   Result<std::span<const float>> pool() override;
   Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }

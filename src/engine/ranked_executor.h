@@ -20,7 +20,7 @@ class RankedExecutor final : public Executor {
   bool asynchronous() const override { return false; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  Result<std::span<const SampledToken>> collect() override { return own_->collect(); }
+  Result<std::span<SampledToken>> collect() override { return own_->collect(); }
 
  private:
   RankedExecutor() = default;

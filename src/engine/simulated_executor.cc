@@ -72,12 +72,12 @@ Result<> SimulatedExecutor::sample(std::span<const std::int32_t> tokens, std::sp
   return {};
 }
 
-Result<std::span<const SampledToken>> SimulatedExecutor::collect() {
+Result<std::span<SampledToken>> SimulatedExecutor::collect() {
   if (failed_) return failure(ErrorCode::internal, "the simulated device failed");
   CHECK(!sampled_.empty());
   collected_ = std::move(sampled_.front());
   sampled_.pop_front();
-  return std::span<const SampledToken>(collected_);
+  return std::span<SampledToken>(collected_);
 }
 
 Result<BlockFormat> SimulatedExecutor::block_format() const {

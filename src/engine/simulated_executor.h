@@ -30,7 +30,7 @@ class SimulatedExecutor final : public Executor {
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  Result<std::span<const SampledToken>> collect() override;
+  Result<std::span<SampledToken>> collect() override;
 
   Result<BlockFormat> block_format() const override;
   void export_block(BlockId block, std::span<std::byte> out) const override;

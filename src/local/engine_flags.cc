@@ -230,7 +230,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                                          options.error().field + " " + options.error().message);
             o.speculation = *options;
           },
-          "Guess tokens and check several in a step; answers stay the same. As JSON: "
+          "Propose tokens and check several in a step; answers stay the same. As JSON: "
           R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
           R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})")
       ->group("Scheduling");

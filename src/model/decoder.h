@@ -80,7 +80,7 @@ class Decoder {
   // when what it enqueues was recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache);
 
-  // Of a network that guesses for another (ModelSpec::hidden), before each forward(): beside its token i
+  // Of a network that proposes for another (ModelSpec::hidden), before each forward(): beside its token i
   // comes row rows[i] of what the last forward() of `from` has made, which is the other's decoder or this
   // one. rows: i32 [n]
   void read_hidden(const Decoder& from, const View& rows);

@@ -255,13 +255,13 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
   return logits;
 }
 
-Result<GuesserLogits> run_guesser(const Model& model, const Guesser& guesser, Backend& backend,
+Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& options) {
   const auto length = static_cast<std::int32_t>(ids.size());
   TRY(const auto reader, Reader::make(model, backend, length, chunk, options,
-                                      {.kept_layers = guesser.model->spec.hidden->layers}));
-  TRY(const auto head, Reader::make(*guesser.model, backend, length, chunk, options));
-  GuesserLogits out;
+                                      {.kept_layers = drafter.model->spec.hidden->layers}));
+  TRY(const auto head, Reader::make(*drafter.model, backend, length, chunk, options));
+  DrafterLogits out;
   std::vector<std::int32_t> rows(static_cast<std::size_t>(chunk));
   std::iota(rows.begin(), rows.end(), 0);
   std::int32_t last = 0;  // tokens of the last chunk
@@ -276,11 +276,11 @@ Result<GuesserLogits> run_guesser(const Model& model, const Guesser& guesser, Ba
     last = static_cast<std::int32_t>(known);
   }
   const std::span<const float> behind =
-      std::span(out.logits).last(static_cast<std::size_t>(guesser.model->spec.vocab));
-  auto guess = static_cast<std::int32_t>(std::ranges::max_element(behind) - behind.begin());
-  if (!guesser.tokens.empty()) guess = guesser.tokens[static_cast<std::size_t>(guess)];
+      std::span(out.logits).last(static_cast<std::size_t>(drafter.model->spec.vocab));
+  auto draft_token = static_cast<std::int32_t>(std::ranges::max_element(behind) - behind.begin());
+  if (!drafter.tokens.empty()) draft_token = drafter.tokens[static_cast<std::size_t>(draft_token)];
   head->read_hidden(*head, std::array{last - 1});
-  head->forward({&guess, 1}, length - 1);
+  head->forward({&draft_token, 1}, length - 1);
   head->append_logits(out.next);
   return out;
 }

@@ -34,7 +34,7 @@ struct Network {
   NormParameter token_norm, hidden_norm;   // these two and joint: of HiddenInput
   LinearParameter joint;
   const Network* other =
-      nullptr;              // that it guesses for, whose matrices it uses where it has none; lives longer
+      nullptr;              // that it proposes for, whose matrices it uses where it has none; lives longer
   LinearParameter patches;  // of ImageInput
   MatrixParameter class_token;
   NormParameter projector_norm;

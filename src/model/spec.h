@@ -415,15 +415,15 @@ struct SoundInput {
 };
 constexpr int kSoundTaps = 3;  // frames that a convolution sees
 
-// What a network that guesses for another one reads beside the embedding of a token: a row that the other has
-// made of the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
+// What a network that proposes for another one reads beside the embedding of a token: a row that the other
+// has made of the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
 // EAGLE-3: Li et al., 2025).
 struct HiddenInput {
   int dim = 0;    // of the other's residual
   int vocab = 0;  // of the tokens that are read
   // The row: the other's residual before each of these layers, side by side; empty: its residual behind the
-  // last one, normed. For the second guess and those behind it, a row of this network's own residual takes
-  // its place.
+  // last one, normed. For the second draft token and those behind it, a row of this network's own residual
+  // takes its place.
   std::vector<int> layers = {};
   NormSpec token_norm = {};  // of the embedding
   NormSpec hidden_norm = {};
@@ -482,7 +482,7 @@ struct ModelSpec {
   Names names;
   std::optional<Names> other_names = {};    // some checkpoints use these instead
   std::optional<Predictor> predictor = {};  // in the same checkpoint
-  std::optional<HiddenInput> hidden = {};   // it guesses for another network
+  std::optional<HiddenInput> hidden = {};   // it proposes for another network
   Shard shard = {};                         // all numbers above are the whole network's (shard.h)
   std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
   std::optional<SoundInput> sound = {};     // it encodes sound, likewise
