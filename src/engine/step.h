@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -78,6 +79,16 @@ class StepLoop {
     bool dropped = false;     // a guess before it did not come true
   };
 
+  // A step that runs through the stages of the executor.
+  struct Launched {
+    StepPlan plan;
+    Batch batch;
+    StepRecord record;
+    std::int64_t began_us = 0;
+  };
+
+  Result<> launch();
+  Result<bool> run_in_stages();
   void place_images();
   void note_scheduled();
   StepRecord record_of_plan() const;
@@ -116,6 +127,7 @@ class StepLoop {
   std::vector<RowOwner> guessing_;                // sequences that may take guesses into the next step
   std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
   std::vector<ComputedText> texts_;               // of the step, for a proposer
+  std::deque<Launched> launched_;                 // oldest first; of executors with several stages
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
   StepRecord flying_record_;
   std::int64_t flying_began_us_ = 0;
