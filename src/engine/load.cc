@@ -161,7 +161,7 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
 
 // 0: as many as this process may use.
 int threads_of_rank(const EngineOptions& options) {
-  const int sharers = options.data_parallel_size * options.ranks_of_host();
+  const int sharers = options.data_parallel_size * std::max(1, options.ranks_of_host());  // 0: refused later
   if (sharers == 1) return options.threads;
   const int all = options.threads > 0 ? options.threads : usable_processors();
   return std::max(1, all / sharers);

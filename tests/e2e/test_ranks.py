@@ -1,6 +1,7 @@
 """Stages of layers, hosts, MPI: the same answers as one engine gives, and a clear end when a rank or a link fails."""
 
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -60,6 +61,42 @@ def test_two_hosts_give_the_bits_of_one(two):
 def test_stages_on_two_hosts(one):
     with hosts("--pipeline-parallel-size", "2") as (base, _):
         assert answers(base) == one
+
+
+def tiny(name, folder):
+    """A golden checkpoint with a tokenizer of single letters."""
+    model = folder / name
+    shutil.copytree(Path("tests/data/models") / name, model)
+    vocabulary = {chr(0x100 + i): i for i in range(128)}
+    tokenizer = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return str(model)
+
+
+def words(base):
+    prompts = ["".join(chr(0x100 + (7 * i + k) % 100) for i in range(20 + k)) for k in range(4)]
+    return [text for text, _ in answers(base, prompts)]
+
+
+@pytest.mark.parametrize(
+    ("name", "layouts"),
+    [
+        ("qwen3_moe", ["-tp 2", "-tp 2 -ep", "-tp 2 -pp 2 -ep"]),
+        ("qwen3_next", ["-tp 2", "-pp 2", "-tp 2 -pp 2 -ep"]),  # delta nets and gated attention
+        ("deepseek_v3", ["-tp 2", "-pp 2", "-tp 2 -pp 2"]),  # latent attention
+        ("mamba2", ["-tp 2", "-pp 2"]),
+        ("jamba", ["-pp 2"]),
+    ],
+)
+def test_families_in_layouts(name, layouts, tmp_path):
+    flags = (tiny(name, tmp_path), "--served-model-name", "demo", *FLAGS)
+    with serve(*flags) as base:
+        one = words(base)
+    assert all(len(text) > 20 for text in one)
+    for layout in layouts:
+        with serve(*flags, *layout.split()) as base:
+            assert words(base) == one, layout
+            assert words(base) == one, layout  # from the prefix cache
 
 
 def error_of_a_stream(base, after_first_piece):
