@@ -14,6 +14,7 @@ namespace octavo {
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineInfo info, EngineParts parts) {
   options.max_sequences = options.max_num_seqs + info.max_queued;
   options.max_steps_in_flight = parts.executor->steps_in_flight();
+  options.samples_ahead = parts.executor->stages() == 1;
   info.max_num_seqs = options.max_num_seqs;
   // A text that is read counts as a prompt with an answer of one token.
   info.max_model_len = options.max_model_len - (info.task != Task::generate ? 1 : 0);

@@ -33,7 +33,10 @@ class Executor {
   // True when the next forward may be enqueued before the last step is collected: the tokens it is still
   // sampling are then listed in Batch::pending.
   virtual bool asynchronous() const = 0;
-  int steps_in_flight() const { return asynchronous() ? 2 : 1; }
+  // Of layers, that compute at the same time: so many forward passes may be enqueued before the first of them is
+  // sampled and collected. More than one: not asynchronous.
+  virtual int stages() const { return 1; }
+  int steps_in_flight() const { return asynchronous() ? 2 : stages(); }
 
   // Errors, of all three: the device failed, nothing more can be run.
   virtual Result<> forward(const Batch& batch) = 0;

@@ -16,19 +16,14 @@ constexpr double kNewest = 0.2;  // share of the last step in a running mean
 }  // namespace
 
 Result<bool> StepLoop::run() {
+  if (executor_.stages() > 1) return run_in_stages();
   scheduler_.plan(plan_);
   if (plan_.empty() && flying_ == 0) return false;
 
   const std::int64_t began_us = now_us();
   const StepRecord record = record_of_plan();
   if (!plan_.empty()) {
-    step_tokens_.observe(plan_.tokens);
-    note_scheduled();
-    pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
-    batch_.adapters.clear();
-    for (const PlannedSequence& s : plan_.sequences) batch_.adapters.push_back(answers_[s.tag].adapter);
-    place_images();
-    TRY_VOID(executor_.forward(batch_));
+    TRY_VOID(launch());
     if (executor_.pools()) {
       TRY_VOID(commit_pooled(record, began_us));
       return true;
@@ -43,6 +38,41 @@ Result<bool> StepLoop::run() {
   flying_record_ = record;
   flying_began_us_ = began_us;
   if (!executor_.asynchronous()) TRY_VOID(commit_flying());
+  return true;
+}
+
+// Begins the forward pass of the plan.
+Result<> StepLoop::launch() {
+  step_tokens_.observe(plan_.tokens);
+  note_scheduled();
+  pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
+  batch_.adapters.clear();
+  for (const PlannedSequence& s : plan_.sequences) batch_.adapters.push_back(answers_[s.tag].adapter);
+  place_images();
+  return executor_.forward(batch_);
+}
+
+// Launches steps until every stage has one, then ends the oldest. What a step plans is not sampled by another one
+// that is still on its way.
+Result<bool> StepLoop::run_in_stages() {
+  const std::int64_t began_us = now_us();
+  scheduler_.plan(plan_);
+  if (!plan_.empty()) {
+    TRY_VOID(launch());
+    launched_.push_back({plan_, batch_, record_of_plan(), began_us});
+    if (std::ssize(launched_) < executor_.stages()) return true;
+  }
+  if (launched_.empty()) return false;
+  Launched& oldest = launched_.front();
+  plan_ = std::move(oldest.plan);
+  batch_ = std::move(oldest.batch);
+  flying_record_ = oldest.record;
+  flying_began_us_ = oldest.began_us;
+  launched_.pop_front();
+  choose_rows();
+  TRY_VOID(executor_.sample(row_tokens_, rows_));
+  flying_ = plan_.step;
+  TRY_VOID(commit_flying());
   return true;
 }
 

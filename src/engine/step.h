@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -78,6 +79,16 @@ class StepLoop {
     bool dropped = false;     // a draft token before it was not accepted
   };
 
+  // A step that runs through the stages of the executor.
+  struct Launched {
+    StepPlan plan;
+    Batch batch;
+    StepRecord record;
+    std::int64_t began_us = 0;
+  };
+
+  Result<> launch();
+  Result<bool> run_in_stages();
   void place_images();
   void note_scheduled();
   StepRecord record_of_plan() const;
@@ -119,6 +130,7 @@ class StepLoop {
   std::vector<RowOwner> drafting_;                // sequences that may take draft tokens into the next step
   std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
   std::vector<ComputedText> texts_;               // of the step, for a proposer
+  std::deque<Launched> launched_;                 // oldest first; of executors with several stages
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
   StepRecord flying_record_;
   std::int64_t flying_began_us_ = 0;

@@ -68,9 +68,9 @@ class Recorder final : public OutputSink {
   int outputs_ = 0;
 };
 
-// How the engine runs: one step after the other, on a device that works by itself, with draft tokens, or with
-// a draft model's draft tokens.
-enum class Mode : std::uint8_t { synchronous, asynchronous, proposing, drafting };
+// How the engine runs: one step after the other, on a device that works by itself, with draft tokens, or with a draft
+// model's draft tokens; through stages of layers.
+enum class Mode : std::uint8_t { synchronous, asynchronous, proposing, drafting, staged };
 
 // Knows the texts that it was told, and proposes how they go on, with mistakes.
 class Prompter final : public Proposer {
@@ -135,7 +135,8 @@ struct Rig {
     options.max_model_len = setup.max_model_len;
     options.enable_prefix_caching = setup.prefix_caching;
     auto executor = std::make_unique<SimulatedExecutor>(
-        SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.mode == Mode::asynchronous});
+        SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.mode == Mode::asynchronous,
+                                 setup.mode == Mode::staged ? 3 : 1});
     device = executor.get();
     EngineParts parts{
         .executor = std::move(executor), .vocabulary = setup.vocabulary, .kv_transfer = setup.kv_transfer};
@@ -221,10 +222,11 @@ inline std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
 class EngineModes : public testing::TestWithParam<Mode> {
  public:
   static auto all() {
-    return testing::Values(Mode::synchronous, Mode::asynchronous, Mode::proposing, Mode::drafting);
+    return testing::Values(Mode::synchronous, Mode::asynchronous, Mode::proposing, Mode::drafting,
+                           Mode::staged);
   }
   static std::string name(const testing::TestParamInfo<Mode>& mode) {
-    constexpr std::array kNames{"synchronous", "asynchronous", "proposing", "drafting"};
+    constexpr std::array kNames{"synchronous", "asynchronous", "proposing", "drafting", "staged"};
     return kNames[static_cast<std::size_t>(mode.param)];
   }
 };

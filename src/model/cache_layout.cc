@@ -20,9 +20,8 @@ int group_size(const std::map<CacheNeed, std::vector<std::size_t>>& layers_by_ne
   return static_cast<int>(most * 4 < least * 5 ? most : least);
 }
 
-}  // namespace
-
-CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
+// Of all layers.
+CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
   std::map<CacheNeed, std::vector<std::size_t>> layers_by_need;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
@@ -52,6 +51,35 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
     if (floats == 0) continue;
     layout.layers[i].state = layout.state_floats;
     layout.state_floats += floats;
+  }
+  return layout;
+}
+
+}  // namespace
+
+// A stage has the groups of the whole network, whose block tables are the same for all, and planes for its own
+// layers alone.
+CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
+  if (spec.stage.count == 1) return whole_layout(spec, options);
+  ModelSpec whole_spec = spec;
+  whole_spec.stage = {};
+  CacheLayout layout = whole_layout(whole_spec, options);
+  const Network network = network_of(spec);
+  const auto all = layout.layers.begin();
+  layout.layers = {all + static_cast<std::ptrdiff_t>(spec.first_layer()),
+                   all + static_cast<std::ptrdiff_t>(spec.end_layer())};
+  for (LayerGroup& group : layout.groups) group.layers = 0;
+  layout.planes = 0;
+  layout.state_floats = 0;
+  for (std::size_t i = 0; i < layout.layers.size(); ++i) {
+    CacheLayer& layer = layout.layers[i];
+    if (layer.group >= 0) {
+      layer.plane = layout.groups[static_cast<std::size_t>(layer.group)].layers++;
+      layout.planes = std::max(layout.planes, layer.plane + 1);
+    }
+    if (layer.state < 0) continue;
+    layer.state = layout.state_floats;
+    layout.state_floats += network.layers[i].state_floats();
   }
   return layout;
 }

@@ -124,8 +124,10 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
   compute_angles(batch);
   if (batch.features)
     embed_positions(batch, batch.features);
-  else
-    batch.patches ? embed_patches(batch) : embed(batch);
+  else if (batch.patches)
+    embed_patches(batch);
+  else if (model_.spec.stage.is_first())
+    embed(batch);
   if (model_.spec.hidden) join_hidden();
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
@@ -152,7 +154,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
       step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
     keep_residual(i);
     if (model_.network.layers[i].cross) step.cross_cache = batch.cross.cache[i];
-    run_layer(model_.spec.layers[i], model_.network.layers[i], step);
+    run_layer(model_.spec.layers[model_.spec.first_layer() + i], model_.network.layers[i], step);
   }
   add(pending_, {}, {});
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/rank_layout.h"
 #include "model/decoder.h"
 #include "model/drafter.h"
 
@@ -42,7 +43,7 @@ struct TestAdapter {
 // wiped: an operator that reads what it must not is found out.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& cache,
-                               const TestAdapter& adapter = {}, ProcessGroup* group = nullptr);
+                               const TestAdapter& adapter = {}, const RankGroups& ranks = {});
 
 // The same of what proposes for another network: behind every token but the first, and behind the likeliest
 // of the tokens that come next then. The text is read in chunks of this size.

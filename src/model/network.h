@@ -40,6 +40,7 @@ struct Network {
   NormParameter projector_norm;
   std::vector<LinearParameter> projector;       // Projector's matrices
   std::array<LinearParameter, 2> convolutions;  // of SoundInput
+  DType plain = DType::f32;                     // of the checkpoint's plain matrices, other ranks' included
   std::vector<std::string> ignorable;           // tensors that may be in a checkpoint, as in Names
 
   ParameterList parameters();

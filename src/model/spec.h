@@ -454,9 +454,22 @@ struct Predictor {
 struct Shard {
   int rank = 0;
   int size = 1;
+  bool whole_experts = false;  // expert parallelism: a rank has some experts in place of a part of each
 
   // Where this rank's part of n items begins that all have equally many of.
   std::int64_t first(std::int64_t n) const { return n / size * rank; }
+};
+
+// Pipeline parallelism: which layers a process holds. The first stage has the embedding as well, the last what is
+// behind the layers.
+struct Stage {
+  int index = 0;
+  int count = 1;
+  int first_layer = 0;  // these two where there are several stages: see divide_layers
+  int end_layer = 0;
+
+  bool is_first() const { return index == 0; }
+  bool is_last() const { return index == count - 1; }
 };
 
 struct ModelSpec {
@@ -484,6 +497,7 @@ struct ModelSpec {
   std::optional<Predictor> predictor = {};  // in the same checkpoint
   std::optional<HiddenInput> hidden = {};   // it proposes for another network
   Shard shard = {};                         // all numbers above are the whole network's (shard.h)
+  Stage stage = {};                         // and all layers
   std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
   std::optional<SoundInput> sound = {};     // it encodes sound, likewise
   // Of a language model that sees: what encodes its images, and the token that stands where they are. Of one
@@ -496,6 +510,9 @@ struct ModelSpec {
     return std::ranges::any_of(ropes, [](const RopeSpec& rope) { return !rope.axes.empty(); });
   }
   bool encodes_media() const { return image || sound; }
+  // Of this stage.
+  std::size_t first_layer() const { return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0; }
+  std::size_t end_layer() const { return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size(); }
   bool hears() const { return tower && tower->sound; }
 
   // Whether its layers see all of a text at once, so that it cannot continue one.

@@ -43,6 +43,7 @@ void Scheduler::plan(StepPlan& plan) {
 // Tokens that the sequence could compute next, 0 while the end of its length or draft tokens are on the way.
 int Scheduler::tokens_wanted(const Sequence& s) const {
   if (s.drafting || s.length() >= s.max_total_tokens) return 0;
+  if (s.sampling > 0 && !options_.samples_ahead) return 0;
   const int wanted = s.length() - s.planned;
   const int threshold = options_.long_prefill_token_threshold;
   return threshold == 0 ? wanted : std::min(wanted, threshold);
@@ -64,7 +65,9 @@ int Scheduler::spare() const {
 // answer falters while a prompt is read; the budget has a token for each running sequence. Appended tokens
 // beyond the promise get room for the first of them here, and are computed with the prefills.
 void Scheduler::plan_decodes(StepPlan& plan) {
-  for (std::size_t place = 0; place < running_.size(); ++place) {
+  const std::size_t steps = options_.samples_ahead ? 1 : static_cast<std::size_t>(options_.max_steps_in_flight);
+  const std::size_t share = (running_.size() + steps - 1) / steps;
+  for (std::size_t place = 0; place < running_.size() && plan.sequences.size() < share; ++place) {
     const int wanted = tokens_wanted(at(running_[place]));
     if (wanted > 0 && make_room(place, plan) && wanted == 1) compute(running_[place], 1, plan);
   }

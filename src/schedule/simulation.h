@@ -57,6 +57,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
     o.long_prefill_token_threshold = 0;
   }
   o.max_steps_in_flight = 1 + choose(3);
+  o.samples_ahead = choose(3) > 0;
   o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
   // States cannot take draft tokens back.
   if (o.enable_prefix_caching && o.max_draft_tokens == 0) o.saved_states = choose(2) == 0 ? choose(12) : 0;
