@@ -53,7 +53,7 @@ Result<> run_simulate(SimulateCommand& c) {
   TRY_VOID(write_result("output-json", c.output_json,
                         boost::json::serialize(boost::json::array(reports.begin(), reports.end())) + "\n"));
   const std::string title =
-      fmt::format("{}, {} replicas", std::filesystem::path(c.trace).filename().string(), c.options.replicas);
+      fmt::format("{}, {} replicas", std::filesystem::path(c.trace + c.traffic).filename().string(), c.options.replicas);
   return write_result("plot", c.plot, c.plot.empty() ? "" : svg_plot(title, charts(results)));
 }
 
