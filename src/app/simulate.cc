@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,20 +14,48 @@
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
 #include "base/clock.h"
+#include "fleet/extproc/endpoint_picker_config.h"
 #include "fleet/simulate/charts.h"
 #include "fleet/simulate/report.h"
 #include "local/progress.h"
+#include "text/tokenizer_config.h"
 
 namespace octavo {
 namespace {
 
+constexpr std::size_t kConfigBytesMax = 1 << 20;
+
 struct SimulateCommand : SimulationFlags {
   std::vector<std::string> policies = {"round_robin", "cache_aware"};
+  std::vector<std::string> picker_configs;
   std::vector<std::string> goodput;
   std::vector<double> percentiles = {90, 99};
   std::string output_json;
   std::string plot;
 };
+
+struct Policy {
+  std::string name;
+  std::optional<fleet::PipelineConfig> pipeline = {};  // of a picker's configuration
+};
+
+// Those of the router, then those of the picker, each under its file's name.
+Result<std::vector<Policy>> read_policies(const SimulateCommand& c) {
+  std::vector<Policy> policies;
+  for (const std::string& name : c.policies) policies.push_back({name});
+  for (const std::string& path : c.picker_configs) {
+    const auto yaml = read_text_file(path, kConfigBytesMax);
+    if (!yaml) return field_failure("picker-config", yaml.error().code, "{}", yaml.error().message);
+    auto config = fleet::parse_endpoint_picker_config(*yaml);
+    if (!config)
+      return field_failure("picker-config", config.error().code, "{}: {}", path, config.error().message);
+    if (config->flow)
+      return field_failure("picker-config", ErrorCode::unsupported, "{}: flow control is not simulated",
+                           path);
+    policies.push_back({std::filesystem::path(path).stem().string(), std::move(config->pipeline)});
+  }
+  return policies;
+}
 
 Result<> run_simulate(SimulateCommand& c) {
   TRY(const traffic::Goodput goodput, traffic::Goodput::parse(c.goodput));
@@ -35,8 +64,10 @@ Result<> run_simulate(SimulateCommand& c) {
 
   std::vector<boost::json::object> reports;
   std::vector<fleet::NamedResult> results;
-  for (const std::string& policy : c.policies) {
+  TRY(std::vector<Policy> policies, read_policies(c));
+  for (auto& [policy, pipeline] : policies) {
     c.options.policy = policy;
+    c.options.pipeline = std::move(pipeline);
     ProgressBar bar(policy, "requests", 1);
     const std::int64_t began_us = now_us();
     TRY(fleet::SimulationResult result,
@@ -52,8 +83,8 @@ Result<> run_simulate(SimulateCommand& c) {
   fmt::print("{}", fleet::report_table(reports));
   TRY_VOID(write_result("output-json", c.output_json,
                         boost::json::serialize(boost::json::array(reports.begin(), reports.end())) + "\n"));
-  const std::string title =
-      fmt::format("{}, {} replicas", std::filesystem::path(c.trace).filename().string(), c.options.replicas);
+  const std::string title = fmt::format(
+      "{}, {} replicas", std::filesystem::path(c.trace + c.traffic).filename().string(), c.options.replicas);
   return write_result("plot", c.plot, c.plot.empty() ? "" : svg_plot(title, charts(results)));
 }
 
@@ -66,6 +97,14 @@ void add_fleet_flags(CLI::App& command, SimulateCommand& c) {
   command.add_option("--policy", c.policies, policies_text() + "; each that is named is simulated")
       ->check(CLI::IsMember(policy_names()))
       ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--picker-config", c.picker_configs,
+                  "Configurations of `octavo pick` (YAML): each is simulated, too, under its file's name")
+      ->group(group);
+  command
+      .add_flag("--kv-events", c.options.kv_events,
+                "Replicas tell the router what their caches hold, for policies that listen (kv_aware)")
       ->group(group);
   add_policy_flags(command, group, c.options.policy_options);
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "engine/model_figures.h"
+#include "fleet/simulate/traffic_shape.h"
 #include "local/numbers.h"
 #include "model/model.h"
 #include "timing/read_timing.h"
@@ -42,9 +43,16 @@ Result<> describe_replica(SimulationFlags& c) {
 }
 
 Result<fleet::Trace> read_traffic(SimulationFlags& c) {
-  if (c.trace.empty()) return invalid("trace", "must be given: a file of recorded requests");
+  if (c.trace.empty() == c.traffic.empty())
+    return invalid("trace", "either --trace, a file of recorded requests, or --traffic must be given");
   c.changes.seed = c.options.seed;
-  TRY(fleet::Trace trace, fleet::read_mooncake_trace(c.trace, c.trace_block_size));
+  fleet::Trace trace;
+  if (c.traffic.empty()) {
+    TRY(trace, fleet::read_mooncake_trace(c.trace, c.trace_block_size));
+  } else {
+    TRY(const fleet::TrafficShape shape, fleet::read_traffic_shape(c.traffic));
+    TRY(trace, fleet::generate_traffic(shape, c.trace_block_size, c.options.seed));
+  }
   TRY_VOID(change_trace(trace, c.changes));
   return trace;
 }
@@ -59,11 +67,13 @@ Result<> write_result(std::string_view field, const std::string& path, const std
 
 void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
   const char* group = "Traffic";
-  command.add_option("--trace", c.trace, "Recorded requests in Mooncake's format, a JSON object a line; must be given")
+  command.add_option("--trace", c.trace, "Recorded requests in Mooncake's format, a JSON object a line")
+      ->group(group);
+  command.add_option("--traffic", c.traffic, "Made-up sessions instead: a JSON file with their rate, lengths and turns")
       ->group(group);
   command
       .add_option("--trace-block-size", c.trace_block_size,
-                  "Tokens that each of the trace's hash_ids stands for")
+                  "Tokens that each of the trace's hash_ids stands for; prompts share whole blocks of them")
       ->check(CLI::Range(16, 65536))
       ->capture_default_str()
       ->group(group);

@@ -1,4 +1,4 @@
-// What `octavo simulate` and `octavo plan` have in common: recorded traffic, and what a replica is.
+// What `octavo simulate` and `octavo plan` have in common: traffic, and what a replica is.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@ namespace octavo {
 struct SimulationFlags {
   fleet::SimulationOptions options;
   std::string trace;
+  std::string traffic;
   int trace_block_size = 512;
   fleet::TraceChanges changes;
 

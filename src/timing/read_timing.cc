@@ -1,12 +1,11 @@
 #include "timing/read_timing.h"
 
 #include <algorithm>
-#include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <cmath>
 #include <fstream>
-#include <iterator>
-#include <vector>
+#include <span>
+
+#include "timing/number_fields.h"
 
 namespace octavo {
 namespace {
@@ -15,20 +14,13 @@ namespace json = boost::json;
 
 constexpr std::size_t kFileBytesMax = 1 << 16;
 
-template <class Figures>
-struct Field {
-  std::string_view name;
-  double Figures::* value;
-  bool required = false;
-};
-
-constexpr Field<ModelFigures> kModelFields[] = {
+constexpr NumberField<ModelFigures> kModelFields[] = {
     {"weight_bytes", &ModelFigures::weight_bytes, true},
     {"operations_per_token", &ModelFigures::operations_per_token, true},
     {"operations_per_pair", &ModelFigures::operations_per_pair},
     {"kv_bytes_per_token", &ModelFigures::kv_bytes_per_token, true},
 };
-constexpr Field<DeviceFigures> kDeviceFields[] = {
+constexpr NumberField<DeviceFigures> kDeviceFields[] = {
     {"bytes_per_second", &DeviceFigures::bytes_per_second, true},
     {"operations_per_second", &DeviceFigures::operations_per_second, true},
     {"memory_bytes", &DeviceFigures::memory_bytes, true},
@@ -36,13 +28,23 @@ constexpr Field<DeviceFigures> kDeviceFields[] = {
     {"compute_share", &DeviceFigures::compute_share},
     {"step_us", &DeviceFigures::step_us},
 };
-constexpr Field<StepTiming> kTimingFields[] = {
+constexpr NumberField<StepTiming> kTimingFields[] = {
     {"fixed_us", &StepTiming::fixed_us}, {"weights_us", &StepTiming::weights_us},
     {"token_us", &StepTiming::token_us}, {"kv_token_us", &StepTiming::kv_token_us},
     {"pair_us", &StepTiming::pair_us},
 };
 
-Result<json::object> read_object(const std::string& path) {
+template <class Figures, std::size_t N>
+Result<Figures> known_or_read(const std::string& name, std::span<const Named<Figures>> known,
+                              const NumberField<Figures> (&fields)[N]) {
+  const auto found = std::ranges::find(known, name, &Named<Figures>::name);
+  if (found != known.end()) return found->figures;
+  return read_number_fields(name, fields);
+}
+
+}  // namespace
+
+Result<json::object> read_json_object(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return failure(ErrorCode::not_found, "{}: cannot be read", path);
   std::string text(kFileBytesMax + 1, '\0');
@@ -56,35 +58,6 @@ Result<json::object> read_object(const std::string& path) {
   return std::move(value.get_object());
 }
 
-template <class Figures, std::size_t N>
-Result<Figures> read_fields(const std::string& path, const Field<Figures> (&fields)[N]) {
-  TRY(const json::object object, read_object(path));
-  Figures figures;
-  for (const json::key_value_pair& entry : object) {
-    const std::string_view key = entry.key();
-    const auto field = std::ranges::find(fields, key, &Field<Figures>::name);
-    if (field == std::end(fields)) return invalid(key, "{}: there is no such field", path);
-    boost::system::error_code error;
-    const auto number = entry.value().to_number<double>(error);
-    if (error || !std::isfinite(number) || number < 0 || (field->required && number == 0))
-      return invalid(field->name, "{}: must be a number {} 0", path, field->required ? "above" : "from");
-    figures.*field->value = number;
-  }
-  for (const auto& field : fields)
-    if (field.required && !object.contains(field.name)) return invalid(field.name, "{}: is missing", path);
-  return figures;
-}
-
-template <class Figures, std::size_t N>
-Result<Figures> known_or_read(const std::string& name, std::span<const Named<Figures>> known,
-                              const Field<Figures> (&fields)[N]) {
-  const auto found = std::ranges::find(known, name, &Named<Figures>::name);
-  if (found != known.end()) return found->figures;
-  return read_fields(name, fields);
-}
-
-}  // namespace
-
 Result<ModelFigures> read_model_figures(const std::string& name_or_path) {
   return known_or_read(name_or_path, known_models(), kModelFields);
 }
@@ -96,6 +69,8 @@ Result<DeviceFigures> read_device_figures(const std::string& name_or_path) {
   return device;
 }
 
-Result<StepTiming> read_step_timing(const std::string& path) { return read_fields(path, kTimingFields); }
+Result<StepTiming> read_step_timing(const std::string& path) {
+  return read_number_fields(path, kTimingFields);
+}
 
 }  // namespace octavo

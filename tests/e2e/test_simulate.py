@@ -92,6 +92,43 @@ def test_a_replica_is_described_by_files(trace, tmp_path):
     assert abs(report["median_itl_ms"] - 5) < 0.1
 
 
+PICKER = """
+apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- type: precise-prefix-cache-producer
+- {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+- type: queue-scorer
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: queue-scorer, weight: 2}
+  - {pluginRef: prefix-cache-scorer, weight: 3}
+"""
+
+
+def test_made_up_sessions_go_by_a_pickers_configuration(tmp_path):
+    shape, picker, result = tmp_path / "shape.json", tmp_path / "precise.yaml", tmp_path / "result.json"
+    shape.write_text(json.dumps({"seconds": 300, "session_rate": 2, "daily_swing": 0.5, "day_seconds": 300, "groups": 20,
+                                 "group_tokens": 6144, "input_tokens": 1200, "output_tokens": 50, "spread": 0.2}))
+    picker.write_text(PICKER)
+    done = simulate("--traffic", shape, "--policy", "round_robin", "--picker-config", picker, "--kv-events",
+                    "--num-gpu-blocks-override", "3k", "--output-json", result)
+    assert done.returncode == 0, done.stderr
+    blind, precise = json.loads(result.read_text())
+    assert (blind["policy"], precise["policy"]) == ("round_robin", "precise")
+    assert blind["completed"] == precise["completed"] > 400
+    assert precise["prefix_cache_hit_rate"] > blind["prefix_cache_hit_rate"] + 0.2
+    assert "session_rate" in simulate("--traffic", shape_of(tmp_path, session_rate=0)).stderr
+    assert "--traffic" in simulate("--traffic", shape, "--trace", shape).stderr
+
+
+def shape_of(folder, **fields):
+    path = folder / "bad.json"
+    path.write_text(json.dumps(fields))
+    return path
+
+
 @pytest.mark.parametrize("flags, said", [
     (["--trace", "/nowhere/trace.jsonl"], "/nowhere/trace.jsonl"),
     (["--trace", "TRACE", "--policy", "nobody"], "--policy"),

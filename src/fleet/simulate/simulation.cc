@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "fleet/decide/pipeline.h"
 #include "fleet/view/fleet_view.h"
+#include "kv/events.h"
 #include "schedule/scheduler.h"
 
 namespace octavo::fleet {
@@ -17,9 +18,11 @@ namespace {
 constexpr TokenId kAnswerToken = 0;
 constexpr std::int64_t kExpireUs = 1'000'000;  // as the router does
 constexpr std::size_t kProgressEvery = 256;
+constexpr std::size_t kEventsAtOnce = std::size_t{1} << 40;  // all
 constexpr auto kNoEvent = std::numeric_limits<std::int64_t>::max();
 
 struct Replica {
+  std::unique_ptr<KvEventLog> events;    // null: it tells none
   std::unique_ptr<Scheduler> scheduler;  // null: gone, its id is free
   std::int64_t started_us = 0;
   StepPlan step = {};  // that runs
@@ -52,6 +55,7 @@ class World {
   void arrive(std::size_t number);
   void begin_step(EndpointId id);
   void end_step(EndpointId id);
+  void tell_events(EndpointId id);
   void token(std::size_t number, const PlannedSequence& planned, Replica& replica);
   void read_gauges();
   void ended();
@@ -76,8 +80,9 @@ class World {
   std::int64_t cached_tokens_ = 0;
   SimulationResult result_;
 
-  RouteRequest route_;           // scratch
-  std::vector<TokenId> prompt_;  // scratch
+  RouteRequest route_;              // scratch
+  std::vector<TokenId> prompt_;     // scratch
+  std::vector<CacheEvent> events_;  // scratch
 };
 
 Result<SimulationResult> World::run() {
@@ -133,10 +138,17 @@ Result<> World::resize(int replicas) {
 
 Result<> World::add_replica() {
   TRY(auto scheduler, Scheduler::create(options_.scheduler));
+  std::unique_ptr<KvEventLog> events;
+  if (options_.kv_events) {
+    events = std::make_unique<KvEventLog>(options_.scheduler.num_blocks, options_.scheduler.block_size);
+    scheduler->tell(*events);
+  }
   const std::string name = fmt::format("replica-{}:8000", starts_++);
   TRY(const EndpointId id, fleet_.add({.name = name, .url = "http://" + name}));
   if (id == replicas_.size()) replicas_.emplace_back();
-  replicas_[id] = {.scheduler = std::move(scheduler), .started_us = now_us_ - options_.startup_us};
+  replicas_[id] = {.events = std::move(events),
+                   .scheduler = std::move(scheduler),
+                   .started_us = now_us_ - options_.startup_us};
   serving_.push_back(id);
   return {};
 }
@@ -208,7 +220,30 @@ void World::end_step(EndpointId id) {
   replica.scheduler->collect(replica.step.step);
   for (const PlannedSequence& planned : replica.step.sequences)
     if (planned.samples) token(planned.tag, planned, replica);
+  if (replica.events && !replica.draining) tell_events(id);
   begin_step(id);
+}
+
+void World::tell_events(EndpointId id) {
+  KvEventLog& log = *replicas_[id].events;
+  log.flush();
+  events_.clear();
+  log.take(kEventsAtOnce, [&](const KvEvent& event, std::span<const TokenId> tokens) {
+    if (event.kind == KvEvent::Kind::cleared) {
+      events_.push_back({.kind = CacheEvent::Kind::cleared});
+      return;
+    }
+    const bool stored = event.kind == KvEvent::Kind::stored;
+    CacheEvent& told =
+        events_.emplace_back(CacheEvent{.kind = stored ? CacheEvent::Kind::stored : CacheEvent::Kind::removed,
+                                        .group = event.group,
+                                        .blocks = {event.key.low}});
+    if (!stored) return;
+    if (event.parent_key != Hash128{}) told.parent = event.parent_key.low;
+    told.tokens.assign(tokens.begin(), tokens.end());
+    told.block_size = options_.scheduler.block_size;
+  });
+  if (!events_.empty()) policy_.cache_changed(id, events_);
 }
 
 // A request has its next token.
@@ -270,11 +305,17 @@ void World::ended() {
 Result<SimulationResult> simulate(const SimulationOptions& options, const Trace& trace,
                                   const std::function<void(std::size_t, std::size_t)>& progress) {
   CHECK(!trace.requests.empty() && options.metrics_interval_us > 0);
-  const Policy* policy = find_policy(options.policy);
-  if (!policy) return invalid("policy", "there is no policy {:?}", options.policy);
-  PolicyOptions policy_options = options.policy_options;
-  policy_options.max_tree_size = std::max<std::int64_t>(1, policy_options.max_tree_size / kTextScale);
-  TRY(Pipeline pipeline, Pipeline::make(policy->pipeline(policy_options)));
+  PipelineConfig config;
+  if (options.pipeline) {
+    config = *options.pipeline;
+  } else {
+    const Policy* policy = find_policy(options.policy);
+    if (!policy) return invalid("policy", "there is no policy {:?}", options.policy);
+    PolicyOptions policy_options = options.policy_options;
+    policy_options.max_tree_size = std::max<std::int64_t>(1, policy_options.max_tree_size / kTextScale);
+    config = policy->pipeline(policy_options);
+  }
+  TRY(Pipeline pipeline, Pipeline::make(std::move(config)));
   return World(options, trace, std::move(pipeline), progress).run();
 }
 

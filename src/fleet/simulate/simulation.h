@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct SimulationOptions {
   StepTiming timing = {};
   std::string policy = "cache_aware";
   PolicyOptions policy_options = {};
+  std::optional<PipelineConfig> pipeline = {};  // instead of the policy of this name
+  // The replicas tell the router what comes into their caches and goes, at the end of each step.
+  bool kv_events = false;
   std::int64_t metrics_interval_us = 1'000'000;  // how often the router reads the replicas' gauges
   std::uint64_t seed = 0;                        // of what policies draw
 };

@@ -44,6 +44,32 @@ TEST(Simulation, LongPromptsTakeSeveralStepsAndLongGapsAreCounted) {
   EXPECT_EQ(longest, 2'000'000);
 }
 
+double cached_share(const SimulationOptions& options, const Trace& trace) {
+  const FleetSample end = simulate(options, trace)->samples.back();
+  return static_cast<double>(end.cached_tokens) / static_cast<double>(end.prompt_tokens);
+}
+
+TEST(Simulation, WhatReplicasTellIsKnownLongerThanWhatTheyWereSent) {
+  SimulationOptions options = small_fleet(3, "kv_aware");
+  options.policy_options.router_ttl_secs = 1;
+  const Trace trace = conversations(7, 6, 5'000'000);
+  const double sent = cached_share(options, trace);
+  options.kv_events = true;
+  const double told = cached_share(options, trace);
+  // All but the last block of the turn before, of prompts of 2 to 7 blocks.
+  EXPECT_GT(told, 0.7);
+  EXPECT_LT(sent, told - 0.2);
+}
+
+TEST(Simulation, APipelineMayStandForAPolicy) {
+  SimulationOptions options = small_fleet(3, "mine");
+  EXPECT_EQ(simulate(options, one_request(10, 1)).error().field, "policy");
+  options.pipeline = find_policy("kv_aware")->pipeline({});
+  SimulationOptions named = small_fleet(3, "kv_aware");
+  const Trace trace = conversations(7, 6, 400'000);
+  EXPECT_EQ(simulate(options, trace)->duration_us, simulate(named, trace)->duration_us);
+}
+
 TEST(Simulation, EveryRequestEndsOnceUnderEveryPolicy) {
   const Trace trace = conversations(7, 6, 400'000);
   for (const Policy& policy : policies()) {

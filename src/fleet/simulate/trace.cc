@@ -17,7 +17,6 @@ namespace json = boost::json;
 
 constexpr std::int64_t kTokensMax = 1 << 28;                      // of a request
 constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 40;  // 34 years
-constexpr std::size_t kRequestsMax = 50'000'000;
 constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{4} << 30;
 constexpr double kCopyShiftUs = 60e6;
 

@@ -1,6 +1,7 @@
-// Recorded traffic: when requests came, how long they were, and what of their prompts they had in common.
+// Traffic: when requests come, how long they are, and what their prompts have in common.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +11,8 @@
 #include "request/sampling_params.h"
 
 namespace octavo::fleet {
+
+inline constexpr std::size_t kRequestsMax = 50'000'000;  // of a trace
 
 struct TraceRequest {
   std::int64_t arrival_us = 0;

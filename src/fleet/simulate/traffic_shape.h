@@ -1,0 +1,39 @@
+// Made-up traffic: sessions of several turns that come at a rate which changes over the day, in groups with a
+// system prompt each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "fleet/simulate/trace.h"
+
+namespace octavo::fleet {
+
+struct TrafficShape {
+  double seconds = 3600;
+  // Sessions begin at this rate, a second, on average over a day.
+  double session_rate = 1;
+  double burstiness = 1;        // shape of the gamma distribution of the gaps: 1 is Poisson, less is burstier
+  double daily_swing = 0;       // the rate swings by this share, lowest at the beginning of a day
+  double day_seconds = 86'400;  // length of a day
+  double burst_every = 0;       // seconds from one burst to the next; 0: there are none
+  double burst_seconds = 60;    // length of one
+  double burst_factor = 2;      // of the rate in it
+
+  double turns = 1;            // requests of a session; each prompt holds the turns before it
+  double think_seconds = 30;   // from one to the next, on average
+  double groups = 1;           // of sessions, all equally likely
+  double group_tokens = 0;     // that the prompts of a group begin with
+  double input_tokens = 1000;  // that a turn adds to the prompt
+  double output_tokens = 200;
+  double spread = 0;  // both lengths are drawn from within so large a share of these, in [0, 1)
+};
+
+// A JSON object with any of the fields above, in a file. Errors name the field and the limit.
+Result<TrafficShape> read_traffic_shape(const std::string& path);
+
+// The same shape, block size and seed give the same traffic. Errors: no request comes in this time, or more
+// than a trace holds.
+Result<Trace> generate_traffic(const TrafficShape& shape, int block_tokens, std::uint64_t seed);
+
+}  // namespace octavo::fleet
