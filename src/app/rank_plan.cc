@@ -46,7 +46,7 @@ Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& op
   TRY_VOID(check_shard(spec));
   TRY(const std::vector<Stage> stages, divide_layers(spec, layout.pipeline));
 
-  std::string text = fmt::format("{} ranks: {} stages of {}{}\n", layout.size(), layout.pipeline, layout.tensor,
+  std::string text = fmt::format("ranks: {}; tensor {}, pipeline {}{}\n", layout.size(), layout.tensor, layout.pipeline,
                                  options.whole_experts ? ", whole experts" : "");
   std::int64_t together[std::size(kBatches)] = {}, slowest[std::size(kBatches)] = {};
   for (const Stage& stage : stages) {
