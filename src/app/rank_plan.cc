@@ -46,14 +46,14 @@ Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& op
   TRY_VOID(check_shard(spec));
   TRY(const std::vector<Stage> stages, divide_layers(spec, layout.pipeline));
 
-  std::string text = fmt::format("{} ranks: {} stages of {}{}\n", layout.size(), layout.pipeline, layout.tensor,
-                                 options.whole_experts ? ", whole experts" : "");
+  std::string text = fmt::format("ranks: {}; tensor {}, pipeline {}{}\n", layout.size(), layout.tensor,
+                                 layout.pipeline, options.whole_experts ? ", whole experts" : "");
   std::int64_t together[std::size(kBatches)] = {}, slowest[std::size(kBatches)] = {};
   for (const Stage& stage : stages) {
     if (layout.pipeline > 1) spec.stage = stage;
     const ModelFigures figures = model_figures(spec);
-    text += fmt::format("  stage {:<3} layers {:>3} to {:<3} weights {:.1f} MiB, KV cache {:.2f} KiB a token", stage.index,
-                        spec.first_layer(), spec.end_layer() - 1,
+    text += fmt::format("  stage {:<3} layers {:>3} to {:<3} weights {:.1f} MiB, KV cache {:.2f} KiB a token",
+                        stage.index, spec.first_layer(), spec.end_layer() - 1,
                         figures.weight_bytes / whole * static_cast<double>(checkpoint.bytes()) / kMiB,
                         figures.kv_bytes_per_token / 1024);
     for (std::size_t i = 0; device != nullptr && i < std::size(kBatches); ++i) {
@@ -64,9 +64,10 @@ Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& op
     text += "\n";
   }
   for (std::size_t i = 0; device != nullptr && i < std::size(kBatches); ++i)
-    text += fmt::format("  decode of {:<3} at {} tokens on {}: {:.2f} ms to a token, a step every {:.2f} ms\n", kBatches[i],
-                        kContext, options.device, static_cast<double>(together[i]) / 1e3,
-                        static_cast<double>(slowest[i]) / 1e3);
+    text +=
+        fmt::format("  decode of {:<3} at {} tokens on {}: {:.2f} ms to a token, a step every {:.2f} ms\n",
+                    kBatches[i], kContext, options.device, static_cast<double>(together[i]) / 1e3,
+                    static_cast<double>(slowest[i]) / 1e3);
   return text;
 }
 

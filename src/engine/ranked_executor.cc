@@ -1,7 +1,10 @@
 #include "engine/ranked_executor.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
+
+#include "base/log.h"
 
 namespace octavo {
 namespace {
@@ -116,7 +119,19 @@ Result<> RankedExecutor::tell() {
   return ranks_->groups().all->status();
 }
 
-Result<> RankedExecutor::forward(const Batch& batch) {
+Result<> RankedExecutor::or_end(Result<> done) const {
+  if (done || !ranks_->on_one_host()) return done;
+  log_error("the engine ends: {}", done.error().message);
+  std::_Exit(EXIT_FAILURE);
+}
+
+Result<> RankedExecutor::forward(const Batch& batch) { return or_end(begin(batch)); }
+
+Result<> RankedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+  return or_end(finish(tokens, rows));
+}
+
+Result<> RankedExecutor::begin(const Batch& batch) {
   CHECK(batch.pending.empty());
   Writer write(message_);
   write(Order::forward);
@@ -128,7 +143,7 @@ Result<> RankedExecutor::forward(const Batch& batch) {
   return {};
 }
 
-Result<> RankedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+Result<> RankedExecutor::finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   Writer write(message_);
   write(Order::logits);
   write(tokens);

@@ -2,6 +2,10 @@
 //
 // With several stages of layers, a forward pass begins in the first one at once, while the stages behind it are still
 // busy with those before: rank 0, in the last stage, computes its own part when the step is sampled.
+//
+// When a rank of this host is gone, or hangs, the engine's process ends: the server starts another with new ranks, and
+// has it compute what was on its way, so that streams go on. Ranks of other hosts may stay away: then a step ends with
+// an error, which the requests hear of.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +35,9 @@ class RankedExecutor final : public Executor {
  private:
   RankedExecutor() = default;
   Result<> tell();
+  Result<> begin(const Batch& batch);
+  Result<> finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
+  Result<> or_end(Result<> done) const;
 
   std::unique_ptr<Ranks> ranks_;  // whose groups the executor uses
   std::unique_ptr<LocalExecutor> own_;

@@ -33,6 +33,8 @@ class Ranks {
   const RankLayout& layout() const { return layout_; }
   RankGroups& groups() { return groups_; }
   const RankGroups& groups() const { return groups_; }
+  // Over shared memory: the others are rank 0's children.
+  bool on_one_host() const { return transport_ == nullptr; }
 
   // Says how this rank's start went, and waits for the others to say so; the timeout of a running engine
   // holds from now on. Errors: this rank's own; on rank 0, what the first says that is not ready, or that it

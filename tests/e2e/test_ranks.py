@@ -149,16 +149,18 @@ def another_host():
         subprocess.run(["ip", "netns", "del", name], check=False)
 
 
-def test_a_cut_link_ends_requests_and_the_server_comes_back_with_it(two):
+@pytest.mark.parametrize("flag", ["--tensor-parallel-size", "--pipeline-parallel-size"])
+def test_a_cut_link_ends_requests_and_the_server_comes_back_with_it(flag, one, two):
+    expected = two if flag == "--tensor-parallel-size" else one
     with another_host() as (address, prefix, cable):
-        flags = ("--tensor-parallel-size", "2", "--distributed-timeout-seconds", "3")
+        flags = (flag, "2", "--distributed-timeout-seconds", "3")
         with hosts(*flags, address=address, prefix=prefix) as (base, _):
-            assert answers(base) == two
+            assert answers(base) == expected
             cut = lambda: subprocess.run(["ip", "link", "set", cable, "down"], check=True)
             error = error_of_a_stream(base, cut)
             assert "rank 1 has not answered for 3000 ms" in error
             subprocess.run(["ip", "link", "set", cable, "up"], check=True)
-            assert eventually(lambda: answers_again(base) == two, 90)
+            assert eventually(lambda: answers_again(base) == expected, 90)
 
 
 @pytest.mark.skipif(
