@@ -47,6 +47,10 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
       group.layers = plane + 1;
     }
   }
+  for (std::size_t i = 0; i < network.layers.size(); ++i)
+    if (const auto* attention = std::get_if<Attention>(&spec.layers[i].mixer);
+        attention && attention->source >= 0)
+      layout.layers[i] = layout.layers[static_cast<std::size_t>(attention->source)];
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const std::int64_t floats = network.layers[i].state_floats();
     if (floats == 0) continue;

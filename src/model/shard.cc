@@ -19,6 +19,9 @@ Result<> divides(const Shard& shard, std::int64_t number, std::string_view what)
 Result<> check(const Shard&, std::monostate) { return {}; }
 Result<> check(const Shard&, const LatentAttention&) { return refused("latent attention"); }
 Result<> check(const Shard&, const DeltaNet&) { return refused("recurrent layers"); }
+Result<> check(const Shard&, const KimiDelta&) { return refused("recurrent layers"); }
+Result<> check(const Shard&, const LightningAttention&) { return refused("recurrent layers"); }
+Result<> check(const Shard&, const Laurel&) { return refused("second paths beside attention"); }
 Result<> check(const Shard&, const ShortConv&) { return refused("recurrent layers"); }
 Result<> check(const Shard&, const Mamba2&) { return refused("recurrent layers"); }
 Result<> check(const Shard&, const Mamba&) { return refused("recurrent layers"); }
@@ -30,6 +33,7 @@ Result<> check(const Shard& shard, const Attention& a) {
   if (a.qk_norm == QkNorm::per_head) return refused("norm weights for each head");
   if (a.sinks) return refused("attention sinks");
   if (a.output_gate) return refused("gated attention");
+  if (a.source >= 0 || a.keys_are_values) return refused("keys and values that are shared");
   TRY_VOID(divides(shard, a.q_heads, "query heads"));
   return shard.size % a.kv_heads == 0 ? Result<>() : divides(shard, a.kv_heads, "key heads");
 }
@@ -38,6 +42,8 @@ Result<> check(const Shard& shard, const Attention& a) {
 
 Result<> check_shard(const ModelSpec& spec) {
   if (spec.shard.size == 1) return {};
+  if (spec.layer_inputs) return refused("inputs of layers");
+  if (spec.streams) return refused("several residuals");
   if (spec.hears()) return refused("cross attention");
   if (spec.head) return refused("a head (embeddings, rerankers)");
   if (spec.learned_positions > 0) return refused("learned positions");
