@@ -22,8 +22,8 @@ constexpr const char* kDemoDraft = "models/demo-draft";
 // Blocks for the longest request and a few short ones.
 constexpr int kTightBlocks = 40;
 
-// So many guesses in batches of all sizes.
-SpeculativeOptions guessing(const decltype(SpeculativeOptions::method)& method, int tokens) {
+// So many draft tokens in batches of all sizes.
+SpeculativeOptions drafting(const decltype(SpeculativeOptions::method)& method, int tokens) {
   return {.method = method, .num_speculative_tokens = tokens, .per_batch_size = {{1, 1 << 20, tokens}}};
 }
 
@@ -73,19 +73,19 @@ std::vector<Variation> variations(const RigOptions& base) {
     v.options.max_num_batched_tokens = 64;
   }
   {
-    Variation& v = add("batch of 64, guesses, then warm");
-    v.options.speculation = guessing(NgramOptions{1, 3}, 5);
+    Variation& v = add("batch of 64, draft tokens, then warm");
+    v.options.speculation = drafting(NgramOptions{1, 3}, 5);
     v.rounds = 2;
   }
   {
-    Variation& v = add("preemption, by arrival, guesses");
+    Variation& v = add("preemption, by arrival, draft tokens");
     v.options.num_blocks = kTightBlocks;
-    v.options.speculation = guessing(NgramOptions{2, 4}, 3);
+    v.options.speculation = drafting(NgramOptions{2, 4}, 3);
     v.preempts = true;
   }
   {
     Variation& v = add("batch of 64, draft model, then warm");
-    v.options.speculation = guessing(DraftModelOptions{.model = kDemoDraft}, 4);
+    v.options.speculation = drafting(DraftModelOptions{.model = kDemoDraft}, 4);
     v.rounds = 2;
   }
   {
@@ -98,7 +98,7 @@ std::vector<Variation> variations(const RigOptions& base) {
   {
     Variation& v = add("batch of 64, steps of 64 tokens, suffixes, then warm");
     v.options.max_num_batched_tokens = 64;
-    v.options.speculation = guessing(SuffixOptions{}, 24);
+    v.options.speculation = drafting(SuffixOptions{}, 24);
     v.rounds = 2;
   }
   {
@@ -193,7 +193,7 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
     if (variation.preempts && stats.preemptions == 0) report.roomy.emplace_back(variation.name);
     if (variation.options.speculation && stats.accepted_drafts[0] == 0) {
       ++report.differences;
-      report.examples.push_back(fmt::format("{}: no guess came true", variation.name));
+      report.examples.push_back(fmt::format("{}: no draft token was accepted", variation.name));
     }
     if (stats.blocks_used != 0 || stats.unfinished != 0) {
       ++report.differences;

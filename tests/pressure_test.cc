@@ -13,7 +13,7 @@ constexpr int kClients = 64;
 constexpr int kLongest = kPromptTokensMax + kOutputTokensMax;
 constexpr int kBlock = 16;
 constexpr int kPoolBlocks = (kLongest + kBlock - 1) / kBlock * 12 / 10;  // 1.2 of the longest request
-constexpr int kPreemptionsMax = 4;  // of one answer: three before it is settled, one in doubt
+constexpr int kPreemptionsMax = 4;  // of one answer: three before it is non-preemptible, one in doubt
 
 RigOptions tight() {
   RigOptions options;

@@ -16,7 +16,7 @@ packages=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-[ "$goal" = test ] && packages+=(python3 python3-venv valgrind)
+[ "$goal" = test ] && packages+=(python3 python3-venv valgrind libopenmpi-dev openmpi-bin iproute2)
 [ "$goal" = cuda ] && packages+=(python3 python3-venv unzip)
 if [ "$goal" = aarch64 ]; then
   dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -qq; }

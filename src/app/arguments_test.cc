@@ -38,8 +38,8 @@ TEST_F(ArgumentsTest, SpellingsOfVllmBecomeOptions) {
   EXPECT_EQ(read({"--no-enable-prefix-caching"}), (Arguments{"--enable-prefix-caching=false"}));
   EXPECT_EQ(read({"--no-enforce_eager"}), (Arguments{"--enforce-eager=false"}));
   EXPECT_EQ(read({"--max-model-len", "-1"}), (Arguments{"--max-model-len", "-1"}));
-  EXPECT_EQ(read({"-pp", "1", "-O3", "-cc.level", "3", "m"}), (Arguments{"m"}));
-  EXPECT_EQ(read({"-pp=1", "--pipeline_parallel_size=1", "-q", "int8"}),
+  EXPECT_EQ(read({"-dcp", "1", "-O3", "-cc.level", "3", "m"}), (Arguments{"m"}));
+  EXPECT_EQ(read({"-dcp=1", "--decode_context_parallel_size=1", "-q", "int8"}),
             (Arguments{"--quantization", "int8"}));
   EXPECT_EQ(read({"--cudagraph-capture-sizes", "1", "2", "4", "--port", "1"}), (Arguments{"--port", "1"}));
   EXPECT_EQ(read({"--hf-token", "--enforce-eager"}), (Arguments{"--hf-token", "--enforce-eager"}));
@@ -54,10 +54,10 @@ TEST_F(ArgumentsTest, DottedNamesBecomeOneJsonObject) {
 }
 
 TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
-  EXPECT_EQ(error({"-pp", "2"}),
-            "--pipeline-parallel-size 2 is not supported, only 1: one engine on one device");
-  EXPECT_EQ(error({"--headless"}), "--headless is not supported: one engine on one device");
-  EXPECT_EQ(error({"--no-headless"}), "accepted");
+  EXPECT_EQ(error({"-dcp", "2"}),
+            "--decode-context-parallel-size 2 is not supported, only 1: one engine on one device");
+  EXPECT_EQ(error({"--data-parallel-hybrid-lb"}), "--data-parallel-hybrid-lb is not supported: one engine on one device");
+  EXPECT_EQ(error({"--no-data-parallel-hybrid-lb"}), "accepted");
   EXPECT_EQ(error({"--swap-space"}), "--swap-space needs a value");
   EXPECT_EQ(error({"--max-num-seq", "4"}),
             "--max-num-seq is not a flag of this command; did you mean --max-num-seqs?");

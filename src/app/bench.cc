@@ -52,9 +52,9 @@ Result<> write_json(const std::string& path, const object& result) {
   return {};
 }
 
-// What speculative decoding came to, the warm-up included: into the result and, where there were guesses, in
-// a line of text.
-void report_guesses(const EngineClient& engine, object& result) {
+// What speculative decoding came to, the warm-up included: into the result and, where there were draft
+// tokens, in a line of text.
+void report_drafts(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
     drafts += stats.drafts;
@@ -106,7 +106,7 @@ Result<> bench_latency(BenchCommand& c) {
   object result{{"avg_latency", average},
                 {"latencies", boost::json::array(latencies.begin(), latencies.end())},
                 {"percentiles", percentiles}};
-  report_guesses(engine, result);
+  report_drafts(engine, result);
   return write_json(c.output_json, result);
 }
 
@@ -128,7 +128,7 @@ Result<> bench_throughput(BenchCommand& c) {
                 {"total_num_tokens", tokens},
                 {"requests_per_second", c.num_prompts / seconds},
                 {"tokens_per_second", static_cast<double>(tokens) / seconds}};
-  report_guesses(engine, result);
+  report_drafts(engine, result);
   return write_json(c.output_json, result);
 }
 

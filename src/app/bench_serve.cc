@@ -325,7 +325,7 @@ Result<> bench_serve(const ServeCommand& c) {
                                   [&](std::size_t ended) { bar.show(ended, prompts.size()); });
   bar.finish();
 
-  std::vector<traffic::Answer> answers;
+  std::vector<traffic::AnswerTimes> answers;
   traffic::GapCounts gaps;
   for (const LoadAnswer& a : run.answers) {
     answers.push_back(a.times);

@@ -1,10 +1,17 @@
 #include "app/engine_command.h"
 
+#include <poll.h>
+
+#include <chrono>
 #include <fstream>
 #include <memory>
+#include <thread>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "engine/load.h"
+#include "engine/ranks.h"
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
 #include "model/generation_config.h"
@@ -14,6 +21,10 @@
 namespace octavo {
 
 namespace {
+
+constexpr std::int64_t kYoungUs = 10'000'000;
+constexpr int kYoungDeathsMax = 5;
+constexpr int kRestartMs = 500;
 
 // This process's command line with a flag more.
 std::vector<std::string> command_with(const char* flag) {
@@ -31,7 +42,10 @@ std::vector<std::string> engine_command() { return command_with(kRunEngineFlag);
 Result<> run_engine(RuntimeOptions runtime, int rank) {
   EngineOptions& options = runtime.engine;
   remote::follow_parent();
-  if (rank > 0) return run_rank(options, rank);
+  if (rank > 0) {
+    TRY_VOID(find_models(options, runtime.hub));
+    return run_rank(options, rank);
+  }
   remote::EngineHost host(remote::kChildSocket);
   TRY(const remote::Hello hello, host.hello());
   if (hello.num_blocks > 0) options.num_blocks = hello.num_blocks;
@@ -58,6 +72,48 @@ Result<> run_engine(RuntimeOptions runtime, int rank) {
   }
   host.run(**engine);
   return {};
+}
+
+Result<> run_host_of_ranks(const EngineOptions& options) {
+  struct Rank {
+    remote::ChildProcess process;
+    std::int64_t began_us = 0;
+    int young_deaths = 0;
+  };
+  TRY_VOID(check_ranks(options));
+  std::vector<Rank> ranks(static_cast<std::size_t>(options.ranks_of_host()));
+  const int first = options.nodes.rank * options.ranks_of_host();
+  std::vector<std::string> command = engine_command();
+  command.emplace_back(kRunRankFlag);
+  command.emplace_back();
+  for (;;) {
+    std::vector<pollfd> sockets;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      Rank& rank = ranks[i];
+      if (rank.process.pid() < 0) {
+        command.back() = std::to_string(first + static_cast<int>(i));
+        TRY(rank.process, remote::ChildProcess::start(command));
+        rank.began_us = now_us();
+      }
+      sockets.push_back({rank.process.socket.fd(), POLLIN, 0});
+    }
+    poll(sockets.data(), sockets.size(), -1);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (sockets[i].revents == 0) continue;
+      Rank& rank = ranks[i];
+      const std::string fate = rank.process.kill();
+      log_warning("rank {}: {}; starting it again", first + static_cast<int>(i), fate);
+      rank.young_deaths = now_us() - rank.began_us < kYoungUs ? rank.young_deaths + 1 : 0;
+      if (rank.young_deaths == kYoungDeathsMax)
+        return failure(ErrorCode::unavailable, "rank {} does not get on: {}", first + static_cast<int>(i), fate);
+      std::this_thread::sleep_for(std::chrono::milliseconds(kRestartMs));
+    }
+  }
+}
+
+Result<> run_mpi_rank(RuntimeOptions runtime) {
+  TRY_VOID(find_models(runtime.engine, runtime.hub));
+  return run_rank(runtime.engine, runtime.engine.mpi->rank);
 }
 
 }  // namespace octavo

@@ -16,6 +16,13 @@ inline constexpr const char* kRunRankFlag = "--run-rank";
 // This process's command line with kRunEngineFlag.
 std::vector<std::string> engine_command();
 
+// What a host does that has ranks of an engine and no server: starts a process for each, and again when it has ended,
+// as the ranks of all hosts end together. Errors: one ends again and again before it computes anything.
+Result<> run_host_of_ranks(const EngineOptions& options);
+
+// The rank of a process that mpirun has started, other than 0.
+Result<> run_mpi_rank(RuntimeOptions runtime);
+
 // What that process does: loads the engine, whose model is given by its path, and serves the process that
 // started it, until that goes. Errors: nobody is there to serve. That the engine does not load is told to
 // whoever waits for it. rank: not 0: runs that rank instead.

@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/environment.h"
+#include "app/rank_plan.h"
 #include "kernels/backends.h"
 #include "local/find_model.h"
 #include "local/progress.h"
@@ -16,16 +17,19 @@
 namespace octavo {
 namespace {
 
-Result<std::string> inspect_model(const std::string& model, const HubFlags& hub) {
-  TRY(const std::string dir, find_model(model, hub));
-  TRY(const Backend backend, make_cpu_backend({.threads = 1, .isa = {}}));
-  return inspect(dir, backend.ops);
-}
-
 struct InspectFlags {
   std::string model;
   HubFlags hub;
+  bool plan = false;
+  RankPlanOptions ranks;
 };
+
+Result<std::string> inspect_model(const InspectFlags& flags) {
+  TRY(const std::string dir, find_model(flags.model, flags.hub));
+  if (flags.plan) return rank_plan(dir, flags.ranks);
+  TRY(const Backend backend, make_cpu_backend({.threads = 1, .isa = {}}));
+  return inspect(dir, backend.ops);
+}
 
 struct ConvertFlags {
   std::string from;
@@ -70,9 +74,18 @@ void add_model(CLI::App& program, Outcome& outcome) {
   command->add_option("model,--model", flags->model,
                       "Folder of the checkpoint, a GGUF file, or a name of the hub; the demo model when left "
                       "out");
+  command->add_flag("--plan", flags->plan, "Print what each rank of this layout holds in place of that:");
+  RankPlanOptions& ranks = flags->ranks;
+  const auto add_size = [&](const char* flag, int& size, const char* text) {
+    command->add_option(flag, size, text)->check(CLI::Range(1, 64))->capture_default_str();
+  };
+  add_size("--tensor-parallel-size", ranks.layout.tensor, "Ranks that share every layer of a stage");
+  add_size("--pipeline-parallel-size", ranks.layout.pipeline, "Stages");
+  command->add_flag("--enable-expert-parallel", ranks.whole_experts, "Experts are whole");
+  command->add_option("--device", ranks.device, "One for each rank, to tell how long steps take: h100 ..");
   add_hub_flags(*command, flags->hub, environment);
   command->callback([flags, &outcome] {
-    if (const auto text = inspect_model(flags->model, flags->hub)) {
+    if (const auto text = inspect_model(*flags)) {
       fmt::print("{}", *text);
     } else {
       outcome.report(text.error());

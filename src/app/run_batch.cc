@@ -93,7 +93,7 @@ Result<std::vector<Line>> read_input(const std::string& path) {
 }
 
 // What one request came to, as a line of the output.
-struct Answer {
+struct OutputLine {
   int status = 0;
   std::string body;
   std::string error;  // no answer came
@@ -143,7 +143,7 @@ class Batch {
   }
 
   void send(std::size_t i) {
-    auto answer = std::make_shared<Answer>();
+    auto answer = std::make_shared<OutputLine>();
     http::CallRequest request{.address = server_,
                               .method = "POST",
                               .target = lines_[i].url,
@@ -161,7 +161,7 @@ class Batch {
                                         }});
   }
 
-  void end(std::size_t i, Answer& answer) {
+  void end(std::size_t i, OutputLine& answer) {
     if (answer.status == 429 && may_try_again()) {
       ++retrying_;
       loop_.after(kRetryMs, [this, i] {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "app/commands.h"
 #include "app/engine_command.h"
@@ -48,10 +49,38 @@ Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
   return {};
 }
 
+// The variables of Open MPI, of MPICH and of Slurm: of this process among those that mpirun has started together.
+Result<> take_mpi(EngineOptions& options) {
+  if (options.rank_layout().size() == 1 || options.nodes.count > 1) return {};
+  const auto number = [](std::initializer_list<const char*> names) -> std::optional<int> {
+    for (const char* name : names) {
+      const std::string text = environment(name);
+      int value = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (!text.empty() && error == std::errc{} && end == text.data() + text.size()) return value;
+    }
+    return std::nullopt;
+  };
+  const auto size = number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
+  const auto rank = number({"OMPI_COMM_WORLD_RANK", "PMI_RANK"});
+  if (!size || !rank || *size == 1) return {};
+  if (options.data_parallel_size > 1)
+    return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 under mpirun, got {}",
+                         options.data_parallel_size);
+  options.mpi = MpiPlace{.rank = *rank,
+                         .of_host = number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}).value_or(*size)};
+  return {};
+}
+
 Result<> serve(ServeCommand& c) {
+  EngineOptions& engine = c.runtime.engine;
+  TRY_VOID(take_mpi(engine));
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
   TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));
   if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank);
+  if (engine.mpi && engine.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
+  if (engine.nodes.count > 1 && engine.nodes.rank > 0) return run_host_of_ranks(engine);
+  if (c.headless) return invalid("--headless", "is for hosts with a --node-rank other than 0");
   StopSignals signals;
   TRY(const Serving serving, start_serving(c));
   signals.wait();

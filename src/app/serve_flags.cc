@@ -227,6 +227,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--engine-process,!--no-engine-process", c.engine_process,
                "Run the engine in a process of its own, which is started again when it dies (default: on)")
       ->group(kGroup);
+  app.add_flag("--headless", c.headless, "No server: of hosts with a --node-rank other than 0, which have none anyway")
+      ->group(kGroup);
   app.add_flag(kRunEngineFlag, c.run_engine)->group("");  // hidden: what that process is started with
   app.add_option(kRunRankFlag, c.run_rank)->group("");    // and those of its ranks
   app.add_option("--h11-max-incomplete-event-size", c.http.header_bytes_max,

@@ -19,6 +19,7 @@ struct ServeCommand {
   bool engine_process = true;
   bool run_engine = false;
   int run_rank = 0;
+  bool headless = false;
   int shutdown_timeout_s = 30;
   double kv_offloading_gib = 0;  // 0: no tier
   std::string kv_offloading_backend = "native";

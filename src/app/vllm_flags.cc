@@ -41,7 +41,7 @@ using enum Takes;
 
 constexpr VllmFlag kFlags[] = {
     // Server processes
-    refused("--headless", nothing, kOneEngine),
+    works("--headless"),
     only("1", "--api-server-count", value, "one process answers, on several threads", "-asc"),
     works("--config"),
     refused("--grpc", nothing, "HTTP is the only protocol"),
@@ -189,13 +189,13 @@ constexpr VllmFlag kFlags[] = {
     refused("--reasoning-parser-plugin", value, kNoPython),
 
     // Several devices and processes
-    only("uni|mp", "--distributed-executor-backend", value, kOneEngine),
-    only("1", "--pipeline-parallel-size", value, kOneEngine, "-pp"),
-    any("--master-addr", value, kOneEngine),
-    any("--master-port", value, kOneEngine),
-    only("1", "--nnodes", value, kOneEngine, "-n"),
-    only("0", "--node-rank", value, kOneEngine, "-r"),
-    any("--distributed-timeout-seconds", value, kOneEngine),
+    only("uni|mp|external_launcher", "--distributed-executor-backend", value, "processes of this program, or of mpirun"),
+    works("--pipeline-parallel-size", "-pp"),
+    works("--master-addr"),
+    works("--master-port"),
+    works("--nnodes", "-n"),
+    works("--node-rank", "-r"),
+    works("--distributed-timeout-seconds"),
     any("--cpu-distributed-timeout-seconds", value, kOneEngine),
     any("--numa-bind", nothing, "threads are bound by whoever starts the process (numactl)"),
     any("--numa-bind-nodes", values, "threads are bound by whoever starts the process (numactl)"),
@@ -219,7 +219,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--data-parallel-external-lb", nothing, kOneEngine, "-dpe"),
     refused("--data-parallel-multi-port-external-lb", nothing, kOneEngine, "-dpm"),
     any("--enable-hc-sp", nothing, kOneEngine),
-    any("--enable-expert-parallel", nothing, kOneDevice, "-ep"),
+    works("--enable-expert-parallel", "-ep"),
     any("--enable-batch-sharded-sampling", nothing, kOneEngine),
     any("--enable-ep-weight-filter", nothing, kOneDevice),
     any("--all2all-backend", value, kOneDevice),
@@ -379,7 +379,7 @@ constexpr VllmFlag kFlags[] = {
     any("--compilation-config", value, kNoCompiler, "-cc"),
     any("--attention-config", value, "the device has one backend", "-ac"),
     refused("--engram-config", value, "no such models yet"),
-    refused("--reasoning-config", value, "thoughts have no budget yet"),
+    refused("--reasoning-config", value, "--reasoning-parser says what marks thoughts"),
     any("--kernel-config", value, kNoCompiler),
     only("{}", "--additional-config", value, "there are no platform plugins"),
     works("--structured-outputs-config"),

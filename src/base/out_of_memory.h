@@ -7,13 +7,17 @@
 
 namespace octavo {
 
+inline Error out_of_memory() {
+  return {ErrorCode::unavailable, "the server has not enough memory for this request", {}};
+}
+
 // Runs the work. Memory that is not there is an error (unavailable) of this request, and nobody else's.
 template <class Work>
 auto within_memory(Work&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return failure(ErrorCode::unavailable, "the server has not enough memory for this request");
+    return std::unexpected(out_of_memory());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -10,9 +11,11 @@ namespace octavo {
 namespace {
 
 std::atomic<long> count{0};
+std::atomic<std::size_t> failing_bytes{SIZE_MAX};
 
 void* counted(std::size_t bytes, std::size_t alignment) noexcept {
   count.fetch_add(1, std::memory_order_relaxed);
+  if (bytes >= failing_bytes.load(std::memory_order_relaxed)) return nullptr;
   return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
 
@@ -24,6 +27,9 @@ void* counted_or_thrown(std::size_t bytes, std::size_t alignment) {
 }  // namespace
 
 long allocations() { return count.load(std::memory_order_relaxed); }
+
+ScarceMemory::ScarceMemory(std::size_t bytes) { failing_bytes = bytes; }
+ScarceMemory::~ScarceMemory() { failing_bytes = SIZE_MAX; }
 
 }  // namespace octavo
 

@@ -28,7 +28,12 @@ class ProcessGroup {
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   // Rank 0's message goes to all others.
   virtual void broadcast(std::vector<std::byte>& message) = 0;
+  // The same, where all know how long it is.
+  virtual void broadcast(std::span<std::byte> message) = 0;
   virtual void barrier() = 0;
+
+  // From now on a rank that others wait for longer than this is taken for hung; before, only its end ends waiting.
+  virtual void set_timeout_ms(int ms) = 0;
 
   // Why nothing works any more: a rank is gone, or does not answer.
   virtual const std::optional<Error>& failure() const = 0;

@@ -40,21 +40,21 @@ bool reached(std::uint32_t count, std::uint32_t round) {
 
 }  // namespace
 
-std::size_t SharedMemoryGroup::memory_bytes(int size) {
-  return static_cast<std::size_t>(size) * (sizeof(Line) + 2 * kSlotBytes);
+std::size_t SharedMemoryGroup::memory_bytes(int size, std::size_t slot_bytes) {
+  return static_cast<std::size_t>(size) * (sizeof(Line) + 2 * slot_bytes);
 }
 
 SharedMemoryGroup::SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options)
     : options_(std::move(options)),
       lines_(reinterpret_cast<Line*>(memory.data())),
       slots_(memory.data() + static_cast<std::size_t>(options_.size) * sizeof(Line)) {
-  CHECK(memory.size() == memory_bytes(options_.size), "{} bytes for {} ranks", memory.size(), options_.size);
+  CHECK(memory.size() == memory_bytes(options_.size, options_.slot_bytes), "{} bytes for {} ranks", memory.size(), options_.size);
   CHECK(options_.rank >= 0 && options_.rank < options_.size);
 }
 
 // Of this round.
 std::byte* SharedMemoryGroup::slot(int rank) const {
-  return slots_ + (2 * static_cast<std::size_t>(rank) + round_ % 2) * kSlotBytes;
+  return slots_ + (2 * static_cast<std::size_t>(rank) + round_ % 2) * options_.slot_bytes;
 }
 
 // False, here and below: the group has failed.
@@ -107,9 +107,9 @@ bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
 }
 
 void SharedMemoryGroup::all_reduce(std::span<float> values) {
-  constexpr std::size_t kFloats = kSlotBytes / sizeof(float);
-  for (; !values.empty(); values = values.subspan(std::min(kFloats, values.size()))) {
-    const std::span<float> part = values.first(std::min(kFloats, values.size()));
+  const std::size_t floats = options_.slot_bytes / sizeof(float);
+  for (; !values.empty(); values = values.subspan(std::min(floats, values.size()))) {
+    const std::span<float> part = values.first(std::min(floats, values.size()));
     if (!begin_round()) return;
     std::memcpy(slot(options_.rank), part.data(), part.size_bytes());
     post();
@@ -124,8 +124,8 @@ void SharedMemoryGroup::all_reduce(std::span<float> values) {
 
 void SharedMemoryGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   CHECK(all.empty() || all.size() == mine.size() * static_cast<std::size_t>(options_.size));
-  for (std::size_t begin = 0; begin < mine.size(); begin += kSlotBytes) {
-    const std::size_t bytes = std::min(kSlotBytes, mine.size() - begin);
+  for (std::size_t begin = 0; begin < mine.size(); begin += options_.slot_bytes) {
+    const std::size_t bytes = std::min(options_.slot_bytes, mine.size() - begin);
     if (!begin_round()) return;
     std::memcpy(slot(options_.rank), mine.data() + begin, bytes);
     post();
@@ -138,7 +138,7 @@ void SharedMemoryGroup::all_gather(std::span<const std::byte> mine, std::span<st
 
 // Each slot begins with the bytes that are still to come, its own included.
 void SharedMemoryGroup::broadcast(std::vector<std::byte>& message) {
-  constexpr std::size_t kMost = kSlotBytes - sizeof(std::uint64_t);
+  const std::size_t most = options_.slot_bytes - sizeof(std::uint64_t);
   const bool sends = options_.rank == 0;
   std::uint64_t left = message.size();
   std::size_t done = 0;
@@ -148,20 +148,33 @@ void SharedMemoryGroup::broadcast(std::vector<std::byte>& message) {
     std::byte* place = slot(0);
     if (sends) {
       std::memcpy(place, &left, sizeof left);
-      const std::size_t bytes = std::min<std::size_t>(left, kMost);
+      const std::size_t bytes = std::min<std::size_t>(left, most);
       if (bytes > 0) std::memcpy(place + sizeof left, message.data() + done, bytes);
       post();
     } else {
       post();
       if (!wait(0, round_)) return;
       std::memcpy(&left, place, sizeof left);
-      const std::size_t bytes = std::min<std::size_t>(left, kMost);
+      const std::size_t bytes = std::min<std::size_t>(left, most);
       message.insert(message.end(), place + sizeof left, place + sizeof left + bytes);
     }
-    const std::size_t bytes = std::min<std::size_t>(left, kMost);
+    const std::size_t bytes = std::min<std::size_t>(left, most);
     done += bytes;
     left -= bytes;
   } while (left > 0);
+}
+
+void SharedMemoryGroup::broadcast(std::span<std::byte> message) {
+  for (std::size_t begin = 0; begin < message.size(); begin += options_.slot_bytes) {
+    const std::span<std::byte> part =
+        message.subspan(begin, std::min(options_.slot_bytes, message.size() - begin));
+    if (!begin_round()) return;
+    if (options_.rank == 0) std::memcpy(slot(0), part.data(), part.size());
+    post();
+    if (options_.rank == 0) continue;
+    if (!wait(0, round_)) return;
+    std::memcpy(part.data(), slot(0), part.size());
+  }
 }
 
 void SharedMemoryGroup::barrier() {

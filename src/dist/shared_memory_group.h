@@ -22,26 +22,24 @@ struct SharedMemoryGroupOptions {
   // Called several times a second while others are waited for: whether they are alive. May be empty.
   std::function<Result<>()> check = {};
   bool spin = true;  // no: there are more ranks than processors
+  // What a rank can say before the others have listened is at most two of these.
+  std::size_t slot_bytes = std::size_t{1} << 20;
 };
 
 class SharedMemoryGroup final : public ProcessGroup {
  public:
-  static constexpr std::size_t kSlotBytes = std::size_t{1} << 20;
-
-  static std::size_t memory_bytes(int size);
-  // memory: memory_bytes(size), zeros at first, the same for all ranks; must live longer.
+  static std::size_t memory_bytes(int size, std::size_t slot_bytes = SharedMemoryGroupOptions{}.slot_bytes);
+  // memory: memory_bytes(size, slot_bytes), zeros at first, the same for all ranks; must live longer.
   SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options);
-
-  // From now on a rank that others wait for longer than this is taken for hung; before, only a check ends
-  // waiting.
-  void set_timeout_ms(int ms) { timeout_ms_ = ms; }
 
   int rank() const override { return options_.rank; }
   int size() const override { return options_.size; }
   void all_reduce(std::span<float> values) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   void broadcast(std::vector<std::byte>& message) override;
+  void broadcast(std::span<std::byte> message) override;
   void barrier() override;
+  void set_timeout_ms(int ms) override { timeout_ms_ = ms; }
   const std::optional<Error>& failure() const override { return failure_; }
 
  private:

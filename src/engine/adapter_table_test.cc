@@ -15,7 +15,7 @@ class NotingExecutor final : public Executor {
   bool asynchronous() const override { return false; }
   Result<> forward(const Batch&) override { return {}; }
   Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
-  Result<std::span<const SampledToken>> collect() override { return {}; }
+  Result<std::span<SampledToken>> collect() override { return {}; }
 
   // Ten changes, so that they come in two parts.
   Result<AdapterFile> read_adapter(const std::string& path) const override {

@@ -13,8 +13,9 @@
 #include "request/request.h"
 #include "sample/finish.h"
 #include "sample/sequence_sampling.h"
+#include "sample/thinking_limit.h"
 #include "schedule/sequence.h"
-#include "speculate/guess_policy.h"
+#include "speculate/draft_policy.h"
 
 namespace octavo {
 
@@ -42,10 +43,12 @@ struct Answer {
       : accepted(std::move(whose)),
         so_far(begun),
         sampling(params(), accepted->request.prompt, accepted->request.eos_ids, seed, vocab_size),
+        thinking(accepted->request.thinking_budget),
         finish(accepted->request, context_tokens) {
     const std::span<const TokenId> tokens(so_far.tokens);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       sampling.append(tokens[i]);
+      thinking.append(tokens[i]);
       finish.after(tokens.first(i + 1));
     }
     // Those of the prompt came with the first token.
@@ -72,10 +75,11 @@ struct Answer {
   const AnswerSoFar& so_far;  // one of accepted->request's
   SequenceId sequence{};  // none while the grammar is compiled
   SequenceSampling sampling;
+  ThinkingLimit thinking;
   FinishRule finish;
   std::optional<grammar::Matcher> matcher;  // with a grammar: has taken all tokens behind grammar_after
   bool grammar_waits = false;               // for grammar_after
-  Acceptance acceptance;                    // of guesses
+  Acceptance acceptance;                    // of draft tokens
   int adapter = -1;                         // place of its LoRA adapter; -1: none, or it is not there yet
   RequestTimes times;
   int cached_tokens = 0;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/out_of_memory.h"
+
 namespace octavo {
 
 AnswerIndex AnswerTable::open(std::unique_ptr<Answer> answer) {
@@ -15,17 +17,34 @@ AnswerIndex AnswerTable::open(std::unique_ptr<Answer> answer) {
   return index;
 }
 
-bool AnswerTable::deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output,
+template <class Keep>
+bool AnswerTable::keep(AnswerIndex index, std::int64_t now_us, Keep&& keep) {
+  const Result<> kept = within_memory([&]() -> Result<> {
+    keep(*answers_[index]);
+    return {};
+  });
+  if (!kept) fail(index, kept.error(), now_us);
+  return kept.has_value();
+}
+
+bool AnswerTable::add_prompt_logprobs(AnswerIndex index, TokenLogprobs&& logprobs, std::int64_t now_us) {
+  return keep(index, now_us, [&](Answer& answer) { answer.prompt_logprobs.push_back(std::move(logprobs)); });
+}
+
+bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<const TokenId> output,
                           std::int64_t now_us) {
   Answer& answer = *answers_[index];
   ++counters_.generation_tokens;
-  answer.sampling.append(token.id);
   if (answer.times.first_token_us == 0) begin(answer, now_us);
   answer.times.last_token_us = now_us;
-
-  if (answer.news.token_ids.empty()) fresh_.push_back(index);
-  answer.news.token_ids.push_back(token.id);
-  if (token.logprobs) answer.news.logprobs.push_back(*token.logprobs);
+  const bool kept = keep(index, now_us, [&](Answer& a) {
+    a.sampling.append(token.id);
+    a.thinking.append(token.id);
+    if (a.news.token_ids.empty()) fresh_.push_back(index);
+    a.news.token_ids.push_back(token.id);
+    if (token.logprobs) a.news.logprobs.push_back(*std::move(token.logprobs));
+  });
+  if (!kept) return true;
   if (!answer.prompt_logprobs.empty())
     answer.news.prompt_logprobs = std::exchange(answer.prompt_logprobs, {});
 

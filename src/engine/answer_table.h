@@ -32,8 +32,9 @@ class AnswerTable {
   Answer& operator[](AnswerIndex index) { return *answers_[index]; }
 
   // The answer's newest token, the last of `output`. True: the answer has ended with it, and its owner knows.
-  bool deliver(AnswerIndex index, const SampledToken& token, std::span<const TokenId> output,
-               std::int64_t now_us);
+  bool deliver(AnswerIndex index, SampledToken&& token, std::span<const TokenId> output, std::int64_t now_us);
+  // Of the prompt's next position. False: memory runs out, the answer has ended, and its owner knows.
+  bool add_prompt_logprobs(AnswerIndex index, TokenLogprobs&& logprobs, std::int64_t now_us);
 
   // What the model has made of the answer's prompt: all there is to say.
   void deliver_pooled(AnswerIndex index, std::span<const float> pooled, std::int64_t now_us);
@@ -69,6 +70,9 @@ class AnswerTable {
   const Counters& counters() const { return counters_; }
 
  private:
+  // For those who keep what a token says, which takes memory. False: there is none, and the answer has ended.
+  template <class Keep>
+  bool keep(AnswerIndex index, std::int64_t now_us, Keep&& keep);
   void begin(Answer& answer, std::int64_t now_us);
   void send(Answer& answer) const;
   void end(AnswerIndex index, FinishReason reason, std::int64_t now_us);

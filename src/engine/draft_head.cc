@@ -34,12 +34,12 @@ Result<> DraftHead::propose(std::span<Draft> drafts) {
   for (Draft& draft : drafts) take_up(draft);
   while (!working_.empty()) {
     TRY_VOID(sample());
-    if (!working_.empty()) TRY_VOID(run_guesses());
+    if (!working_.empty()) TRY_VOID(run_drafts());
   }
   return {};
 }
 
-// A text may have grown by more than the step has computed: then there is nothing to guess from.
+// A text may have grown by more than the step has computed: then there is nothing to propose from.
 void DraftHead::take_up(Draft& draft) {
   draft.tokens.clear();
   const auto read = std::ranges::find(read_, draft.sequence, &Read::sequence);
@@ -64,23 +64,23 @@ Result<> DraftHead::sample() {
   TRY_VOID(executor_->sample(row_tokens_, rows_));
   TRY(const std::span<const SampledToken> results, executor_->collect());
   CHECK(results.size() == working_.size(), "{} results for {} rows", results.size(), working_.size());
-  take_guesses(results);
+  take_drafts(results);
   return {};
 }
 
-// Those that want another stay in working_. Broken numbers make no guess.
-void DraftHead::take_guesses(std::span<const SampledToken> results) {
+// Those that want another stay in working_. Broken numbers make no draft token.
+void DraftHead::take_drafts(std::span<const SampledToken> results) {
   std::size_t row = 0;
   std::erase_if(working_, [&](const Working& w) {
-    const TokenId guess = results[row++].id;
-    if (guess < 0) return true;
-    w.draft->tokens.push_back(tokens_.empty() ? guess : tokens_[static_cast<std::size_t>(guess)]);
+    const TokenId draft_token = results[row++].id;
+    if (draft_token < 0) return true;
+    w.draft->tokens.push_back(tokens_.empty() ? draft_token : tokens_[static_cast<std::size_t>(draft_token)]);
     return static_cast<int>(w.draft->tokens.size()) == w.draft->most;
   });
 }
 
-// The head reads the guess before, with the row that it has made itself.
-Result<> DraftHead::run_guesses() {
+// The head reads the draft token before, with the row that it has made itself.
+Result<> DraftHead::run_drafts() {
   begin_batch();
   std::size_t stride = 0;
   for (Working& w : working_) {

@@ -1,13 +1,13 @@
-// A head that guesses from the hidden states of the engine's own model: a layer of multi-token prediction
+// A head that proposes from the hidden states of the engine's own model: a layer of multi-token prediction
 // (DeepSeek-V3, 2024) or EAGLE's (Li et al., ICML 2024; EAGLE-3, 2025).
 //
 // At each position it reads what the model has made of the token there, and the token behind it. So it
 // follows the model's steps: when a step's tokens are known it reads all of them, and its keys and values lie
 // in blocks of the same numbers as the model's, in a cache of its own. A prefix that the model finds in its
-// cache, the head has, too. Then it guesses: a pass for each guess, all sequences in one batch, where a row
-// that the head has made itself takes the place of the model's. Those passes' keys and values are written
-// anew when the model has judged the guesses; where the sequence has no block for them yet, they go to blocks
-// that are the head's own.
+// cache, the head has, too. Then it proposes: a pass for each draft token, all sequences in one batch, where
+// a row that the head has made itself takes the place of the model's. Those passes' keys and values are
+// written anew when the model has judged the draft tokens; where the sequence has no block for them yet, they
+// go to blocks that are the head's own.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ namespace octavo {
 struct DraftHeadLimits {
   int block_size = 16;
   int num_blocks = 0;  // of the model; blocks from here on are the head's own
-  int own_blocks = 0;  // of a sequence: guesses go there
+  int own_blocks = 0;  // of a sequence: draft tokens go there
   bool drawn = true;   // as DraftModelLimits has it
 };
 
 class DraftHead final : public Proposer {
  public:
-  // model: the engine's, which lives longer. executor: the head's, with its cache. tokens: see Guesser.
+  // model: the engine's, which lives longer. executor: the head's, with its cache. tokens: see Drafter.
   DraftHead(const LocalExecutor& model, std::unique_ptr<LocalExecutor> executor,
             std::vector<std::int32_t> tokens, const DraftHeadLimits& limits)
       : model_(model), executor_(std::move(executor)), tokens_(std::move(tokens)), limits_(limits) {}
@@ -48,7 +48,7 @@ class DraftHead final : public Proposer {
     std::int32_t row;  // of the last one, in the head's last pass
     std::span<const std::int32_t> blocks;
   };
-  // A sequence that gets guesses.
+  // A sequence that gets draft tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
@@ -59,8 +59,8 @@ class DraftHead final : public Proposer {
 
   void take_up(Draft& draft);
   Result<> sample();
-  void take_guesses(std::span<const SampledToken> results);
-  Result<> run_guesses();
+  void take_drafts(std::span<const SampledToken> results);
+  Result<> run_drafts();
   void begin_batch();
   void end_sequence(std::uint64_t sequence, int length);
   Result<> run(const LocalExecutor& from);

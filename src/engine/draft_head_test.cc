@@ -1,5 +1,5 @@
-// The head's bookkeeping over the tiny checkpoints of tests/data/guessers: however the model's steps cut a
-// text, and whatever guesses were wrong on the way, its guesses are those that torch's logits say.
+// The head's bookkeeping over the tiny checkpoints of tests/data/drafters: however the model's steps cut a
+// text, and whatever draft tokens were wrong on the way, its draft tokens are those that torch's logits say.
 #include "engine/draft_head.h"
 
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <array>
 
 #include "kernels/backends.h"
+#include "model/drafter.h"
 #include "model/golden.h"
-#include "model/guesser.h"
 
 namespace octavo {
 namespace {
@@ -20,10 +20,10 @@ constexpr int kMost = 4;
 struct Case {
   const char* name;
   const char* target;
-  Result<Guesser> (*load)(const std::string&, const Model&, Backend&, const LoadOptions&);
+  Result<Drafter> (*load)(const std::string&, const Model&, Backend&, const LoadOptions&);
 };
 
-std::string in_data(const char* name) { return std::string(golden::kGuessers) + "/" + name; }
+std::string in_data(const char* name) { return std::string(golden::kDrafters) + "/" + name; }
 
 // A model and its head, and sequences of one text: sequence s has the blocks s, s + 2, s + 4 ..
 class Bench {
@@ -31,16 +31,17 @@ class Bench {
   explicit Bench(const Case& c)
       : backend_(std::make_shared<Backend>(make_cpu_backend({.threads = 1, .isa = {}}).value())) {
     auto model = Model::load(in_data(c.target), *backend_, {.dtype = ModelDType::float32}).value();
-    Guesser guesser = c.load(in_data(c.name), *model, *backend_, {}).value();
-    const std::vector<int> layers = guesser.model->spec.hidden->layers;
+    Drafter drafter = c.load(in_data(c.name), *model, *backend_, {}).value();
+    const std::vector<int> layers = drafter.model->spec.hidden->layers;
     model_ = executor(std::move(model), kBlocks, layers);
     const DraftHeadLimits limits{
         .block_size = kBlock, .num_blocks = kBlocks, .own_blocks = 2, .drawn = false};
-    head_ = std::make_unique<DraftHead>(*model_, executor(std::move(guesser.model), kBlocks + 4, {}),
-                                        guesser.tokens, limits);
+    head_ = std::make_unique<DraftHead>(*model_, executor(std::move(drafter.model), kBlocks + 4, {}),
+                                        drafter.tokens, limits);
   }
 
-  // A step of `sequences` sequences: tokens [first, end) of the text, and behind them guesses that are wrong.
+  // A step of `sequences` sequences: tokens [first, end) of the text, and behind them draft tokens that are
+  // wrong.
   void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1) {
     const auto count = static_cast<std::size_t>(end - first + wrong);
     Batch batch;
@@ -74,7 +75,7 @@ class Bench {
                          .subspan(static_cast<std::size_t>(s * kBlocks / 2), kBlocks / 2)});
     }
     ASSERT_TRUE(head_->read(texts));
-    // As the engine does: while the step's spans are there. Guesses are written where the text goes on.
+    // As the engine does: while the step's spans are there. Draft tokens are written where the text goes on.
     std::array<Draft, 2> drafts;
     for (int s = 0; s < sequences; ++s)
       drafts[static_cast<std::size_t>(s)] = {.sequence = static_cast<std::uint64_t>(s),
@@ -84,10 +85,10 @@ class Bench {
     ASSERT_TRUE(head_->propose(std::span(drafts).first(static_cast<std::size_t>(sequences))));
     for (int s = 1; s < sequences; ++s)
       EXPECT_EQ(drafts[static_cast<std::size_t>(s)].tokens, drafts[0].tokens);
-    guesses = drafts[0].tokens;
+    draft_tokens = drafts[0].tokens;
   }
 
-  std::vector<TokenId> guesses;  // after the last step
+  std::vector<TokenId> draft_tokens;  // after the last step
 
  private:
   std::unique_ptr<LocalExecutor> executor(std::unique_ptr<Model> model, int blocks,
@@ -111,7 +112,7 @@ TokenId likeliest(std::span<const float> logits, const std::vector<std::int32_t>
   return tokens.empty() ? static_cast<TokenId>(row) : tokens[row];
 }
 
-TEST(DraftHead, GuessesWhatTorchSays) {
+TEST(DraftHead, DraftsWhatTorchSays) {
   const Case cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor},
                         {"glm4_moe", "glm4_moe", load_predictor},
                         {"mimo", "mimo", load_predictor},
@@ -120,17 +121,18 @@ TEST(DraftHead, GuessesWhatTorchSays) {
                         {"eagle3-speculators", "llama", load_eagle3}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const golden::Golden golden = golden::read(c.name, golden::kGuessers);
+    const golden::Golden golden = golden::read(c.name, golden::kDrafters);
     const std::vector<TokenId> text(golden.ids.begin(), golden.ids.end());
     const int last = static_cast<int>(text.size()) - 1;
     Bench whole(c);
     whole.step(text, 0, last, 0);
-    ASSERT_EQ(whole.guesses.size(), static_cast<std::size_t>(kMost));
+    ASSERT_EQ(whole.draft_tokens.size(), static_cast<std::size_t>(kMost));
     Backend backend = make_reference_backend();
     const auto model = Model::load(in_data(c.target), backend, {}).value();
     const std::vector<std::int32_t> tokens = c.load(in_data(c.name), *model, backend, {}).value().tokens;
-    EXPECT_EQ(whole.guesses[0], likeliest(std::span(golden.logits).last(golden.next_logits.size()), tokens));
-    EXPECT_EQ(whole.guesses[1], likeliest(golden.next_logits, tokens));
+    EXPECT_EQ(whole.draft_tokens[0],
+              likeliest(std::span(golden.logits).last(golden.next_logits.size()), tokens));
+    EXPECT_EQ(whole.draft_tokens[1], likeliest(golden.next_logits, tokens));
 
     Bench pieces(c);
     pieces.step(text, 0, 7, 0);
@@ -138,12 +140,12 @@ TEST(DraftHead, GuessesWhatTorchSays) {
     pieces.step(text, 8, 15, 0);
     pieces.step(text, 15, 17, 2);
     pieces.step(text, 17, last, 1);
-    EXPECT_EQ(pieces.guesses, whole.guesses);
+    EXPECT_EQ(pieces.draft_tokens, whole.draft_tokens);
 
     Bench two(c);
     two.step(text, 0, 11, 0, 2);
     two.step(text, 11, last, 2, 2);
-    EXPECT_EQ(two.guesses, whole.guesses);
+    EXPECT_EQ(two.draft_tokens, whole.draft_tokens);
   }
 }
 

@@ -15,7 +15,7 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, const DraftModelLimit
       limits_(limits),
       cache_(limits.num_blocks, limits.block_size, limits.groups),
       hasher_(limits.prefix_hash, limits.block_size) {
-  CHECK(!executor_->asynchronous(), "a draft model's guesses are needed at once");
+  CHECK(!executor_->asynchronous(), "draft tokens are needed at once");
 }
 
 Result<> DraftModel::propose(std::span<Draft> drafts) {
@@ -27,7 +27,7 @@ Result<> DraftModel::propose(std::span<Draft> drafts) {
     forget(w.draft->sequence);
     return true;
   });
-  for (plan_texts(); !plan_.empty(); plan_guesses()) TRY_VOID(run());
+  for (plan_texts(); !plan_.empty(); plan_drafts()) TRY_VOID(run());
   return {};
 }
 
@@ -51,12 +51,12 @@ void DraftModel::find_computed(Past& past, std::span<const TokenId> text) {
   past.computed = match_.blocks * limits_.block_size;
 }
 
-// Guesses that came true are text now; what was computed of the others is written again.
+// Accepted draft tokens are text now; what was computed of the others is written again.
 void DraftModel::settle(Past& past, std::span<const TokenId> text) {
-  for (const TokenId guess : past.fed) {
+  for (const TokenId draft_token : past.fed) {
     // The last token is computed in any case: its logits tell what follows.
     if (past.computed + 1 >= static_cast<int>(text.size()) ||
-        text[static_cast<std::size_t>(past.computed)] != guess)
+        text[static_cast<std::size_t>(past.computed)] != draft_token)
       break;
     ++past.computed;
   }
@@ -91,7 +91,7 @@ void DraftModel::end(std::uint64_t sequence, std::span<const TokenId> text, int)
   forget(sequence);
 }
 
-// Texts that lack little go first, so that no guess waits for a long prompt.
+// Texts that lack little go first, so that no draft token waits for a long prompt.
 void DraftModel::plan_texts() {
   plan_.sequences.clear();
   std::ranges::stable_sort(working_, {}, &Working::missing);
@@ -109,12 +109,13 @@ void DraftModel::plan_texts() {
                 [](const Working& w) { return w.past->computed < static_cast<int>(w.draft->text.size()); });
 }
 
-void DraftModel::plan_guesses() {
+void DraftModel::plan_drafts() {
   plan_.sequences.clear();
   for (const Working& w : working_) {
-    const std::vector<TokenId>& guesses = w.draft->tokens;
-    plan(w, static_cast<int>(w.draft->text.size() + guesses.size()) - 1, std::span(guesses).last(1), true);
-    w.past->fed.push_back(guesses.back());
+    const std::vector<TokenId>& draft_tokens = w.draft->tokens;
+    plan(w, static_cast<int>(w.draft->text.size() + draft_tokens.size()) - 1, std::span(draft_tokens).last(1),
+         true);
+    w.past->fed.push_back(draft_tokens.back());
   }
 }
 
@@ -128,7 +129,7 @@ void DraftModel::plan(const Working& w, int first, std::span<const TokenId> toke
   p.blocks = &w.past->blocks;
 }
 
-// Computes the plan, and gives each of working_, in its order, a guess more.
+// Computes the plan, and gives each of working_, in its order, a draft token more.
 Result<> DraftModel::run() {
   pack(plan_, cache_.group_count(), limits_.block_size, batch_);
   TRY_VOID(executor_->forward(batch_));
@@ -142,18 +143,18 @@ Result<> DraftModel::run() {
   }
   TRY_VOID(executor_->sample(row_tokens_, rows_));
   TRY(const std::span<const SampledToken> results, executor_->collect());
-  take_guesses(results);
+  take_drafts(results);
   return {};
 }
 
-// Those that want another stay in working_. Broken numbers make no guess.
-void DraftModel::take_guesses(std::span<const SampledToken> results) {
+// Those that want another stay in working_. Broken numbers make no draft token.
+void DraftModel::take_drafts(std::span<const SampledToken> results) {
   CHECK(results.size() == working_.size(), "{} results for {} rows", results.size(), working_.size());
   std::size_t row = 0;
   std::erase_if(working_, [&](const Working& w) {
-    const TokenId guess = results[row++].id;
-    if (guess < 0) return true;
-    w.draft->tokens.push_back(guess);
+    const TokenId draft_token = results[row++].id;
+    if (draft_token < 0) return true;
+    w.draft->tokens.push_back(draft_token);
     return static_cast<int>(w.draft->tokens.size()) == w.draft->most;
   });
 }

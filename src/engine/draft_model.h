@@ -1,11 +1,12 @@
-// A smaller model that guesses what the engine's model will say (speculative decoding: Leviathan et al., ICML
-// 2023).
+// A smaller model that proposes what the engine's model will say (speculative decoding: Leviathan et al.,
+// ICML 2023).
 //
 // It has a paged KV cache of its own. In each step it computes what it has not seen of the sequences' texts,
-// a bounded number of tokens of them all, and then, for those that it has read to the end, guess after guess:
-// a pass for each, all sequences in one batch. Guesses that turn out wrong only move a sequence's place back.
-// When blocks run out, the sequence that has not been guessed for longest is forgotten, and read again later,
-// as far as its blocks were taken meanwhile: as in the model's own cache, what is computed stays to be found.
+// a bounded number of tokens of them all, and then, for those that it has read to the end, token after token:
+// a pass for each, all sequences in one batch. Draft tokens that turn out wrong only move a sequence's place
+// back. When blocks run out, the sequence that has had no draft tokens for longest is forgotten, and read
+// again later, as far as its blocks were taken meanwhile: as in the model's own cache, what is computed stays
+// to be found.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ struct DraftModelLimits {
   int max_tokens = 0;  // of a pass; at least two for each sequence that propose() is asked about
   int max_model_len = 0;
   int vocab_size = 0;
-  // Guesses are drawn with the randomness that the answer's own tokens will be drawn with; false: each guess
-  // is the likeliest token.
+  // Draft tokens are drawn with the randomness that the answer's own tokens will be drawn with; false: each
+  // draft token is the likeliest token.
   bool drawn = true;
 };
 
@@ -58,7 +59,7 @@ class DraftModel final : public Proposer {
     std::vector<Hash128> keys;  // of the full blocks that are computed
     SequenceBlocks blocks;
     int computed = 0;          // tokens of the text whose keys and values are in the cache
-    std::vector<TokenId> fed;  // guesses computed behind them
+    std::vector<TokenId> fed;  // draft tokens computed behind them
     std::uint64_t last_turn = 0;
   };
   // A sequence that is being computed in this turn.
@@ -74,10 +75,10 @@ class DraftModel final : public Proposer {
   bool make_room(Past& past, int tokens);
   void forget(std::uint64_t sequence);
   void plan_texts();
-  void plan_guesses();
+  void plan_drafts();
   void plan(const Working& w, int first, std::span<const TokenId> tokens, bool samples);
   Result<> run();
-  void take_guesses(std::span<const SampledToken> results);
+  void take_drafts(std::span<const SampledToken> results);
 
   std::unique_ptr<Executor> executor_;
   DraftModelLimits limits_;
@@ -87,7 +88,7 @@ class DraftModel final : public Proposer {
   std::uint64_t turn_ = 0;                         // calls of propose()
 
   // Of the pass being run.
-  std::vector<Working> working_;  // those that may get further guesses
+  std::vector<Working> working_;  // those that may get further draft tokens
   StepPlan plan_;
   Batch batch_;
   std::vector<std::int32_t> row_tokens_;

@@ -1,5 +1,5 @@
 // The draft model's bookkeeping over the simulated device, which says what it has been told: a wrong block,
-// place or rollback shows as a wrong guess.
+// place or rollback shows as a wrong draft token.
 #include "engine/draft_model.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ struct Bench {
   SamplingParams greedy;
 };
 
-TEST(DraftModel, GuessesWhatItsModelSays) {
+TEST(DraftModel, DraftsWhatItsModelSays) {
   Bench bench(8);
   const std::vector<TokenId> text = some_prompt(1, 20);
   Draft draft = bench.draft(1, text, 4);
@@ -42,7 +42,7 @@ TEST(DraftModel, GuessesWhatItsModelSays) {
   bench.model.end(2, text, 20);  // that it has never seen
 }
 
-TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetGuesses) {
+TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetDrafts) {
   Bench bench(32, 40);
   std::vector<TokenId> longer = some_prompt(1, 100);
   std::vector<TokenId> shorter = some_prompt(2, 5);
@@ -72,7 +72,7 @@ TEST(DraftModel, WhatItHasReadOfAPromptIsNotReadAgain) {
   }
 }
 
-TEST(DraftModel, BeyondItsContextThereAreNoGuesses) {
+TEST(DraftModel, BeyondItsContextThereAreNoDrafts) {
   Bench bench(32, 64, 30);
   for (const int length : {25, 28, 30, 31}) {
     const std::vector<TokenId> text = some_prompt(1, length);
@@ -86,8 +86,8 @@ TEST(DraftModel, WithoutBlocksThoseNotAskedForLongestAreForgotten) {
   Bench bench(4);
   std::map<std::uint64_t, std::vector<TokenId>> texts;
   for (std::uint64_t i = 1; i <= 3; ++i) texts[i] = some_prompt(static_cast<unsigned>(i), 20);
-  // Those of the sequences that get their guesses; each has two blocks.
-  const auto guessed = [&](const std::vector<std::uint64_t>& sequences) {
+  // Those of the sequences that get their draft tokens; each has two blocks.
+  const auto drafted = [&](const std::vector<std::uint64_t>& sequences) {
     std::vector<Draft> drafts;
     for (const std::uint64_t i : sequences) drafts.push_back(bench.draft(i, texts[i], 2));
     EXPECT_TRUE(bench.model.propose(drafts));
@@ -101,23 +101,23 @@ TEST(DraftModel, WithoutBlocksThoseNotAskedForLongestAreForgotten) {
     return found;
   };
   using testing::ElementsAre;
-  EXPECT_THAT(guessed({1}), ElementsAre(1));
-  EXPECT_THAT(guessed({2}), ElementsAre(2));
-  EXPECT_THAT(guessed({3}), ElementsAre(3));  // in place of 1
-  EXPECT_THAT(guessed({2, 3}), ElementsAre(2, 3));
-  EXPECT_EQ(guessed({1, 2, 3}).size(), 2u);
+  EXPECT_THAT(drafted({1}), ElementsAre(1));
+  EXPECT_THAT(drafted({2}), ElementsAre(2));
+  EXPECT_THAT(drafted({3}), ElementsAre(3));  // in place of 1
+  EXPECT_THAT(drafted({2, 3}), ElementsAre(2, 3));
+  EXPECT_EQ(drafted({1, 2, 3}).size(), 2u);
   bench.model.end(2, texts[2], 20);
-  EXPECT_THAT(guessed({1, 3}), ElementsAre(1, 3));
+  EXPECT_THAT(drafted({1, 3}), ElementsAre(1, 3));
 }
 
-// Sequences come, grow by what was guessed or by something else, pause and end, in any order.
-TEST(DraftModel, EveryGuessIsTheModelsOwn) {
+// Sequences come, grow by what was proposed or by something else, pause and end, in any order.
+TEST(DraftModel, EveryDraftIsTheModelsOwn) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     Bench bench(seed % 2 == 0 ? 12 : 64, 24);
     std::map<std::uint64_t, std::vector<TokenId>> texts;
     std::uint64_t last = 0;
-    std::size_t guesses = 0;
+    std::size_t draft_tokens = 0;
     for (int turn = 0; turn < 300; ++turn) {
       if (texts.size() < 8 && random() % 3 == 0)
         texts[++last] = some_prompt(static_cast<unsigned>(random()), 1 + static_cast<int>(random() % 60));
@@ -128,7 +128,7 @@ TEST(DraftModel, EveryGuessIsTheModelsOwn) {
       ASSERT_TRUE(bench.model.propose(drafts));
       for (const Draft& draft : drafts) {
         std::vector<TokenId>& text = texts[draft.sequence];
-        guesses += draft.tokens.size();
+        draft_tokens += draft.tokens.size();
         if (!draft.tokens.empty()) {
           EXPECT_EQ(draft.tokens, expected(text, draft.most));
         }
@@ -144,7 +144,7 @@ TEST(DraftModel, EveryGuessIsTheModelsOwn) {
         return true;
       });
     }
-    EXPECT_GT(guesses, 500u);
+    EXPECT_GT(draft_tokens, 500u);
     for (const auto& [sequence, text] : texts) bench.model.end(sequence, text, 0);
     EXPECT_EQ(bench.model.blocks_used(), 0);
   }

@@ -1,4 +1,4 @@
-// How guesses of one sequence are drawn: with the randomness of the tokens that they guess.
+// How draft tokens of one sequence are drawn: with the randomness of the tokens that they propose.
 #pragma once
 
 #include "request/sampling_params.h"
@@ -14,7 +14,7 @@ class DraftSampling {
   DraftSampling(const Draft& draft, bool drawn, int vocab_size, bool same_ids = true);
   DraftSampling(const DraftSampling&) = delete;
 
-  // Chooses what follows the draft's text and guesses.
+  // Chooses what follows the draft's text and draft tokens.
   SampleRow row(const Draft& draft) const;
 
  private:

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 #include "base/random.h"
 #include "events/kv_event_publisher.h"
 #include "request/check_request.h"
@@ -13,6 +14,7 @@ namespace octavo {
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineInfo info, EngineParts parts) {
   options.max_sequences = options.max_num_seqs + info.max_queued;
   options.max_steps_in_flight = parts.executor->steps_in_flight();
+  options.samples_ahead = parts.executor->stages() == 1;
   info.max_num_seqs = options.max_num_seqs;
   // A text that is read counts as a prompt with an answer of one token.
   info.max_model_len = options.max_model_len - (info.task != Task::generate ? 1 : 0);
@@ -54,7 +56,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
       images_(*executor_, info_.sound.mels > 0 ? info_.sound.places : image_tokens_max(info_.max_model_len)),
-      steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.guess_policy)),
+      steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.draft_policy)),
       watch_(parts.watch, executor_->asynchronous()) {}
 
 Engine::~Engine() {
@@ -195,17 +197,19 @@ void Engine::start(AnswerIndex index) {
 void Engine::schedule(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
-  const auto sequence = scheduler_->add(
-      {.prompt = request.prompt,
-       .output = answer.so_far.tokens,
-       .max_total_tokens = max_total_tokens(request),
-       .priority = request.priority,
-       .identity = answer.accepted->identity,
-       .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
-       .tag = index,
-       .second_text = request.second_text.value_or(kNoSecondText),
-       .extras = image_identities(answer.accepted->identity, request.images, info_.block_size),
-       .wholes = info_.image.whole ? image_spans(request.images) : std::vector<std::pair<int, int>>()});
+  const auto sequence = within_memory([&] {
+    return scheduler_->add(
+        {.prompt = request.prompt,
+         .output = answer.so_far.tokens,
+         .max_total_tokens = max_total_tokens(request),
+         .priority = request.priority,
+         .identity = answer.accepted->identity,
+         .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
+         .tag = index,
+         .second_text = request.second_text.value_or(kNoSecondText),
+         .extras = image_identities(answer.accepted->identity, request.images, info_.block_size),
+         .wholes = info_.image.whole ? image_spans(request.images) : std::vector<std::pair<int, int>>()});
+  });
   if (sequence) {
     answer.sequence = *sequence;
   } else {
@@ -319,7 +323,8 @@ void Engine::publish_stats(bool healthy) {
   stats_.engine = info_.index;
   stats_.unfinished = answers_.open_count();
   stats_.running = s.running;
-  stats_.waiting = answers_.open_count() - s.running;  // also those whose grammar is compiled
+  stats_.waiting = answers_.open_count() - s.running;
+  stats_.deferred = stats_.waiting - s.waiting;
   stats_.blocks_total = s.blocks_total;
   stats_.blocks_used = s.blocks_used;
   stats_.blocks_cached = s.blocks_cached;

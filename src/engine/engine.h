@@ -29,7 +29,7 @@ class KvEventPublisher;
 struct EngineParts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Proposer> proposer{};  // null: no speculative decoding
-  GuessPolicy guess_policy{};
+  DraftPolicy draft_policy{};
   MakeVocabulary vocabulary{};           // of grammars; empty: requests cannot have one
   std::uint64_t seed = 0;                // for requests that bring none
   std::function<void()> after_step{};    // on the engine's thread, when sinks have all that a step brought

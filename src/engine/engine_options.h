@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/hash.h"
+#include "dist/rank_layout.h"
 #include "events/kv_event_options.h"
 #include "schedule/options.h"
 #include "speculate/options.h"
@@ -25,6 +26,20 @@ struct LoraOptions {
   int in_memory() const { return enabled ? std::max(max_loras, max_cpu_loras.value_or(0)) : 0; }
 };
 
+// The hosts of an engine's ranks, each with equally many of them.
+struct NodeOptions {
+  int count = 1;
+  int rank = 0;  // of this host; 0 has the server
+  std::string master_addr = "127.0.0.1";  // of host 0, where the others find it
+  int master_port = 29'501;
+};
+
+// Of a process among those that mpirun has started.
+struct MpiPlace {
+  int rank = 0;
+  int of_host = 1;  // how many of them are on this host
+};
+
 struct EngineOptions {
   int index = 0;               // among the engines behind one server
   int data_parallel_size = 1;  // how many these are; they share processors and memory
@@ -40,7 +55,13 @@ struct EngineOptions {
   bool enforce_eager = false;    // GPUs: no recordings (CUDA graphs) of decoding steps
   bool async_scheduling = true;  // GPUs: a step begins before the last one's tokens are known
   int threads = 0;  // CPU compute threads, of all engines and ranks; 0: as many as this process may use
-  int tensor_parallel_size = 1;      // CPUs: ranks, each a process with its part of the model
+  // CPUs: ranks, each a process: those that share every layer, and stages of layers.
+  int tensor_parallel_size = 1;
+  int pipeline_parallel_size = 1;
+  bool enable_expert_parallel = false;  // ranks of a stage have some experts each, not a part of each
+  NodeOptions nodes;
+  std::optional<MpiPlace> mpi;    // nullopt: mpirun has not started this process
+  int distributed_timeout_s = 0;  // a rank that others wait for longer is taken for hung; 0: chosen
   std::optional<int> max_model_len;  // nullopt: what the model was made for
   std::uint64_t seed = 0;            // for requests that bring none
 
@@ -74,6 +95,9 @@ struct EngineOptions {
   int max_queued = 4096;  // answers accepted beyond the max_num_seqs that run
   int max_logprobs = 20;  // of one request; -1: the whole vocabulary
   bool processed_logprobs = false;
+
+  RankLayout rank_layout() const { return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size}; }
+  int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
 };
 
 }  // namespace octavo

@@ -39,7 +39,7 @@ TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
     EXPECT_EQ(record.ends[0].finished, FinishReason::length);
   }
   EXPECT_GT(rig.engine->own_stats().preemptions + rig.engine->own_stats().prefix_hits, 0);
-  EXPECT_GE(rig.guessed_right(), rig.guesses() ? 300 : 0);
+  EXPECT_GE(rig.accepted_drafts(), rig.speculates() ? 300 : 0);
   rig.expect_empty();
 }
 
@@ -141,6 +141,38 @@ TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
   EXPECT_EQ(record.logprobs.size(), 3u);
 }
 
+// Of a model that thinks from the start, of one that begins to, and of one that a prompt has left no more.
+TEST_P(EngineModes, ThoughtsEndWithTheirBudget) {
+  Rig rig({.mode = GetParam()});
+  const std::vector<TokenId> prompt = some_prompt(5, 20);
+  const std::vector<TokenId> free = expected(prompt, 12);
+  const TokenId end = (free[0] + 1) % kVocab;
+  const auto ending_at = [&](std::size_t place) {
+    std::vector<TokenId> text = prompt;
+    text.insert(text.end(), free.begin(), free.begin() + static_cast<std::ptrdiff_t>(place));
+    text.push_back(end);
+    const std::vector<TokenId> rest = expected(text, 12 - static_cast<int>(place) - 1);
+    text.insert(text.end(), rest.begin(), rest.end());
+    return std::vector<TokenId>(text.begin() + std::ssize(prompt), text.end());
+  };
+  struct Case {
+    ThinkingBudget budget;
+    std::size_t ends_at;
+  };
+  const TokenId never = kVocab - 1;
+  for (const Case& c : {Case{{never, end, 5, 0}, 5}, Case{{free[2], end, 4, {}}, 7},
+                        Case{{never, end, 3, 3}, 0}, Case{{free[1], end, 0, {}}, 2}}) {
+    Request request = request_for(prompt, 12);
+    request.thinking_budget = c.budget;
+    rig.learn(prompt, free);
+    auto sink = std::make_shared<Recorder>();
+    ASSERT_TRUE(rig.engine->submit(std::move(request), sink).has_value());
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, ending_at(c.ends_at)) << c.ends_at;
+  }
+  rig.expect_empty();
+}
+
 TEST_P(EngineModes, StopTokensEndAnAnswer) {
   Rig rig({.mode = GetParam()});
   const std::vector<TokenId> prompt = some_prompt(1, 20);
@@ -199,7 +231,7 @@ class FailingExecutor final : public Executor {
     return {};
   }
   Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
-  Result<std::span<const SampledToken>> collect() override {
+  Result<std::span<SampledToken>> collect() override {
     may_fail.get_future().wait();
     return failure(ErrorCode::internal, "the device failed");
   }

@@ -33,7 +33,10 @@ class Executor {
   // True when the next forward may be enqueued before the last step is collected: the tokens it is still
   // sampling are then listed in Batch::pending.
   virtual bool asynchronous() const = 0;
-  int steps_in_flight() const { return asynchronous() ? 2 : 1; }
+  // Of layers, that compute at the same time: so many forward passes may be enqueued before the first of them is
+  // sampled and collected. More than one: not asynchronous.
+  virtual int stages() const { return 1; }
+  int steps_in_flight() const { return asynchronous() ? 2 : stages(); }
 
   // Errors, of all three: the device failed, nothing more can be run.
   virtual Result<> forward(const Batch& batch) = 0;
@@ -42,8 +45,8 @@ class Executor {
   // call. No rows at all are a step like any other.
   virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
-  // One entry for each row, in order; good until the next sample().
-  virtual Result<std::span<const SampledToken>> collect() = 0;
+  // One entry for each row, in order, to be taken before the next sample().
+  virtual Result<std::span<SampledToken>> collect() = 0;
 
   // True for a model with a head: forward() gets whole prompts, and pool() instead of sample() and collect()
   // gives the head's numbers for each, in the order of the batch; good until the next forward().

@@ -102,7 +102,7 @@ TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
               record.tokens.size() == 90 ? FinishReason::length : FinishReason::stop);
   }
   EXPECT_GT(rig.engine->own_stats().grammar_masks, 300);
-  EXPECT_GE(rig.guessed_right(), rig.guesses() ? 100 : 0);
+  EXPECT_GE(rig.accepted_drafts(), rig.speculates() ? 100 : 0);
   rig.expect_empty();
 }
 
@@ -371,6 +371,7 @@ TEST_P(GuidedEngine, OthersGoOnWhileAGrammarIsCompiled) {
   free->wait_ended(1);
   EXPECT_EQ(free->record().tokens, expected(some_prompt(2, 20), 50));
   EXPECT_EQ(rig.engine->own_stats().waiting, 2);
+  EXPECT_EQ(rig.engine->own_stats().deferred, 2);
   rig.engine->abort(*id);
   left->wait_ended(1);
   EXPECT_EQ(left->record().ends[0].finished, FinishReason::abort);

@@ -91,7 +91,7 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   EXPECT_EQ(none.error().field, "kv_cache_memory_bytes");
 }
 
-TEST_P(HybridEngine, GuessesAreRefused) {
+TEST_P(HybridEngine, DraftsAreRefused) {
   options_.speculation = SpeculativeOptions{};
   const auto loaded = load_engine(options_);
   ASSERT_FALSE(loaded);

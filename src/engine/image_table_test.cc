@@ -16,7 +16,7 @@ class FakeExecutor final : public Executor {
   bool asynchronous() const override { return false; }
   Result<> forward(const Batch&) override { return {}; }
   Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
-  Result<std::span<const SampledToken>> collect() override { return std::span<const SampledToken>(); }
+  Result<std::span<SampledToken>> collect() override { return std::span<SampledToken>(); }
   Result<> encode_image(int place, const ImagePart& part) override {
     if (part.pixels == "broken") return failure(ErrorCode::resource_exhausted, "no memory");
     EXPECT_FALSE(places.contains(place));

@@ -31,7 +31,7 @@ TEST_P(LatentEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"threads", 3, 256, 6},
                                   {"chunks", 2, 7, 6},
                                   {"preempted", 2, 48, 6, 5},
-                                  {"guesses", 2, 256, 6, {}, true}};
+                                  {"draft tokens", 2, 256, 6, {}, true}};
   expect_the_same_answers(options_, kRequests, variations);
 }
 

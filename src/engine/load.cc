@@ -12,12 +12,13 @@
 #include "engine/memory_plan.h"
 #include "engine/model_figures.h"
 #include "engine/option_values.h"
-#include "engine/rank_processes.h"
 #include "engine/ranked_executor.h"
+#include "engine/ranks.h"
 #include "engine/timed_executor.h"
 #include "kernels/backends.h"
 #include "model/fingerprint.h"
 #include "model/rope.h"
+#include "model/shard.h"
 #include "timing/read_timing.h"
 
 namespace octavo {
@@ -160,43 +161,22 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
 
 // 0: as many as this process may use.
 int threads_of_rank(const EngineOptions& options) {
-  const int sharers = options.data_parallel_size * options.tensor_parallel_size;
+  const int sharers = options.data_parallel_size * std::max(1, options.ranks_of_host());  // 0: refused later
   if (sharers == 1) return options.threads;
   const int all = options.threads > 0 ? options.threads : usable_processors();
   return std::max(1, all / sharers);
 }
 
-// What guesses can follow.
-Result<> check_guessable(const Model& model, const CacheLayout& layout) {
+// What draft tokens can follow.
+Result<> check_draftable(const Model& model, const CacheLayout& layout) {
   constexpr std::string_view kField = "speculative_config";
   if (model.spec.head)
-    return field_failure(kField, ErrorCode::unsupported, "{} does not generate: there is nothing to guess",
+    return field_failure(kField, ErrorCode::unsupported, "{} does not generate: there is nothing to propose",
                          model.spec.architecture);
   if (layout.state_floats > 0)
     return field_failure(kField, ErrorCode::unsupported,
-                         "{} has recurrent layers, whose states cannot take guesses back",
+                         "{} has recurrent layers, whose states cannot take draft tokens back",
                          model.spec.architecture);
-  return {};
-}
-
-// What ranks cannot do yet.
-Result<> check_ranks(const EngineOptions& options) {
-  constexpr std::string_view kField = "tensor_parallel_size";
-  if (options.tensor_parallel_size == 1) return {};
-  if (options.device != "cpu")
-    return field_failure(kField, ErrorCode::unsupported, "must be 1 on devices other than cpu, got {} on {}",
-                         options.tensor_parallel_size, options.device);
-  if (options.kv_transfer.enabled)
-    return field_failure(kField, ErrorCode::unsupported, "must be 1 with --kv-transfer-config, got {}",
-                         options.tensor_parallel_size);
-  if (options.lora.enabled)
-    return field_failure(kField, ErrorCode::unsupported, "must be 1 with LoRA adapters, got {}",
-                         options.tensor_parallel_size);
-  if (options.speculation && options.speculation->head() != nullptr)
-    return field_failure(kField, ErrorCode::unsupported, "must be 1 with guesses from hidden states, got {}",
-                         options.tensor_parallel_size);
-  if (const int processors = usable_processors(); processors < options.tensor_parallel_size)
-    log_warning("{} ranks on {} processors", options.tensor_parallel_size, processors);
   return {};
 }
 
@@ -233,7 +213,7 @@ Result<> check_sound(const EngineOptions& options, const Model& model, const Bac
   };
   if (backend.name == "cuda") return refuse("device", "on cuda");
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
-  if (options.speculation) return refuse("speculative_config", "with guesses");
+  if (options.speculation) return refuse("speculative_config", "with draft tokens");
   if (model.spec.head) return refuse("runner", "as a pooling model");
   return {};
 }
@@ -270,11 +250,29 @@ struct Loaded {
   SchedulerOptions scheduler;
   std::int64_t block_bytes = 0;
   std::int64_t state_bytes = 0;
-  std::optional<Guesser> guesser = {};
+  std::optional<Drafter> drafter = {};
 };
 
+Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
+  if (ranks == nullptr) return {};
+  return {ranks->layout().part(ranks->rank()), ranks->layout().tensor, options.enable_expert_parallel};
+}
+
+// All stages have as many blocks and states, so that the one whose layers need most decides.
+Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache, const Ops& ops,
+                            Loaded& loaded) {
+  TRY(const std::vector<Stage> stages, divide_layers(spec, options.pipeline_parallel_size));
+  for (const Stage& stage : stages) {
+    spec.stage = stage;
+    const CacheLayout layout = cache_layout(spec, cache);
+    loaded.block_bytes = std::max(loaded.block_bytes, layout.block_bytes(ops));
+    loaded.state_bytes = std::max(loaded.state_bytes, layout.state_bytes());
+  }
+  return {};
+}
+
 Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
-                          const LoadHooks& hooks, ProcessGroup* group) {
+                          const LoadHooks& hooks, const Ranks* ranks) {
   TRY(const ModelDType dtype, model_dtype(options.dtype));
   TRY(const Runner runner, runner_of(options.runner));
   TRY(const Encoding encoding, quantization(options.quantization, options.model_dir));
@@ -287,7 +285,9 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                    .runner = runner,
                    .threads = threads_of_rank(options),
                    .tower = options.images_max > 0,
-                   .shard = group != nullptr ? Shard{group->rank(), group->size()} : Shard{},
+                   .shard = shard_of(options, ranks),
+                   .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
+                   .stages = options.pipeline_parallel_size,
                    .progress = hooks.progress}));
   if (options.lora.enabled && model->spec.head)
     return invalid("enable_lora", "{} does not generate: LoRA adapters are for models that do",
@@ -298,22 +298,24 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
     TRY_VOID(check_images(options, *model));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const bool pools = model->spec.head.has_value();
-  const CacheLayout layout =
-      cache_layout(model->spec, {.block_size = options.block_size,
-                                 .dtype = cache_dtype,
-                                 .window_groups = options.sliding_window_groups && !pools,
-                                 .one_plane = pools});
+  const CacheOptions cache{.block_size = options.block_size,
+                           .dtype = cache_dtype,
+                           .window_groups = options.sliding_window_groups && !pools,
+                           .one_plane = pools};
+  const CacheLayout layout = cache_layout(model->spec, cache);
   TRY_VOID(layout.supported(backend->ops));
-  if (options.speculation) TRY_VOID(check_guessable(*model, layout));
+  if (options.speculation) TRY_VOID(check_draftable(*model, layout));
   Loaded loaded{.executor = {},
                 .scheduler = scheduler_options(options, layout, model->max_model_len),
                 .block_bytes = layout.block_bytes(backend->ops),
                 .state_bytes = layout.state_bytes()};
   std::vector<int> kept_layers;
   if (options.speculation && options.speculation->head() != nullptr) {
-    TRY(loaded.guesser, load_guesser(*backend, options, *model, layout));
-    kept_layers = loaded.guesser->model->spec.hidden->layers;
+    TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
+    kept_layers = loaded.drafter->model->spec.hidden->layers;
   }
+  if (options.pipeline_parallel_size > 1)
+    TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded));
   if (pools) read_whole_texts(loaded.scheduler);
   std::string fingerprint;
   if (options.kv_transfer.enabled) {
@@ -328,10 +330,10 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                              .fingerprint = std::move(fingerprint),
                              .kept_layers = std::move(kept_layers),
                              .sampler = {options.processed_logprobs},
-                             // Guesses are made of tokens that the host has seen.
+                             // Draft tokens are made of tokens that the host has seen.
                              .asynchronous = options.async_scheduling && !options.speculation && !pools,
                              .recorded = !options.enforce_eager && !pools,
-                             .group = group}));
+                             .ranks = ranks != nullptr ? &ranks->groups() : nullptr}));
   return loaded;
 }
 
@@ -342,31 +344,32 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 on devices other than cpu, got {} on {}", options.data_parallel_size,
                          backend->name);
-  const int ranks = options.tensor_parallel_size;
-  std::unique_ptr<RankProcesses> others;
-  if (ranks > 1) {
-    TRY(others, RankProcesses::start(ranks, hooks.rank_command));
+  std::unique_ptr<Ranks> ranks;
+  if (options.rank_layout().size() > 1) {
+    TRY(ranks, Ranks::start(options, hooks.rank_command));
   }
 
   // Weights and workspaces first: what is left then is measured, not guessed.
-  TRY(Loaded loaded, load_model(backend, options, hooks, others ? &others->group() : nullptr));
-  if (others) TRY_VOID(others->agree());
-  auto& [executor, scheduler, block_bytes, state_bytes, guesser] = loaded;
+  auto loaded_or_not = load_model(backend, options, hooks, ranks.get());
+  if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
+  if (!loaded_or_not) return std::unexpected(loaded_or_not.error());
+  Loaded& loaded = *loaded_or_not;
+  auto& [executor, scheduler, block_bytes, state_bytes, drafter] = loaded;
   const std::int64_t sound_bytes = executor->sound_bytes();
   std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
     TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
-  } else if (guesser) {
-    TRY(draft, prepare_head(backend, options, *std::move(guesser), scheduler));
+  } else if (drafter) {
+    TRY(draft, prepare_head(backend, options, *std::move(drafter), scheduler));
   }
   const std::int64_t draft_block_bytes = draft ? draft->block_bytes : 0;
   const bool pools = executor->pools();
-  scheduler.max_steps_in_flight = executor->steps_in_flight();
+  scheduler.max_steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size);
   const Device& device = executor->device();
   const MemoryPlan memory = {.asked = options.kv_cache_memory_bytes,
                              .all = static_cast<std::int64_t>(device.memory_bytes()),
                              .available = static_cast<std::int64_t>(device.available_bytes()) /
-                                          (options.data_parallel_size * ranks),
+                                          (options.data_parallel_size * options.ranks_of_host()),
                              .reserved = executor->later_bytes() + (draft ? draft->executor->later_bytes() : 0),
                              .shared_with_host = device.shares_host_memory(),
                              .utilization = options.gpu_memory_utilization};
@@ -376,10 +379,11 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   EngineInfo info;
   info.index = options.index;
   info.architecture = executor->model().spec.architecture;
-  info.weight_bytes = ranks * static_cast<std::int64_t>(executor->model().weight_bytes);
+  const int rank_count = options.rank_layout().size();
+  info.weight_bytes = rank_count * static_cast<std::int64_t>(executor->model().weight_bytes);
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->executor->model().weight_bytes);
   const int states = scheduler.max_num_seqs + scheduler.saved_states;
-  info.cache_bytes = ranks * (scheduler.num_blocks * block_bytes + states * state_bytes) +
+  info.cache_bytes = rank_count * (scheduler.num_blocks * block_bytes + states * state_bytes) +
                      scheduler.max_num_seqs * sound_bytes + scheduler.num_blocks * draft_block_bytes;
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
@@ -390,8 +394,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   info.max_loras = options.lora.in_memory();
   const LocalExecutor& local = *executor;
   std::unique_ptr<Executor> whole;
-  if (others) {
-    TRY(whole, RankedExecutor::create(std::move(others), std::move(executor), scheduler.num_blocks, states));
+  if (ranks) {
+    TRY(whole, RankedExecutor::create(std::move(ranks), std::move(executor), scheduler.num_blocks, states));
   } else {
     TRY_VOID(executor->allocate_cache(scheduler.num_blocks, states, scheduler.max_num_seqs));
     whole = std::move(executor);
@@ -403,7 +407,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_events = options.kv_events,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation) {
-    parts.guess_policy = guess_policy(*options.speculation, *backend->device);
+    parts.draft_policy = draft_policy(*options.speculation, *backend->device);
     TRY(parts.proposer, make_proposer(*options.speculation, local, std::move(draft), scheduler));
   }
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
@@ -418,7 +422,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   const std::string by = named ? options.executor.substr(kPrefix.size()) : "h100";
   if (options.speculation)
     return field_failure("speculative_config", ErrorCode::unsupported,
-                         "a simulated executor says random tokens, which cannot be guessed");
+                         "a simulated executor says random tokens, which nothing can propose");
 
   TRY(const ModelSpec spec, load_spec(options.model_dir));
   const ModelFigures figures = model_figures(spec);
@@ -484,12 +488,12 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const 
 }
 
 Result<> run_rank(const EngineOptions& options, int rank) {
-  TRY(const auto joined, JoinedRank::join(rank, options.tensor_parallel_size));
+  TRY_VOID(check_ranks(options));
+  TRY(const auto ranks, Ranks::join(options, rank));
   TRY(Backend backend, make_backend(options));
-  auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, &joined->group());
-  TRY_VOID(joined->agree(loaded ? Result<>() : std::unexpected(loaded.error())));
-  follow_rank_0(*loaded->executor, *joined);
-  return {};
+  auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, ranks.get());
+  TRY_VOID(ranks->agree(loaded ? Result<>() : std::unexpected(loaded.error())));
+  return follow_rank_0(*loaded->executor, *ranks);
 }
 
 }  // namespace octavo

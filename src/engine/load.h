@@ -31,8 +31,8 @@ struct LoadHooks {
 // suffice, the options contradict each other.
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
 
-// The process of a rank other than 0, which load_engine has started with the same options: works until rank 0's
-// process goes. Errors: there is none.
+// The process of a rank other than 0, with the options of load_engine: works until rank 0's process ends. Errors: its
+// part cannot be loaded; another rank is gone.
 Result<> run_rank(const EngineOptions& options, int rank);
 
 }  // namespace octavo

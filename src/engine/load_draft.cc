@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// Tokens of a pass: while a prompt is read, no step waits longer for its guesses than for so many.
+// Tokens of a pass: while a prompt is read, no step waits longer for its draft tokens than for so many.
 constexpr int kTokensOfPass = 256;
 
 // Tokens of a step from which on each more takes time in proportion: about the ratio of arithmetic to memory
@@ -41,7 +41,7 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   std::unique_ptr<Model> model = *std::move(loaded);
   if (model->spec.hears())
     return field_failure(kField, ErrorCode::unsupported,
-                         "the draft model ({}) transcribes sound, which guesses are made without",
+                         "the draft model ({}) transcribes sound, which draft tokens are made without",
                          model->spec.architecture);
   if (model->spec.vocab != target.vocab)
     return invalid(kField, "the draft model has a vocabulary of {} tokens, the model of {}: they must be one",
@@ -52,9 +52,10 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
                                                         .window_groups = options.sliding_window_groups});
   TRY_VOID(layout.supported(backend->ops));
   if (layout.state_floats > 0)
-    return field_failure(kField, ErrorCode::unsupported,
-                         "the draft model ({}) has recurrent layers, whose states cannot take guesses back",
-                         model->spec.architecture);
+    return field_failure(
+        kField, ErrorCode::unsupported,
+        "the draft model ({}) has recurrent layers, whose states cannot take draft tokens back",
+        model->spec.architecture);
   LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
                     .max_tokens = std::max(kTokensOfPass, 2 * scheduler.max_num_seqs)};
   for (const LayerGroup& group : layout.groups) draft.groups.push_back({group.window});
@@ -66,18 +67,19 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   return draft;
 }
 
-Result<Guesser> load_guesser(Backend& backend, const EngineOptions& options, const Model& target,
+Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, const Model& target,
                              const CacheLayout& layout) {
   constexpr std::string_view kField = "speculative_config";
   const HeadOptions& own = *options.speculation->head();
   const auto refuse = [&](std::string_view what) {
-    return field_failure(kField, ErrorCode::unsupported, "guesses from hidden states are not made {} yet", what);
+    return field_failure(kField, ErrorCode::unsupported,
+                         "draft tokens from hidden states are not made {} yet", what);
   };
   if (backend.name == "cuda") return refuse("on cuda");
   if (options.kv_transfer.enabled) return refuse("with --kv-transfer-config");
   if (layout.groups.empty() || layout.groups[0].window > 0)
     return field_failure(kField, ErrorCode::unsupported,
-                         "guesses from hidden states are not made beside layers with windows yet; "
+                         "draft tokens from hidden states are not made beside layers with windows yet; "
                          "--disable-hybrid-kv-cache-manager lets these keep everything");
   const std::string& path = own.model.empty() ? options.model_dir : own.model;
   LoadOptions load{.threads = options.threads};
@@ -89,19 +91,18 @@ Result<Guesser> load_guesser(Backend& backend, const EngineOptions& options, con
 }
 
 Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
-                                 Guesser guesser, const SchedulerOptions& scheduler) {
-  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, guesser.model->activation));
+                                 Drafter drafter, const SchedulerOptions& scheduler) {
+  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, drafter.model->activation));
   const CacheLayout layout = cache_layout(
-      guesser.model->spec,
-      {.block_size = options.block_size, .dtype = cache_dtype, .window_groups = false});
+      drafter.model->spec, {.block_size = options.block_size, .dtype = cache_dtype, .window_groups = false});
   TRY_VOID(layout.supported(backend->ops));
-  const int guesses = options.speculation->num_speculative_tokens;
+  const int draft_tokens = options.speculation->num_speculative_tokens;
   LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
                     .max_tokens = scheduler.max_num_batched_tokens,
-                    .tokens = std::move(guesser.tokens),
-                    .own_blocks = (guesses + options.block_size - 1) / options.block_size + 1};
+                    .tokens = std::move(drafter.tokens),
+                    .own_blocks = (draft_tokens + options.block_size - 1) / options.block_size + 1};
   TRY(draft.executor,
-      LocalExecutor::create(backend, std::move(guesser.model), layout,
+      LocalExecutor::create(backend, std::move(drafter.model), layout,
                             {.max_tokens = draft.max_tokens, .max_sequences = scheduler.max_num_seqs}));
   return draft;
 }
@@ -135,8 +136,8 @@ Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& option
   return std::make_unique<DraftModel>(std::move(draft->executor), limits);
 }
 
-GuessPolicy guess_policy(const SpeculativeOptions& options, const Device& device) {
-  return GuessPolicy({.most = options.num_speculative_tokens,
+DraftPolicy draft_policy(const SpeculativeOptions& options, const Device& device) {
+  return DraftPolicy({.most = options.num_speculative_tokens,
                       .free_tokens = device.shares_host_memory() ? kFreeTokensOnHost : kFreeTokensOnDevice,
                       .per_batch_size = options.per_batch_size,
                       .by_acceptance = options.draft_model() != nullptr || options.head() != nullptr});

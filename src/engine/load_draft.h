@@ -1,4 +1,4 @@
-// From speculative options to what guesses: a draft model is loaded beside the engine's own, on its backend.
+// From speculative options to what proposes: a draft model is loaded beside the engine's own, on its backend.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include "engine/engine_options.h"
 #include "engine/local_executor.h"
 #include "kv/kv_cache.h"
-#include "model/guesser.h"
+#include "model/drafter.h"
 #include "schedule/options.h"
-#include "speculate/guess_policy.h"
+#include "speculate/draft_policy.h"
 #include "speculate/proposer.h"
 
 namespace octavo {
@@ -23,7 +23,7 @@ struct LoadedDraft {
   std::vector<CacheGroup> groups = {};
   std::int64_t block_bytes = 0;
   int max_tokens = 0;                     // of a pass
-  std::vector<std::int32_t> tokens = {};  // of a head: see Guesser
+  std::vector<std::int32_t> tokens = {};  // of a head: see Drafter
   int own_blocks = 0;                     // of a head: DraftHeadLimits::own_blocks
 };
 
@@ -32,13 +32,13 @@ struct LoadedDraft {
 Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                const ModelSpec& target, const SchedulerOptions& scheduler);
 
-// The head that the options ask for. target: the engine's model, whose cache is laid out so; it lives longer. Errors:
-// those of guesser.h; what heads cannot do yet.
-Result<Guesser> load_guesser(Backend& backend, const EngineOptions& options, const Model& target,
+// The head that the options ask for. target: the engine's model, whose cache is laid out so; it lives longer.
+// Errors: those of drafter.h; what heads cannot do yet.
+Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, const Model& target,
                              const CacheLayout& layout);
 // The same with its workspaces.
 Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
-                                 Guesser guesser, const SchedulerOptions& scheduler);
+                                 Drafter drafter, const SchedulerOptions& scheduler);
 
 // target: the engine's executor, which lives longer. draft: of methods that have one; its cache is allocated here. Error:
 // there is not enough memory.
@@ -46,7 +46,7 @@ Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& option
                                                 std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler);
 
-// How many guesses a sequence gets on this device.
-GuessPolicy guess_policy(const SpeculativeOptions& options, const Device& device);
+// How many draft tokens a sequence gets on this device.
+DraftPolicy draft_policy(const SpeculativeOptions& options, const Device& device);
 
 }  // namespace octavo

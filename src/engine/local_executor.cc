@@ -56,7 +56,7 @@ Result<> LocalExecutor::allocate() {
   TRY(Decoder decoder,
       Decoder::make(*model_, layout_, backend_,
                     {options_.max_tokens, rows, options_.max_adapter_rank, options_.kept_layers},
-                    options_.group));
+                    options_.ranks != nullptr ? options_.ranks->tensor.get() : nullptr));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
   for (const LayerGroup& group : layout_.groups) {
     TRY(auto plan,
@@ -210,13 +210,22 @@ Result<> LocalExecutor::forward(const Batch& batch) {
                       cache_.layers());
   };
   copy_states(batch.restored_states);
+  const View between = decoder_->residual(batch.tokens());
+  if (options_.ranks != nullptr && options_.ranks->from_stage_before) hand_on(*options_.ranks->from_stage_before, between);
+  TRY_VOID(ranks_status());
   size > 0 ? recordings_.run(stream, size, run) : run();
   copy_states(batch.saved_states);
+  if (options_.ranks != nullptr && options_.ranks->to_stage_behind) hand_on(*options_.ranks->to_stage_behind, between);
   return ranks_status();
 }
 
 Result<> LocalExecutor::ranks_status() const {
-  return options_.group != nullptr ? options_.group->status() : Result<>();
+  return options_.ranks != nullptr ? options_.ranks->status() : Result<>();
+}
+
+// rows: f32 [n, dim], in host memory, from one stage to the next.
+void LocalExecutor::hand_on(ProcessGroup& stages, const View& rows) {
+  stages.broadcast(std::span(reinterpret_cast<std::byte*>(rows.as<float>()), static_cast<std::size_t>(rows.bytes())));
 }
 
 void LocalExecutor::pack(const Batch& batch) {
@@ -292,6 +301,7 @@ void LocalExecutor::place_images(const Batch& batch) {
 }
 
 void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
+  if (layout_.state_floats == 0) return;  // those of another stage
   for (const Batch::StateCopy& copy : copies)
     backend_.device->copy(*backend_.stream, cache_.states().rows(copy.to, 1),
                           cache_.states().rows(copy.from, 1));
@@ -464,9 +474,9 @@ void LocalExecutor::take_chunk() {
   for (SampledToken& token : sampler_.collect()) results_.push_back(std::move(token));
 }
 
-Result<std::span<const SampledToken>> LocalExecutor::collect() {
+Result<std::span<SampledToken>> LocalExecutor::collect() {
   take_chunk();
-  return std::span<const SampledToken>(results_);
+  return std::span<SampledToken>(results_);
 }
 
 Result<std::span<const float>> LocalExecutor::pool() {

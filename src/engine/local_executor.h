@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "dist/rank_layout.h"
 #include "engine/decode_recordings.h"
 #include "engine/executor.h"
 #include "engine/image_encoder.h"
@@ -34,8 +35,8 @@ struct LocalExecutorOptions {
   // For devices that work by themselves:
   bool asynchronous = true;  // a step begins before the last one's tokens are known
   bool recorded = true;      // decoding steps are recorded and replayed
-  // Of the ranks that hold the other parts of the model; null: there are none. Lives longer.
-  ProcessGroup* group = nullptr;
+  // Of the ranks that hold the other parts of the model; null: there are none. They live longer.
+  const RankGroups* ranks = nullptr;
 };
 
 class LocalExecutor final : public Executor {
@@ -62,13 +63,13 @@ class LocalExecutor final : public Executor {
 
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
-  // Of a model that guesses for another: token i of the next forward() comes with row rows[i] of the last
+  // Of a model that drafts for another: token i of the next forward() comes with row rows[i] of the last
   // step of `from`, which is the other's executor, or this one.
   Result<> read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows);
   // On ranks other than 0, where rank 0 samples: this rank's part of the logits of these tokens.
   Result<> give_logits(std::span<const std::int32_t> tokens);
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  Result<std::span<const SampledToken>> collect() override;
+  Result<std::span<SampledToken>> collect() override;
   bool pools() const override { return model_->spec.head.has_value(); }
   Result<std::span<const float>> pool() override;
   Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
@@ -101,6 +102,7 @@ class LocalExecutor final : public Executor {
                 const LocalExecutorOptions& options);
   Result<> allocate();
   Result<> ranks_status() const;
+  static void hand_on(ProcessGroup& stages, const View& rows);
   void lay_out_inputs(std::size_t tokens, std::size_t pending);
   void pack(const Batch& batch);
   std::size_t resolve(const Batch& batch);

@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-enum class Order : std::uint8_t { allocate_cache, forward, logits };
+enum class Order : std::uint8_t { allocate_cache, forward, logits, end };
 
 struct CacheSize {
   std::int64_t blocks, state_slots;
@@ -89,21 +89,31 @@ void pass(Archive& archive, AnyBatch& batch) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<RankProcesses> others,
+Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<Ranks> ranks,
                                                                std::unique_ptr<LocalExecutor> own,
                                                                std::int64_t blocks,
                                                                std::int64_t state_slots) {
   std::unique_ptr<RankedExecutor> executor(new RankedExecutor);
-  executor->others_ = std::move(others);
+  executor->ranks_ = std::move(ranks);
   executor->own_ = std::move(own);
-  executor->message_.reserve(SharedMemoryGroup::kSlotBytes);
   Writer write(executor->message_);
   write(Order::allocate_cache);
   write(CacheSize{blocks, state_slots});
-  executor->others_->group().broadcast(executor->message_);
-  TRY_VOID(executor->own_->allocate_cache(blocks, state_slots));
-  TRY_VOID(executor->others_->agree());
+  TRY_VOID(executor->tell());
+  TRY_VOID(executor->ranks_->agree(executor->own_->allocate_cache(blocks, state_slots)));
   return executor;
+}
+
+RankedExecutor::~RankedExecutor() {
+  if (!ranks_ || !ranks_->groups().status()) return;
+  Writer write(message_);
+  write(Order::end);
+  tell();
+}
+
+Result<> RankedExecutor::tell() {
+  ranks_->groups().all->broadcast(message_);
+  return ranks_->groups().all->status();
 }
 
 Result<> RankedExecutor::forward(const Batch& batch) {
@@ -112,47 +122,59 @@ Result<> RankedExecutor::forward(const Batch& batch) {
   write(Order::forward);
   write(batch.groups.size());
   pass(write, batch);
-  others_->group().broadcast(message_);
-  return own_->forward(batch);
+  TRY_VOID(tell());
+  if (stages() == 1) return own_->forward(batch);
+  waiting_.push_back(batch);
+  return {};
 }
 
 Result<> RankedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   Writer write(message_);
   write(Order::logits);
   write(tokens);
-  others_->group().broadcast(message_);
-  TRY_VOID(others_->group().status());
+  TRY_VOID(tell());
+  if (stages() > 1) {
+    TRY_VOID(own_->forward(waiting_.front()));
+    waiting_.pop_front();
+  }
   return own_->sample(tokens, rows);
 }
 
-void follow_rank_0(LocalExecutor& own, JoinedRank& joined) {
-  SharedMemoryGroup& group = joined.group();
+Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
+  ProcessGroup& all = *ranks.groups().all;
+  const RankLayout& layout = ranks.layout();
+  const bool last_stage = layout.stage(ranks.rank()) == layout.pipeline - 1;
   std::vector<std::byte> message;
-  message.reserve(SharedMemoryGroup::kSlotBytes);
-  Batch batch;
+  std::deque<Batch> waiting;  // as rank 0's
   std::vector<std::int32_t> tokens;
   while (true) {
-    group.broadcast(message);
-    if (group.failure()) return;
+    all.broadcast(message);
+    TRY_VOID(all.status());
     Reader read(message);
     Order order{};
     read(order);
-    Result<> done;
+    if (order == Order::end) return {};
     if (order == Order::allocate_cache) {
       CacheSize size{};
       read(size);
-      done = joined.agree(own.allocate_cache(size.blocks, size.state_slots));
+      TRY_VOID(ranks.agree(own.allocate_cache(size.blocks, size.state_slots)));
     } else if (order == Order::forward) {
+      Batch& batch = waiting.emplace_back();
       std::size_t groups = 0;
       read(groups);
       batch.groups.resize(groups);
       pass(read, batch);
-      done = own.forward(batch);
-    } else {
+      if (last_stage && layout.pipeline > 1) continue;  // until rank 0 computes it, too
+      TRY_VOID(own.forward(batch));
+      waiting.pop_front();
+    } else if (last_stage) {
+      if (layout.pipeline > 1) {
+        TRY_VOID(own.forward(waiting.front()));
+        waiting.pop_front();
+      }
       read(tokens);
-      done = own.give_logits(tokens);
+      TRY_VOID(own.give_logits(tokens));
     }
-    if (!done) return;
   }
 }
 

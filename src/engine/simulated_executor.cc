@@ -23,6 +23,12 @@ TokenId SimulatedExecutor::allowed_from(TokenId token, std::span<const std::int3
 }
 
 Result<> SimulatedExecutor::forward(const Batch& batch) {
+  CHECK(std::ssize(waiting_) < options_.stages, "{} steps in the stages", waiting_.size());
+  options_.stages > 1 ? waiting_.push_back(batch) : compute(batch);
+  return {};
+}
+
+void SimulatedExecutor::compute(const Batch& batch) {
   last_of_token_ = batch.ids;
   for (const Batch::Pending& p : batch.pending) {
     const SequenceId sequence = batch.sequences[static_cast<std::size_t>(p.sequence)];
@@ -54,10 +60,13 @@ Result<> SimulatedExecutor::forward(const Batch& batch) {
       owner_.push_back(batch.sequences[s]);
     }
   }
-  return {};
 }
 
 Result<> SimulatedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+  if (options_.stages > 1) {
+    compute(waiting_.front());
+    waiting_.pop_front();
+  }
   std::vector<SampledToken>& results = sampled_.emplace_back();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto token = static_cast<std::size_t>(tokens[i]);
@@ -72,12 +81,12 @@ Result<> SimulatedExecutor::sample(std::span<const std::int32_t> tokens, std::sp
   return {};
 }
 
-Result<std::span<const SampledToken>> SimulatedExecutor::collect() {
+Result<std::span<SampledToken>> SimulatedExecutor::collect() {
   if (failed_) return failure(ErrorCode::internal, "the simulated device failed");
   CHECK(!sampled_.empty());
   collected_ = std::move(sampled_.front());
   sampled_.pop_front();
-  return std::span<const SampledToken>(collected_);
+  return std::span<SampledToken>(collected_);
 }
 
 Result<BlockFormat> SimulatedExecutor::block_format() const {

@@ -18,6 +18,7 @@ struct SimulatedExecutorOptions {
   int block_size = 16;
   int num_blocks = 0;
   bool asynchronous = false;  // take steps before the last is collected, as a GPU would
+  int stages = 1;             // that steps pass through; they are computed when they are sampled
 };
 
 class SimulatedExecutor final : public Executor {
@@ -28,9 +29,10 @@ class SimulatedExecutor final : public Executor {
                kNeverStored) {}
 
   bool asynchronous() const override { return options_.asynchronous; }
+  int stages() const override { return options_.stages; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  Result<std::span<const SampledToken>> collect() override;
+  Result<std::span<SampledToken>> collect() override;
 
   Result<BlockFormat> block_format() const override;
   void export_block(BlockId block, std::span<std::byte> out) const override;
@@ -51,7 +53,10 @@ class SimulatedExecutor final : public Executor {
  private:
   static constexpr TokenId kNeverStored = -2;
 
+  void compute(const Batch& batch);
+
   SimulatedExecutorOptions options_;
+  std::deque<Batch> waiting_;           // of steps in the stages: oldest first
   std::vector<TokenId> slots_;          // what was stored, by slot; the first cache group's
   std::vector<TokenId> next_;           // of each token of the batch
   std::vector<TokenId> last_of_token_;  // the batch's ids, pending ones resolved

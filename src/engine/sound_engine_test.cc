@@ -199,9 +199,9 @@ TEST(SoundModels, RefuseWhatTheyCannotDoYet) {
   EngineOptions lora = options;
   lora.lora.enabled = true;
   EXPECT_THAT(load_engine(lora).error().message, HasSubstr("not with LoRA adapters yet"));
-  EngineOptions guesses = options;
-  guesses.speculation = SpeculativeOptions{};
-  EXPECT_THAT(load_engine(guesses).error().message, HasSubstr("not with guesses yet"));
+  EngineOptions speculative = options;
+  speculative.speculation = SpeculativeOptions{};
+  EXPECT_THAT(load_engine(speculative).error().message, HasSubstr("not with draft tokens yet"));
   EngineOptions pooling = options;
   pooling.runner = "pooling";
   EXPECT_THAT(load_engine(pooling).error().message, HasSubstr("not as a pooling model yet"));

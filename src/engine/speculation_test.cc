@@ -1,4 +1,4 @@
-// Engines that guess: whatever guesses, the answers have the same bits.
+// Engines with draft tokens: whatever proposes them, the answers have the same bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ std::int64_t accepted(Engine& engine) {
   return std::accumulate(by_place.begin(), by_place.end(), std::int64_t{0});
 }
 
-TEST(Speculation, AnswersAreThoseWithoutGuesses) {
+TEST(Speculation, AnswersAreThoseWithoutDrafts) {
   const std::vector<CollectedAnswer> plain = answers_of(*load_engine(demo()).value(), kRequests);
   struct Variation {
     const char* name;
@@ -71,19 +71,20 @@ TEST(Speculation, AnswersAreThoseWithoutGuesses) {
   }
 }
 
-constexpr const char* kGuessers = "tests/data/guessers/";
+constexpr const char* kDrafters = "tests/data/drafters/";
 
 EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const std::string& head) {
   EngineOptions options = demo();
-  options.model_dir = kGuessers + target;
+  options.model_dir = kDrafters + target;
   options.kv_cache_memory_bytes = 4 << 20;
-  options.speculation = SpeculativeOptions{
-      .method = HeadOptions{.kind = kind, .model = head.empty() ? "" : kGuessers + head}, .num_speculative_tokens = 4};
+  options.speculation =
+      SpeculativeOptions{.method = HeadOptions{.kind = kind, .model = head.empty() ? "" : kDrafters + head},
+                         .num_speculative_tokens = 4};
   options.speculation->per_batch_size = {{1, 6, 4}};
   return options;
 }
 
-TEST(Speculation, AnswersWithHeadsAreThoseWithoutGuesses) {
+TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
   using enum HeadOptions::Kind;
   const EngineOptions heads[] = {with_head(mtp, "deepseek_v3", ""),    with_head(mtp, "glm4_moe", ""),
                                  with_head(mtp, "mimo", "mimo"),       with_head(eagle, "llama", "eagle"),
@@ -124,9 +125,9 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutGuesses) {
   }
 }
 
-// A head guesses the same however a prompt is cut into steps and wherever its keys and values come from: then as many
-// guesses come true.
-TEST(Speculation, WhatAHeadGuessesDependsOnTheTextAlone) {
+// A head proposes the same however a prompt is cut into steps and wherever its keys and values come from:
+// then as many draft tokens are accepted.
+TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   std::vector<std::int64_t> counts;
   for (const int tokens : {256, 16}) {
     EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
@@ -142,7 +143,7 @@ TEST(Speculation, WhatAHeadGuessesDependsOnTheTextAlone) {
   EXPECT_EQ(counts[1], counts[3]);
 }
 
-TEST(Speculation, OnADeviceAnswersAreThoseWithoutGuesses) {
+TEST(Speculation, OnADeviceAnswersAreThoseWithoutDrafts) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   constexpr int kFew = 3;  // an emulated device is slow
   EngineOptions options = demo();
@@ -160,8 +161,8 @@ TEST(Speculation, OnADeviceAnswersAreThoseWithoutGuesses) {
   }
 }
 
-// A model that is its own draft model guesses what it will say, drawn or not.
-TEST(Speculation, GuessesAreDrawnAsAnswersAre) {
+// A model that is its own draft model proposes what it will say, drawn or not.
+TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   EngineOptions options = demo();
   options.speculation = with_draft("models/demo");
   const auto engine = load_engine(options).value();
@@ -177,14 +178,14 @@ TEST(Speculation, TheCacheOfTheDraftModelIsPartOfTheMemory) {
   EngineOptions options = demo();
   const auto plain = load_engine(options).value();
   options.speculation = with_draft("models/demo-draft");
-  const auto guessing = load_engine(options).value();
-  EXPECT_LE(guessing->info().cache_bytes, options.kv_cache_memory_bytes);
-  EXPECT_GT(guessing->info().cache_bytes, options.kv_cache_memory_bytes * 9 / 10);
-  EXPECT_LT(guessing->info().num_blocks, plain->info().num_blocks);
-  EXPECT_GT(guessing->info().weight_bytes, plain->info().weight_bytes);
+  const auto drafting = load_engine(options).value();
+  EXPECT_LE(drafting->info().cache_bytes, options.kv_cache_memory_bytes);
+  EXPECT_GT(drafting->info().cache_bytes, options.kv_cache_memory_bytes * 9 / 10);
+  EXPECT_LT(drafting->info().num_blocks, plain->info().num_blocks);
+  EXPECT_GT(drafting->info().weight_bytes, plain->info().weight_bytes);
 }
 
-TEST(Speculation, WhatCannotGuessIsRefused) {
+TEST(Speculation, WhatCannotDraftIsRefused) {
   const auto error = [](EngineOptions options) {
     const auto loaded = load_engine(options);
     return loaded ? "" : fmt::format("{}: {}", loaded.error().field, loaded.error().message);
@@ -194,7 +195,7 @@ TEST(Speculation, WhatCannotGuessIsRefused) {
   options.speculation = with_draft("tests/data/models/llama");
   EXPECT_THAT(error(options), HasSubstr("speculative_config: the draft model has a vocabulary of "));
   options.speculation = with_draft("tests/data/sound/whisper");
-  EXPECT_THAT(error(options), HasSubstr("transcribes sound, which guesses are made without"));
+  EXPECT_THAT(error(options), HasSubstr("transcribes sound, which draft tokens are made without"));
   options.speculation = with_draft("tests/data/models/nothing");
   EXPECT_THAT(error(options), HasSubstr("the draft model: "));
   options.executor = "simulated";
@@ -203,7 +204,8 @@ TEST(Speculation, WhatCannotGuessIsRefused) {
   options.speculation = SpeculativeOptions{.method = HeadOptions{}};
   EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));
   options.tensor_parallel_size = 2;
-  EXPECT_THAT(error(options), HasSubstr("tensor_parallel_size: must be 1 with guesses from hidden states, got 2"));
+  EXPECT_THAT(error(options),
+              HasSubstr("tensor_parallel_size: must be 1 with draft tokens from hidden states, got 2"));
   options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
   options.model_dir = "tests/data/models/mistral";
   EXPECT_THAT(error(options), HasSubstr("not made beside layers with windows yet; --disable-hybrid-kv-cache-manager"));

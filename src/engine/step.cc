@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/out_of_memory.h"
 #include "timing/step_timing.h"
 
 namespace octavo {
@@ -15,19 +16,14 @@ constexpr double kNewest = 0.2;  // share of the last step in a running mean
 }  // namespace
 
 Result<bool> StepLoop::run() {
+  if (executor_.stages() > 1) return run_in_stages();
   scheduler_.plan(plan_);
   if (plan_.empty() && flying_ == 0) return false;
 
   const std::int64_t began_us = now_us();
   const StepRecord record = record_of_plan();
   if (!plan_.empty()) {
-    step_tokens_.observe(plan_.tokens);
-    note_scheduled();
-    pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
-    batch_.adapters.clear();
-    for (const PlannedSequence& s : plan_.sequences) batch_.adapters.push_back(answers_[s.tag].adapter);
-    place_images();
-    TRY_VOID(executor_.forward(batch_));
+    TRY_VOID(launch());
     if (executor_.pools()) {
       TRY_VOID(commit_pooled(record, began_us));
       return true;
@@ -42,6 +38,41 @@ Result<bool> StepLoop::run() {
   flying_record_ = record;
   flying_began_us_ = began_us;
   if (!executor_.asynchronous()) TRY_VOID(commit_flying());
+  return true;
+}
+
+// Begins the forward pass of the plan.
+Result<> StepLoop::launch() {
+  step_tokens_.observe(plan_.tokens);
+  note_scheduled();
+  pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
+  batch_.adapters.clear();
+  for (const PlannedSequence& s : plan_.sequences) batch_.adapters.push_back(answers_[s.tag].adapter);
+  place_images();
+  return executor_.forward(batch_);
+}
+
+// Launches steps until every stage has one, then ends the oldest. What a step plans is not sampled by another one
+// that is still on its way.
+Result<bool> StepLoop::run_in_stages() {
+  const std::int64_t began_us = now_us();
+  scheduler_.plan(plan_);
+  if (!plan_.empty()) {
+    TRY_VOID(launch());
+    launched_.push_back({plan_, batch_, record_of_plan(), began_us});
+    if (std::ssize(launched_) < executor_.stages()) return true;
+  }
+  if (launched_.empty()) return false;
+  Launched& oldest = launched_.front();
+  plan_ = std::move(oldest.plan);
+  batch_ = std::move(oldest.batch);
+  flying_record_ = oldest.record;
+  flying_began_us_ = oldest.began_us;
+  launched_.pop_front();
+  choose_rows();
+  TRY_VOID(executor_.sample(row_tokens_, rows_));
+  flying_ = plan_.step;
+  TRY_VOID(commit_flying());
   return true;
 }
 
@@ -136,25 +167,27 @@ void StepLoop::add_prompt_rows(const PlannedSequence& s, int first_token) {
   answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
 }
 
-// One row behind the last known token and one behind each guess. A grammar follows the guesses for the masks,
-// as far as it allows them, and goes back. False: nothing is left to follow, and the text may end here.
-// Error: nothing is left, and it may not.
+// One row behind the last known token and one behind each draft token. A grammar follows the draft tokens for
+// the masks, as far as it allows them, and goes back. False: nothing is left to follow, and the text may end
+// here. Error: nothing is left, and it may not.
 Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
   Answer& answer = answers_[s.tag];
   grammar::Matcher* const rule = answer.rule();
   std::size_t followed = 0;
   for (int drafts = 0; drafts <= static_cast<int>(s.drafts.size()); ++drafts) {
-    const TokenId guess = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
+    const TokenId draft_token = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
     SampleRow row;
     row.drafts = drafts;
     if (rule) {
-      if (drafts > 0 && !rule->accept(guess)) break;
+      if (drafts > 0 && !rule->accept(draft_token)) break;
       followed = static_cast<std::size_t>(drafts);
       if (rule->is_terminated()) break;
       if (const Result<> filled = fill_mask(answer, row.mask); !filled) {
         if (drafts > 0) break;
         return std::unexpected(filled.error());
       }
+    } else if (const auto forced = answer.thinking.forced()) {
+      row.mask = mask_of(answer, *forced);
     }
     if (drafts == 0 && answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), bans_)) {
       if (rule && rule->can_terminate()) return false;  // under min_tokens
@@ -163,7 +196,7 @@ Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token)
                      "of this request exclude each other after {} tokens",
                      scheduler_.output(s.sequence).size());
     }
-    owners_.push_back({s.sequence, s.tag, false, drafts, guess});
+    owners_.push_back({s.sequence, s.tag, false, drafts, draft_token});
     add_row(s, last_token + drafts, row);
   }
   if (rule) rule->rollback(followed);
@@ -172,11 +205,25 @@ Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token)
   return true;
 }
 
-// Which tokens the grammar of an answer lets follow.
-Result<> StepLoop::fill_mask(Answer& answer, std::span<const std::int32_t>& mask) {
+// Of the row that comes next, for the caller to fill.
+std::span<std::int32_t> StepLoop::next_mask(const Answer& answer) {
   masks_.resize(std::max(masks_.size(), rows_.size() + 1));
   std::vector<std::int32_t>& words = masks_[rows_.size()];
   words.resize((static_cast<std::size_t>(answer.sampling.vocab_size()) + 31) / 32);
+  return words;
+}
+
+// Only this token may follow.
+std::span<const std::int32_t> StepLoop::mask_of(const Answer& answer, TokenId token) {
+  const std::span<std::int32_t> words = next_mask(answer);
+  std::ranges::fill(words, 0);
+  words[static_cast<std::size_t>(token) / 32] = static_cast<std::int32_t>(std::uint32_t{1} << token % 32);
+  return words;
+}
+
+// Which tokens the grammar of an answer lets follow.
+Result<> StepLoop::fill_mask(Answer& answer, std::span<const std::int32_t>& mask) {
+  const std::span<std::int32_t> words = next_mask(answer);
   const std::int64_t began = now_ns();
   TRY_VOID(answer.rule()->fill_mask(words));
   mask_counters_.nanoseconds += now_ns() - began;
@@ -214,11 +261,12 @@ bool StepLoop::finish(SequenceId sequence) {
   return scheduler_.finish(sequence);
 }
 
-// Where a row behind guesses can be sampled before they are known to be true.
-void StepLoop::want_guesses(const RowOwner& owner) {
+// Where a row behind draft tokens can be sampled before they are accepted.
+void StepLoop::want_drafts(const RowOwner& owner) {
   if (proposer_ == nullptr || executor_.asynchronous()) return;
-  if (answers_[owner.answer].sampling.follows_history()) return;
-  guessing_.push_back(owner);
+  const Answer& answer = answers_[owner.answer];
+  if (answer.sampling.follows_history() || answer.thinking.counts()) return;
+  drafting_.push_back(owner);
 }
 
 // What of the step stays, while its sequences are still there.
@@ -252,18 +300,18 @@ void StepLoop::note_texts(std::span<const SampledToken> results) {
   }
 }
 
-// Guesses of what comes next, for all who want some.
+// Draft tokens, for all who want some.
 Result<> StepLoop::propose() {
   if (proposer_ != nullptr && !executor_.asynchronous()) TRY_VOID(proposer_->read(texts_));
-  if (guessing_.empty()) return {};
-  drafts_.resize(std::max(drafts_.size(), guessing_.size()));
-  const std::span<Draft> drafts = std::span(drafts_).first(guessing_.size());
+  if (drafting_.empty()) return {};
+  drafts_.resize(std::max(drafts_.size(), drafting_.size()));
+  const std::span<Draft> drafts = std::span(drafts_).first(drafting_.size());
   const int sequences = static_cast<int>(plan_.sequences.size());
   for (std::size_t i = 0; i < drafts.size(); ++i) {
-    Answer& answer = answers_[guessing_[i].answer];
-    const Sequence& s = *scheduler_.find(guessing_[i].sequence);
+    Answer& answer = answers_[drafting_[i].answer];
+    const Sequence& s = *scheduler_.find(drafting_[i].sequence);
     Draft& draft = drafts[i];
-    draft.sequence = static_cast<std::uint64_t>(guessing_[i].sequence);
+    draft.sequence = static_cast<std::uint64_t>(drafting_[i].sequence);
     draft.text = s.tokens;
     draft.prompt_tokens = s.prompt_tokens;
     draft.sampling = &answer.params();
@@ -273,32 +321,35 @@ Result<> StepLoop::propose() {
     // The answer's last token is never computed.
     const int room = std::max(0, s.max_total_tokens - 1 - s.length());
     draft.most = std::min(
-        {guess_policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room});
+        {draft_policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room});
   }
   TRY_VOID(proposer_->propose(drafts));
   for (std::size_t i = 0; i < drafts.size(); ++i) {
-    keep_allowed(answers_[guessing_[i].answer], drafts[i].tokens);
-    scheduler_.draft(guessing_[i].sequence, drafts[i].tokens);
+    keep_allowed(answers_[drafting_[i].answer], drafts[i].tokens);
+    scheduler_.draft(drafting_[i].sequence, drafts[i].tokens);
   }
-  guessing_.clear();
+  drafting_.clear();
   return {};
 }
 
-// Cuts guesses where the answer's grammar does not allow them.
-void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& guesses) {
+// Cuts draft tokens where the answer's grammar does not allow them, and behind what changes its masks.
+void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
+  const auto cut_at = [&](TokenId token) {
+    draft_tokens.erase(std::ranges::find(draft_tokens, token), draft_tokens.end());
+  };
+  if (const auto begin = answer.thinking.begin()) cut_at(*begin);
   if (answer.grammar_waits) {
-    // Behind this token the grammar's masks are needed.
-    guesses.erase(std::ranges::find(guesses, *answer.accepted->request.grammar_after), guesses.end());
+    cut_at(*answer.accepted->request.grammar_after);
   } else if (answer.matcher) {
     std::size_t allowed = 0;
-    while (allowed < guesses.size() && answer.matcher->accept(guesses[allowed])) ++allowed;
+    while (allowed < draft_tokens.size() && answer.matcher->accept(draft_tokens[allowed])) ++allowed;
     answer.matcher->rollback(allowed);
-    guesses.resize(allowed);
+    draft_tokens.resize(allowed);
   }
 }
 
 Result<> StepLoop::commit_flying() {
-  TRY(const std::span<const SampledToken> results, executor_.collect());
+  TRY(const std::span<SampledToken> results, executor_.collect());
   CHECK(results.size() == owners_.size(), "{} results for {} rows", results.size(), owners_.size());
   const std::int64_t now = now_us();
   note_computed(flying_, flying_record_, flying_began_us_, now);
@@ -312,11 +363,15 @@ Result<> StepLoop::commit_flying() {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const RowOwner& owner = owners_[i];
     if (owner.dropped || !scheduler_.contains(owner.sequence)) continue;
-    if (owner.prompt) {
-      answers_[owner.answer].prompt_logprobs.push_back(results[i].logprobs.value());
+    if (reports(owner) && results[i].id >= 0 && !results[i].logprobs) {
+      finish(owner.sequence);
+      answers_.fail(owner.answer, out_of_memory(), now);
+    } else if (owner.prompt) {
+      if (!answers_.add_prompt_logprobs(owner.answer, *std::move(results[i].logprobs), now))
+        finish(owner.sequence);
     } else if (results[i].id < 0) {
-      fail_broken(owner, now);  // behind a guess that came true
-    } else if (commit_row(i, results[i], now)) {
+      fail_broken(owner, now);  // behind an accepted draft token
+    } else if (commit_row(i, std::move(results[i]), now)) {
       finish(owner.sequence);
     }
   }
@@ -363,6 +418,12 @@ void StepLoop::fail_broken(const RowOwner& owner, std::int64_t now_us) {
         now_us);
 }
 
+// Whether the row's log-probabilities are asked for.
+bool StepLoop::reports(const RowOwner& owner) const {
+  const SamplingParams& params = answers_[owner.answer].params();
+  return owner.prompt || params.logprobs || !params.logprob_token_ids.empty();
+}
+
 void StepLoop::drop_rows(std::span<const SampledToken> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     RowOwner& owner = owners_[i];
@@ -374,18 +435,19 @@ void StepLoop::drop_rows(std::span<const SampledToken> results) {
 }
 
 // True: the answer has ended.
-bool StepLoop::commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us) {
+bool StepLoop::commit_row(std::size_t row, SampledToken&& result, std::int64_t now_us) {
   const RowOwner& owner = owners_[row];
   if (owner.drafts == 0) {
     scheduler_.commit(owner.sequence, result.id);
   } else {
     scheduler_.commit_draft(owner.sequence, result.id);
   }
-  if (answers_.deliver(owner.answer, result, scheduler_.output(owner.sequence), now_us)) return true;
+  if (answers_.deliver(owner.answer, std::move(result), scheduler_.output(owner.sequence), now_us))
+    return true;
   const bool last = row + 1 == owners_.size() || owners_[row + 1].drafts == 0 || owners_[row + 1].dropped;
   if (!last) return false;
   if (jump_forward(owner, now_us)) return true;
-  want_guesses(owner);
+  want_drafts(owner);
   return false;
 }
 

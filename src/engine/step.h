@@ -6,15 +6,16 @@
 //   sample   logits of the rows that matter to tokens    sample/
 //   commit   tokens to their sequences and their owners  here
 //
-// With a proposer, a step also computes guesses of what follows, and samples behind each as if it were true;
-// for the next step, the proposer guesses when the tokens of this one are committed and on their way.
-// What is drawn depends on the seed and the place alone: so a guess came true when the row before it drew the
-// same token, the rows behind the first that did not are dropped, and the answer is, token for token, the one
-// without guesses.
+// With a proposer, a step also computes draft tokens, and samples behind each as if it were accepted;
+// for the next step, the proposer makes them when the tokens of this one are committed and on their way.
+// What is drawn depends on the seed and the place alone: so a draft token is accepted when the row before it
+// drew the same token, the rows behind the first that did not are dropped, and the answer is, token for
+// token, the one without draft tokens.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,7 +25,7 @@
 #include "engine/executor.h"
 #include "request/engine_stats.h"
 #include "schedule/scheduler.h"
-#include "speculate/guess_policy.h"
+#include "speculate/draft_policy.h"
 #include "speculate/proposer.h"
 
 namespace octavo {
@@ -33,12 +34,12 @@ class StepLoop {
  public:
   // proposer: may be null.
   StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, Proposer* proposer,
-           GuessPolicy guess_policy)
+           DraftPolicy draft_policy)
       : scheduler_(scheduler),
         executor_(executor),
         answers_(answers),
         proposer_(proposer),
-        guess_policy_(std::move(guess_policy)) {}
+        draft_policy_(std::move(draft_policy)) {}
 
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
@@ -59,7 +60,7 @@ class StepLoop {
   };
   const MaskCounters& mask_counters() const { return mask_counters_; }
 
-  // What guesses have come to.
+  // What draft tokens have come to.
   struct DraftCounters {
     std::int64_t drafts = 0;
     std::int64_t tokens = 0;
@@ -73,11 +74,21 @@ class StepLoop {
     SequenceId sequence;
     AnswerIndex answer;
     bool prompt;              // the log-probability of a prompt token; otherwise the next token of the answer
-    int drafts = 0;           // guesses that the row stands behind
+    int drafts = 0;           // draft tokens that the row stands behind
     TokenId last_draft = -1;  // the last of them, which the row before it must have drawn
-    bool dropped = false;     // a guess before it did not come true
+    bool dropped = false;     // a draft token before it was not accepted
   };
 
+  // A step that runs through the stages of the executor.
+  struct Launched {
+    StepPlan plan;
+    Batch batch;
+    StepRecord record;
+    std::int64_t began_us = 0;
+  };
+
+  Result<> launch();
+  Result<bool> run_in_stages();
   void place_images();
   void note_scheduled();
   StepRecord record_of_plan() const;
@@ -86,24 +97,27 @@ class StepLoop {
   Result<bool> add_answer_rows(const PlannedSequence& s, int last_token);
   void drop_rows_from(std::size_t row);
   void add_row(const PlannedSequence& s, int token, const SampleRow& row);
+  std::span<std::int32_t> next_mask(const Answer& answer);
+  std::span<const std::int32_t> mask_of(const Answer& answer, TokenId token);
   Result<> fill_mask(Answer& answer, std::span<const std::int32_t>& mask);
   Result<> commit_flying();
   Result<> commit_pooled(const StepRecord& record, std::int64_t began_us);
   void note_computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
   void fail_broken(const RowOwner& owner, std::int64_t now_us);
   void drop_rows(std::span<const SampledToken> results);
-  bool commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us);
+  bool commit_row(std::size_t row, SampledToken&& result, std::int64_t now_us);
+  bool reports(const RowOwner& owner) const;
   bool jump_forward(const RowOwner& owner, std::int64_t now_us);
   void note_texts(std::span<const SampledToken> results);
-  void want_guesses(const RowOwner& owner);
+  void want_drafts(const RowOwner& owner);
   Result<> propose();
-  static void keep_allowed(Answer& answer, std::vector<TokenId>& guesses);
+  static void keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens);
 
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
   Proposer* proposer_;
-  GuessPolicy guess_policy_;
+  DraftPolicy draft_policy_;
 
   StepPlan plan_;
   Batch batch_;
@@ -113,9 +127,10 @@ class StepLoop {
   std::vector<RowOwner> owners_;
   std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those under a grammar
   std::vector<TokenId> bans_;                     // scratch
-  std::vector<RowOwner> guessing_;                // sequences that may take guesses into the next step
+  std::vector<RowOwner> drafting_;                // sequences that may take draft tokens into the next step
   std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
   std::vector<ComputedText> texts_;               // of the step, for a proposer
+  std::deque<Launched> launched_;                 // oldest first; of executors with several stages
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none
   StepRecord flying_record_;
   std::int64_t flying_began_us_ = 0;

@@ -68,11 +68,11 @@ class Recorder final : public OutputSink {
   int outputs_ = 0;
 };
 
-// How the engine runs: one step after the other, on a device that works by itself, with guesses, or with a draft
-// model's guesses.
-enum class Mode : std::uint8_t { synchronous, asynchronous, guessing, drafting };
+// How the engine runs: one step after the other, on a device that works by itself, with draft tokens, or with a draft
+// model's draft tokens; through stages of layers.
+enum class Mode : std::uint8_t { synchronous, asynchronous, proposing, drafting, staged };
 
-// Knows the texts that it was told, and guesses how they go on, with mistakes.
+// Knows the texts that it was told, and proposes how they go on, with mistakes.
 class Prompter final : public Proposer {
  public:
   void learn(std::vector<TokenId> prompt, std::span<const TokenId> answer) {
@@ -122,7 +122,7 @@ struct Setup {
 
 struct Rig {
   SimulatedExecutor* device = nullptr;
-  Prompter* prompter = nullptr;     // guessing
+  Prompter* prompter = nullptr;     // proposing
   DraftModel* drafting = nullptr;   // drafting
   std::unique_ptr<Engine> engine;
 
@@ -135,11 +135,12 @@ struct Rig {
     options.max_model_len = setup.max_model_len;
     options.enable_prefix_caching = setup.prefix_caching;
     auto executor = std::make_unique<SimulatedExecutor>(
-        SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.mode == Mode::asynchronous});
+        SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.mode == Mode::asynchronous,
+                                 setup.mode == Mode::staged ? 3 : 1});
     device = executor.get();
     EngineParts parts{
         .executor = std::move(executor), .vocabulary = setup.vocabulary, .kv_transfer = setup.kv_transfer};
-    if (setup.mode == Mode::guessing) {
+    if (setup.mode == Mode::proposing) {
       options.max_draft_tokens = 5;
       auto proposer = std::make_unique<Prompter>();
       prompter = proposer.get();
@@ -170,8 +171,8 @@ struct Rig {
   void learn(const std::vector<TokenId>& prompt, std::span<const TokenId> answer) {
     if (prompter) prompter->learn(prompt, answer);
   }
-  bool guesses() const { return prompter != nullptr || drafting != nullptr; }
-  std::int64_t guessed_right() const {
+  bool speculates() const { return prompter != nullptr || drafting != nullptr; }
+  std::int64_t accepted_drafts() const {
     const auto& accepted = engine->own_stats().accepted_drafts;
     return std::accumulate(accepted.begin(), accepted.end(), std::int64_t{0});
   }
@@ -221,10 +222,11 @@ inline std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
 class EngineModes : public testing::TestWithParam<Mode> {
  public:
   static auto all() {
-    return testing::Values(Mode::synchronous, Mode::asynchronous, Mode::guessing, Mode::drafting);
+    return testing::Values(Mode::synchronous, Mode::asynchronous, Mode::proposing, Mode::drafting,
+                           Mode::staged);
   }
   static std::string name(const testing::TestParamInfo<Mode>& mode) {
-    constexpr std::array kNames{"synchronous", "asynchronous", "guessing", "drafting"};
+    constexpr std::array kNames{"synchronous", "asynchronous", "proposing", "drafting", "staged"};
     return kNames[static_cast<std::size_t>(mode.param)];
   }
 };

@@ -16,7 +16,7 @@ struct Variation {
   const char* name;
   int threads, tokens, sequences;  // of a step
   std::optional<int> blocks = {};  // so few that some are preempted
-  bool guesses = false;
+  bool speculates = false;
 };
 
 // Each variation answers as one engine does that has the requests one by one: to the bit, twice (the second
@@ -35,7 +35,7 @@ inline void expect_the_same_answers(EngineOptions options, int requests,
       varied.max_num_batched_tokens = v.tokens;
       varied.max_num_seqs = v.sequences;
       varied.num_blocks = v.blocks;
-      if (v.guesses) varied.speculation = SpeculativeOptions{};
+      if (v.speculates) varied.speculation = SpeculativeOptions{};
       const auto engine = load_engine(varied).value();
       // Whether one is preempted depends on when the others come: until it has happened.
       const auto preempted = [&] { return engine->own_stats().preemptions > 0; };

@@ -42,9 +42,9 @@ Result<> TimedExecutor::sample(std::span<const std::int32_t>, std::span<const Sa
   return {};
 }
 
-Result<std::span<const SampledToken>> TimedExecutor::collect() {
+Result<std::span<SampledToken>> TimedExecutor::collect() {
   std::this_thread::sleep_for(std::chrono::microseconds(ends_us_ - now_us()));
-  return std::span<const SampledToken>(sampled_);
+  return std::span<SampledToken>(sampled_);
 }
 
 }  // namespace octavo

@@ -19,7 +19,7 @@ class TimedExecutor final : public Executor {
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   // Returns when the step's time is over.
-  Result<std::span<const SampledToken>> collect() override;
+  Result<std::span<SampledToken>> collect() override;
 
  private:
   StepTiming timing_;

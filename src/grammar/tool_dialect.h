@@ -22,7 +22,7 @@ namespace octavo::grammar {
 //   python       call_begin NAME(parameter=literal, ...) call_end
 //   gemma        call_begin NAME{parameter:value, ...} call_end    strings between two `quote`s, other values
 //   as JSON harmony      gpt-oss' messages (grammar/harmony.h); read as `named` from what
-//   serve/openai/answer.cc makes of them
+//   serve/openai/output_processor.cc makes of them
 //
 // ARGUMENTS being a JSON object, and BLOCK
 // `parameter_begin NAME parameter_name_end VALUE parameter_end`, with strings as they are and other values as

@@ -10,7 +10,7 @@
 namespace octavo::http {
 namespace {
 
-struct Answer {
+struct Reply {
   Response head;
   std::string body;
   int pieces = 0;
@@ -24,8 +24,8 @@ class AsyncClientTest : public testing::Test {
     ASSERT_TRUE(started);
     server_ = *std::move(started);
   }
-  Answer call(std::string target, std::string body = {}, int timeout_ms = 10'000) {
-    auto answer = std::make_shared<Answer>();
+  Reply call(std::string target, std::string body = {}, int timeout_ms = 10'000) {
+    auto answer = std::make_shared<Reply>();
     std::promise<void> ended;
     ClientLoop& loop = client_.next_loop();
     loop.post([&] {
@@ -62,7 +62,7 @@ TEST_F(AsyncClientTest, ReadsAnAnswerAndUsesItsConnectionAgain) {
     e->respond(response);
   });
   for (int i = 0; i < 3; ++i) {
-    const Answer answer = call("/", std::string(100'000, 'x'));
+    const Reply answer = call("/", std::string(100'000, 'x'));
     ASSERT_TRUE(answer.result) << answer.result.error().message;
     EXPECT_EQ(answer.head.status, 201);
     EXPECT_EQ(answer.head.content_type, "text/plain");
@@ -83,7 +83,7 @@ TEST_F(AsyncClientTest, StreamsArePassedOnAsTheyCome) {
       e->finish();
     }).detach();
   });
-  const Answer answer = call("/");
+  const Reply answer = call("/");
   ASSERT_TRUE(answer.result);
   EXPECT_EQ(answer.body, "data: 1\n\ndata: 2\n\n");
   EXPECT_EQ(answer.pieces, 2);
@@ -94,7 +94,7 @@ TEST_F(AsyncClientTest, AnAnswerCutShortIsAFailure) {
     e->start_stream({});
     e->write("half");  // and dropped
   });
-  const Answer answer = call("/");
+  const Reply answer = call("/");
   EXPECT_EQ(answer.body, "half");
   EXPECT_FALSE(answer.result);
 }
@@ -114,7 +114,7 @@ TEST_F(AsyncClientTest, NobodyThereAndNoAnswerAreFailures) {
   EXPECT_FALSE(call("/").result) << "nothing listens on port 1";
   std::vector<std::shared_ptr<Exchange>> kept;
   serve([&](std::shared_ptr<Exchange> e) { kept.push_back(std::move(e)); });
-  const Answer answer = call("/", "", 50);
+  const Reply answer = call("/", "", 50);
   ASSERT_FALSE(answer.result);
   EXPECT_NE(answer.result.error().message.find("timed out"), std::string::npos);
 }

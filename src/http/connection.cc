@@ -292,7 +292,7 @@ void Connection::dispatch() {
 std::uint64_t Connection::begin_answer() {
   enter(Phase::answering, 0);
   const std::lock_guard lock(mutex_);
-  answer_ = Answer::none;
+  answer_ = AnswerState::none;
   close_after_answer_ = !form_.keep_alive;
   return ++serial_;
 }
@@ -334,34 +334,34 @@ void Connection::send_last_record() {
 
 // --- Writing ---
 
-bool Connection::may_answer(std::uint64_t serial, Answer state) const {
+bool Connection::may_answer(std::uint64_t serial, AnswerState state) const {
   return serial == serial_ && answer_ == state && !closed_;
 }
 
 void Connection::respond(std::uint64_t serial, Response response) {
   const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, Answer::none)) return;
+  if (!may_answer(serial, AnswerState::none)) return;
   outgoing_ += answer_head(response, response.body.size(), form_, context_->options.cors);
   if (!form_.head_only) outgoing_ += response.body;
-  answer_ = Answer::complete;
+  answer_ = AnswerState::complete;
   request_flush();
 }
 
 void Connection::start_stream(std::uint64_t serial, Response response) {
   const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, Answer::none)) return;
+  if (!may_answer(serial, AnswerState::none)) return;
   if (!form_.chunks) close_after_answer_ = true;
   AnswerForm form = form_;
   form.keep_alive = form_.keep_alive && form_.chunks;
   outgoing_ += answer_head(response, std::nullopt, form, context_->options.cors);
-  answer_ = Answer::streaming;
+  answer_ = AnswerState::streaming;
   append_piece(response.body);
   request_flush();
 }
 
 bool Connection::write(std::uint64_t serial, std::string_view piece) {
   const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, Answer::streaming)) return false;
+  if (!may_answer(serial, AnswerState::streaming)) return false;
   if (unsent() > context_->options.stream_buffer_bytes_max) {
     closed_ = CloseReason::too_slow;
     std::string().swap(outgoing_);
@@ -380,7 +380,8 @@ std::size_t Connection::unsent_bytes() const {
 
 bool Connection::wait_writable(std::uint64_t serial, std::function<void()> resume) {
   const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, Answer::streaming) || unsent() <= context_->options.stream_buffer_bytes_max / 2)
+  if (!may_answer(serial, AnswerState::streaming) ||
+      unsent() <= context_->options.stream_buffer_bytes_max / 2)
     return false;
   on_writable_ = std::move(resume);
   return true;
@@ -388,9 +389,9 @@ bool Connection::wait_writable(std::uint64_t serial, std::function<void()> resum
 
 void Connection::finish(std::uint64_t serial) {
   const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, Answer::streaming)) return;
+  if (!may_answer(serial, AnswerState::streaming)) return;
   if (form_.chunks && !form_.head_only) outgoing_ += "0\r\n\r\n";
-  answer_ = Answer::complete;
+  answer_ = AnswerState::complete;
   request_flush();
 }
 
@@ -398,7 +399,7 @@ void Connection::on_close(std::uint64_t serial, std::function<void(CloseReason)>
   std::optional<CloseReason> reason;
   {
     const std::lock_guard lock(mutex_);
-    if (serial != serial_ || answer_ == Answer::complete) return;
+    if (serial != serial_ || answer_ == AnswerState::complete) return;
     reason = closed_;
     if (!reason) on_close_ = std::move(callback);
   }
@@ -407,14 +408,15 @@ void Connection::on_close(std::uint64_t serial, std::function<void(CloseReason)>
 
 void Connection::cut(std::uint64_t serial) {
   const std::lock_guard lock(mutex_);
-  if (serial != serial_ || answer_ == Answer::complete || closed_) return;  // the loop may have ended since
+  if (serial != serial_ || answer_ == AnswerState::complete || closed_)
+    return;  // the loop may have ended since
   asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
 }
 
 void Connection::abandon(std::uint64_t serial) {
   respond(serial, {.status = 500, .content_type = "text/plain", .body = "the request was not answered\n"});
   const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, Answer::streaming)) return;
+  if (!may_answer(serial, AnswerState::streaming)) return;
   asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::server_stopping); });
 }
 
@@ -439,7 +441,7 @@ void Connection::flush() {
     const std::lock_guard lock(mutex_);
     flush_posted_ = false;
     if (writing_ || phase_ == Phase::closed) return;
-    complete = outgoing_.empty() && answer_ == Answer::complete;
+    complete = outgoing_.empty() && answer_ == AnswerState::complete;
     sending_.swap(outgoing_);
     sending_bytes_ = sending_.size();
     if (unsent() <= context_->options.stream_buffer_bytes_max / 2) resume.swap(on_writable_);
@@ -475,7 +477,7 @@ void Connection::answer_sent() {
     const std::lock_guard lock(mutex_);
     finished.swap(on_close_);
     ++serial_;
-    answer_ = Answer::none;
+    answer_ = AnswerState::none;
     closing = close_after_answer_ || stopping_;
   }
   if (closing) return linger();

@@ -56,7 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   enum class Phase : std::uint8_t { idle, header, body, answering, lingering, closed };
-  enum class Answer : std::uint8_t { none, streaming, complete };
+  enum class AnswerState : std::uint8_t { none, streaming, complete };
   using Parser = boost::beast::http::request_parser<GrowingBody>;
 
   void enter(Phase phase, int timeout_ms);
@@ -74,7 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
   void send_last_record();
 
-  bool may_answer(std::uint64_t serial, Answer state) const;
+  bool may_answer(std::uint64_t serial, AnswerState state) const;
   std::size_t unsent() const { return outgoing_.size() + sending_bytes_; }
   void append_piece(std::string_view piece);
   void request_flush();
@@ -107,7 +107,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   mutable std::mutex mutex_;  // guards all below
   std::uint64_t serial_ = 0;
-  Answer answer_ = Answer::none;
+  AnswerState answer_ = AnswerState::none;
   bool close_after_answer_ = false;
   std::string outgoing_;
   std::size_t sending_bytes_ = 0;

@@ -128,6 +128,39 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("Device");
 
+  command.add_option("--nnodes", o.nodes.count, "Hosts that have the ranks of the engine, equally many each")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group("Device");
+  command
+      .add_option("--node-rank", o.nodes.rank,
+                  "Which of them this is; 0 has the server, the others need the same model and flags")
+      ->check(CLI::Range(0, 63))
+      ->capture_default_str()
+      ->group("Device");
+  command.add_option("--master-addr", o.nodes.master_addr, "Where the others find host 0")
+      ->capture_default_str()
+      ->group("Device");
+  command.add_option("--master-port", o.nodes.master_port, "And at which port")
+      ->check(CLI::Range(1, 65'535))
+      ->capture_default_str()
+      ->group("Device");
+  command
+      .add_option("--distributed-timeout-seconds", o.distributed_timeout_s,
+                  "A rank that others wait for longer is taken for hung; 10, or 120 with several stages, when 0")
+      ->check(CLI::Range(0, 86'400))
+      ->capture_default_str()
+      ->group("Device");
+  command
+      .add_option("--pipeline-parallel-size", o.pipeline_parallel_size,
+                  "Stages that have some layers each, on CPUs; of --tensor-parallel-size processes each")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group("Device");
+  command
+      .add_flag("--enable-expert-parallel", o.enable_expert_parallel,
+                "The processes that share a layer have some of its experts each, not a part of each expert")
+      ->group("Device");
   command
       .add_option("--tensor-parallel-size", o.tensor_parallel_size,
                   "Processes that hold a part of every layer each, on CPUs; they share the compute threads")
@@ -230,7 +263,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                                          options.error().field + " " + options.error().message);
             o.speculation = *options;
           },
-          "Guess tokens and check several in a step; answers stay the same. As JSON: "
+          "Propose tokens and check several in a step; answers stay the same. As JSON: "
           R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
           R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})")
       ->group("Scheduling");

@@ -47,8 +47,8 @@ LocalGeneration::LocalGeneration(Service& service, const GenerationPlan& plan)
       unfinished_(plan.request.sampling.n),
       prompt_tokens_(static_cast<int>(plan.prompts.front().size())) {
   for (int i = 0; i < unfinished_; ++i)
-    answers_.emplace_back(service.tokenizer, plan.request.sampling, service.options.eos_ids, plan.stops,
-                          plan.prompts.front(), plan.thinking);
+    processors_.emplace_back(service.tokenizer, plan.request.sampling, service.options.eos_ids, plan.stops,
+                             plan.prompts.front(), plan.thinking);
 }
 
 Result<LocalGeneration> LocalGeneration::start(Service& service, GenerationPlan& plan, std::size_t job,
@@ -60,12 +60,13 @@ Result<LocalGeneration> LocalGeneration::start(Service& service, GenerationPlan&
 }
 
 openai::AnswerPart LocalGeneration::take(Output&& output) {
-  openai::Answer& answer = answers_[static_cast<std::size_t>(output.index)];
-  if (answer.finished()) return {};  // a stop string ended it before the engine knew
+  openai::OutputProcessor& processor = processors_[static_cast<std::size_t>(output.index)];
+  if (processor.finished()) return {};  // a stop string ended it before the engine knew
   cached_tokens_ = output.cached_tokens;
   if (output.error) log_error("an answer broke off: {}", output.error->message);
-  openai::AnswerPart part = answer.take(std::move(output));
-  if (answer.finished() && --unfinished_ == 0) abort();  // nothing more is wanted, whatever the engine thinks
+  openai::AnswerPart part = processor.take(std::move(output));
+  if (processor.finished() && --unfinished_ == 0)
+    abort();  // nothing more is wanted, whatever the engine thinks
   return part;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "serve/generation_plan.h"
-#include "serve/openai/answer.h"
+#include "serve/openai/output_processor.h"
 #include "serve/service.h"
 
 namespace octavo {
@@ -57,7 +57,7 @@ class LocalGeneration {
 
   Service* service_;
   RequestId id_ = 0;
-  std::vector<openai::Answer> answers_;
+  std::vector<openai::OutputProcessor> processors_;
   int unfinished_;
   int prompt_tokens_;
   int cached_tokens_ = 0;

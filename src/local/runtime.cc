@@ -88,7 +88,7 @@ Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
                        vocab_size);
 }
 
-// A draft model that was made for other tokens would hardly ever guess right.
+// A draft model that was made for other tokens would hardly ever propose right.
 Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& draft_model) {
   constexpr std::string_view kField = "speculative_config";
   auto loaded = load_tokenizer(draft_model);

@@ -1,4 +1,4 @@
-// --speculative-config: vLLM's JSON object that says how tokens are guessed.
+// --speculative-config: vLLM's JSON object that says how tokens are proposed.
 #pragma once
 
 #include <string_view>

@@ -20,10 +20,17 @@ int group_size(const std::map<CacheNeed, std::vector<std::size_t>>& layers_by_ne
   return static_cast<int>(most * 4 < least * 5 ? most : least);
 }
 
-}  // namespace
+// The layer whose keys and values layer `layer` reads; -1: it has its own, or none.
+int source_of(const ModelSpec& spec, std::size_t layer) {
+  const auto* attention = std::get_if<Attention>(&spec.layers[layer].mixer);
+  return attention != nullptr ? attention->source : -1;
+}
 
-CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
+// Of all layers.
+CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
+  bool one_plane = options.one_plane;  // but where one is read again by a later layer
+  for (std::size_t i = 0; i < network.layers.size(); ++i) one_plane = one_plane && source_of(spec, i) < 0;
   std::map<CacheNeed, std::vector<std::size_t>> layers_by_need;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     std::optional<CacheNeed> need = network.layers[i].cache();
@@ -33,29 +40,57 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
   }
   CacheLayout layout{.groups = {},
                      .layers = std::vector<CacheLayer>(network.layers.size()),
-                     .planes = options.one_plane ? 1 : group_size(layers_by_need),
+                     .planes = one_plane ? 1 : group_size(layers_by_need),
                      .block_size = options.block_size};
   for (const auto& [need, layers] : layers_by_need) {
     const KvSpec kv{need.kv_heads, need.head_dim, options.block_size, options.dtype, need.values_in_keys};
     for (const std::size_t layer : layers) {
       const bool full = !layout.groups.empty() && layout.groups.back().layers == layout.planes;
-      if (layer == layers[0] || (full && !options.one_plane))
+      if (layer == layers[0] || (full && !one_plane))
         layout.groups.push_back({need.window, need.q_heads, kv, need.causal, need.local});
       LayerGroup& group = layout.groups.back();
-      const int plane = options.one_plane ? 0 : group.layers;
+      const int plane = one_plane ? 0 : group.layers;
       layout.layers[layer] = {static_cast<int>(layout.groups.size()) - 1, plane};
       group.layers = plane + 1;
     }
   }
   for (std::size_t i = 0; i < network.layers.size(); ++i)
-    if (const auto* attention = std::get_if<Attention>(&spec.layers[i].mixer);
-        attention && attention->source >= 0)
-      layout.layers[i] = layout.layers[static_cast<std::size_t>(attention->source)];
+    if (const int source = source_of(spec, i); source >= 0)
+      layout.layers[i] = layout.layers[static_cast<std::size_t>(source)];
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const std::int64_t floats = network.layers[i].state_floats();
     if (floats == 0) continue;
     layout.layers[i].state = layout.state_floats;
     layout.state_floats += floats;
+  }
+  return layout;
+}
+
+}  // namespace
+
+// A stage has the groups of the whole network, whose block tables are the same for all, and planes for its own
+// layers alone.
+CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
+  if (spec.stage.count == 1) return whole_layout(spec, options);
+  ModelSpec whole_spec = spec;
+  whole_spec.stage = {};
+  CacheLayout layout = whole_layout(whole_spec, options);
+  const Network network = network_of(spec);
+  const auto all = layout.layers.begin();
+  layout.layers = {all + static_cast<std::ptrdiff_t>(spec.first_layer()),
+                   all + static_cast<std::ptrdiff_t>(spec.end_layer())};
+  for (LayerGroup& group : layout.groups) group.layers = 0;
+  layout.planes = 0;
+  layout.state_floats = 0;
+  for (std::size_t i = 0; i < layout.layers.size(); ++i) {
+    CacheLayer& layer = layout.layers[i];
+    if (layer.group >= 0) {
+      layer.plane = layout.groups[static_cast<std::size_t>(layer.group)].layers++;
+      layout.planes = std::max(layout.planes, layer.plane + 1);
+    }
+    if (layer.state < 0) continue;
+    layer.state = layout.state_floats;
+    layout.state_floats += network.layers[i].state_floats();
   }
   return layout;
 }

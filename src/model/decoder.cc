@@ -142,8 +142,10 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
   compute_angles(batch);
   if (batch.features)
     embed_positions(batch, batch.features);
-  else
-    batch.patches ? embed_patches(batch) : embed(batch);
+  else if (batch.patches)
+    embed_patches(batch);
+  else if (model_.spec.stage.is_first())
+    embed(batch);
   if (model_.spec.hidden) join_hidden();
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
@@ -175,7 +177,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     if (const auto& inputs = model_.spec.layer_inputs)
       step.layer_input =
           inputs_.rows(tokens_).columns(static_cast<std::int64_t>(i) * inputs->size, inputs->size);
-    run_layer(model_.spec.layers[i], model_.network.layers[i], step);
+    run_layer(model_.spec.layers[model_.spec.first_layer() + i], model_.network.layers[i], step);
   }
   add(pending_, {}, {});
   if (model_.spec.streams) join_streams();

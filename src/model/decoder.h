@@ -76,14 +76,18 @@ class Decoder {
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
-  // Runs all layers; `cache` has one entry for each. Leaves the final residual for logits(), on the device:
+  // Runs the layers of this stage; `cache` has one entry for each. A stage that is not the first begins with what
+  // residual() holds. Leaves the final residual for logits(), on the device:
   // when what it enqueues was recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache);
 
-  // Of a network that guesses for another (ModelSpec::hidden), before each forward(): beside its token i
+  // Of a network that proposes for another (ModelSpec::hidden), before each forward(): beside its token i
   // comes row rows[i] of what the last forward() of `from` has made, which is the other's decoder or this
   // one. rows: i32 [n]
   void read_hidden(const Decoder& from, const View& rows);
+
+  // f32 [tokens, dim]: of a step of so many tokens, what stages hand on.
+  View residual(std::int64_t tokens) const { return residual_.rows(tokens); }
 
   // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab], or
   // empty on a rank that has no use for them.

@@ -129,15 +129,17 @@ class Sequence {
   std::vector<GroupBatch> batches_;
 };
 
+const RankGroups kAlone;
+
 // A network that reads one text piece by piece.
 class Reader {
  public:
   static Result<std::unique_ptr<Reader>> make(const Model& model, Backend& backend, std::int64_t length,
                                               int chunk_max, const CacheOptions& options,
-                                              DecoderLimits limits = {}, ProcessGroup* group = nullptr) {
-    std::unique_ptr<Reader> reader(new Reader(model, backend, options));
+                                              DecoderLimits limits = {}, const RankGroups& ranks = kAlone) {
+    std::unique_ptr<Reader> reader(new Reader(model, backend, options, ranks));
     limits.max_tokens = limits.max_logit_rows = chunk_max;
-    TRY(Decoder decoder, Decoder::make(model, reader->layout_, backend, limits, group));
+    TRY(Decoder decoder, Decoder::make(model, reader->layout_, backend, limits, ranks.tensor.get()));
     reader->decoder_.emplace(std::move(decoder));
     reader->sequence_.emplace(model, reader->layout_, backend, length, chunk_max);
     TRY(reader->logits_,
@@ -164,6 +166,10 @@ class Reader {
                                 .host_starts = starts,
                                 .starts = device_starts.view(DType::i32, {2}),
                                 .tokens = device_rows.view(DType::i32, {count})};
+    const View between = decoder_->residual(count);
+    const std::span<std::byte> rows_between(reinterpret_cast<std::byte*>(between.as<float>()),
+                                            static_cast<std::size_t>(between.bytes()));
+    if (ranks_.from_stage_before) ranks_.from_stage_before->broadcast(rows_between);
     decoder_->forward({.ids = device_ids.view(DType::i32, {count}),
                        .positions = device_positions.view(DType::i32, {count}),
                        .groups = sequence_->batches(begin, begin + count),
@@ -171,6 +177,7 @@ class Reader {
                        .adapters = adapter != nullptr ? &adapters : nullptr},
                       sequence_->layers());
     backend_.stream->synchronize();
+    if (ranks_.to_stage_behind) ranks_.to_stage_behind->broadcast(rows_between);
   }
 
   // Row rows[i] of what `from` has made last, beside token i of the next forward().
@@ -180,8 +187,9 @@ class Reader {
     backend_.stream->synchronize();
   }
 
-  // Of every token of the last forward().
+  // Of every token of the last forward(); none on a rank that has stages behind it.
   void append_logits(std::vector<float>& to) {
+    if (ranks_.to_stage_behind) return;
     const auto count = std::ssize(rows_);
     const Buffer device_rows = uploaded(backend_, std::span(rows_));
     const View out = logits_.view(DType::f32, {count, model_.spec.vocab});
@@ -193,11 +201,12 @@ class Reader {
   }
 
  private:
-  Reader(const Model& model, Backend& backend, const CacheOptions& options)
-      : model_(model), backend_(backend), layout_(cache_layout(model.spec, options)) {}
+  Reader(const Model& model, Backend& backend, const CacheOptions& options, const RankGroups& ranks)
+      : model_(model), backend_(backend), ranks_(ranks), layout_(cache_layout(model.spec, options)) {}
 
   const Model& model_;
   Backend& backend_;
+  const RankGroups& ranks_;
   CacheLayout layout_;
   std::optional<Decoder> decoder_;
   std::optional<Sequence> sequence_;
@@ -238,11 +247,11 @@ Golden read(const std::string& name, const std::string& root) {
 
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& options,
-                               const TestAdapter& adapter, ProcessGroup* group) {
+                               const TestAdapter& adapter, const RankGroups& ranks) {
   const auto length = static_cast<std::int32_t>(ids.size());
   const int chunk_max = std::min(length, *std::ranges::max_element(chunks));
   TRY(const auto reader, Reader::make(model, backend, length, chunk_max, options,
-                                      {.max_adapter_rank = adapter.max_rank}, group));
+                                      {.max_adapter_rank = adapter.max_rank}, ranks));
   std::vector<float> logits;
   std::size_t next = 0;
   for (std::int32_t begin = 0; begin < length;) {
@@ -255,13 +264,13 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
   return logits;
 }
 
-Result<GuesserLogits> run_guesser(const Model& model, const Guesser& guesser, Backend& backend,
+Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& options) {
   const auto length = static_cast<std::int32_t>(ids.size());
   TRY(const auto reader, Reader::make(model, backend, length, chunk, options,
-                                      {.kept_layers = guesser.model->spec.hidden->layers}));
-  TRY(const auto head, Reader::make(*guesser.model, backend, length, chunk, options));
-  GuesserLogits out;
+                                      {.kept_layers = drafter.model->spec.hidden->layers}));
+  TRY(const auto head, Reader::make(*drafter.model, backend, length, chunk, options));
+  DrafterLogits out;
   std::vector<std::int32_t> rows(static_cast<std::size_t>(chunk));
   std::iota(rows.begin(), rows.end(), 0);
   std::int32_t last = 0;  // tokens of the last chunk
@@ -276,11 +285,11 @@ Result<GuesserLogits> run_guesser(const Model& model, const Guesser& guesser, Ba
     last = static_cast<std::int32_t>(known);
   }
   const std::span<const float> behind =
-      std::span(out.logits).last(static_cast<std::size_t>(guesser.model->spec.vocab));
-  auto guess = static_cast<std::int32_t>(std::ranges::max_element(behind) - behind.begin());
-  if (!guesser.tokens.empty()) guess = guesser.tokens[static_cast<std::size_t>(guess)];
+      std::span(out.logits).last(static_cast<std::size_t>(drafter.model->spec.vocab));
+  auto draft_token = static_cast<std::int32_t>(std::ranges::max_element(behind) - behind.begin());
+  if (!drafter.tokens.empty()) draft_token = drafter.tokens[static_cast<std::size_t>(draft_token)];
   head->read_hidden(*head, std::array{last - 1});
-  head->forward({&guess, 1}, length - 1);
+  head->forward({&draft_token, 1}, length - 1);
   head->append_logits(out.next);
   return out;
 }

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "dist/rank_layout.h"
 #include "model/decoder.h"
-#include "model/guesser.h"
+#include "model/drafter.h"
 
 namespace octavo::golden {
 
@@ -20,11 +21,11 @@ struct Golden {
   std::vector<float> bf16_kl;
   std::vector<float> bf16_logits = {};  // transformers', as `logits`; empty when not kept
   std::optional<int> max_model_len;
-  std::vector<float> next_logits = {};  // of guessers: see tools/goldens/make_guesser_goldens.py
+  std::vector<float> next_logits = {};  // of drafters: see tools/goldens/make_drafter_goldens.py
 };
 
 inline constexpr const char* kModels = "tests/data/models";
-inline constexpr const char* kGuessers = "tests/data/guessers";
+inline constexpr const char* kDrafters = "tests/data/drafters";
 inline constexpr const char* kQuantized = "tests/data/quantized";
 
 // Every case under a folder, ascending by name; tests run in the project's root.
@@ -42,14 +43,14 @@ struct TestAdapter {
 // wiped: an operator that reads what it must not is found out.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& cache,
-                               const TestAdapter& adapter = {}, ProcessGroup* group = nullptr);
+                               const TestAdapter& adapter = {}, const RankGroups& ranks = {});
 
-// The same of what guesses for another network: behind every token but the first, and behind the likeliest of
-// the tokens that come next then. The text is read in chunks of this size.
-struct GuesserLogits {
+// The same of what proposes for another network: behind every token but the first, and behind the likeliest
+// of the tokens that come next then. The text is read in chunks of this size.
+struct DrafterLogits {
   std::vector<float> logits, next;
 };
-Result<GuesserLogits> run_guesser(const Model& model, const Guesser& guesser, Backend& backend,
+Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
 
 float max_difference(std::span<const float> a, std::span<const float> b);

@@ -77,7 +77,24 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   return loaded;
 }
 
-// A rank's part: of each range of `order` its rows and columns, and no other bytes of the checkpoint.
+// Whether columns [begin, begin + count) are whole blocks and groups of it.
+bool has_columns(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
+  const bool plain = part.encoding == Encoding::plain;
+  const std::int64_t block = plain ? 1 : block_shape(part.encoding).elements;
+  const std::int64_t group = part.scales && part.scales.size(1) > 1 ? part.cols() / part.scales.size(1) : 1;
+  return begin % block == 0 && count % block == 0 && begin % group == 0 && count % group == 0;
+}
+
+MatrixPart column_range(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
+  const auto of = [&](const View& view) {
+    if (!view || view.size(1) == 1) return view;  // a scale for all of them
+    return view.columns(begin * view.size(1) / part.cols(), count * view.size(1) / part.cols());
+  };
+  return {part.encoding, of(part.values), of(part.scales), of(part.zeros)};
+}
+
+// A rank's part of plain tensors: of each range of `order` its rows and columns, and no other bytes of the
+// checkpoint.
 Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors,
                                            const MatrixParameter& parameter, const MatrixFormats& formats,
                                            ThreadPool& pool) {
@@ -85,9 +102,6 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
   for (RowRange range : parameter.order) {
     auto tensor = tensors.begin();
     for (; range.begin >= tensor->shape[0]; ++tensor) range.begin -= tensor->shape[0];
-    if (!tensor->plain())
-      return failure(ErrorCode::unsupported, "tensor {} is {}: tensor parallelism takes plain matrices alone",
-                     tensor->name, tensor->format);
     std::vector<std::byte> cut;
     const StoredTensor part =
         part_of(*tensor, range.begin, range.count, parameter.first_col, parameter.cols, cut);
@@ -131,11 +145,14 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   if (!all_plain) formats.plain = formats.activation;
 
   std::vector<LoadedPart> loaded;
-  if (parameter.sharded) {
+  const bool own_bytes = parameter.sharded && all_plain;
+  if (own_bytes) {
     TRY(loaded, load_shard(tensors, parameter, formats, pool));
   } else {
     for (const StoredTensor& tensor : tensors) {
       TRY(LoadedPart part, load_part(tensor, formats, parameter.transposed, pool));
+      if (parameter.sharded && !has_columns(part.part, parameter.first_col, parameter.cols))
+        dequantize_part(part, formats.plain, pool);
       loaded.push_back(std::move(part));
     }
   }
@@ -145,7 +162,9 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
       if (!is_plain(one)) dequantize_part(one, formats.plain, pool);
 
   std::vector<MatrixPart> parts =
-      parts_of(loaded, parameter.sharded ? std::span<const RowRange>() : std::span(parameter.order));
+      parts_of(loaded, own_bytes ? std::span<const RowRange>() : std::span(parameter.order));
+  if (parameter.sharded && !own_bytes)
+    for (MatrixPart& part : parts) part = column_range(part, parameter.first_col, parameter.cols);
   if (parameter.turned)
     for (MatrixPart& part : parts) transpose(part.values);
   TRY(WeightPtr weight,

@@ -176,8 +176,13 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
   TRY(model->spec, load_spec(path, options.runner));
+  if (!options.tower && !model->spec.hears()) model->spec.tower.reset();
   model->spec.shard = options.shard;
   TRY_VOID(check_shard(model->spec));
+  if (options.stages > 1) {
+    TRY(const std::vector<Stage> stages, divide_layers(model->spec, options.stages));
+    model->spec.stage = stages[static_cast<std::size_t>(options.stage)];
+  }
   if (options.shard.size > 1 && options.quantization != Encoding::plain)
     return invalid("quantization", "must be none where tensor_parallel_size is more than 1, got {}",
                    name(options.quantization));
@@ -189,7 +194,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong
   TRY_VOID(loaded);
-  if (model->spec.tower && (options.tower || model->spec.hears()))
+  if (model->spec.tower)
     TRY_VOID(load_tower(checkpoint, backend, options, *model));
   return model;
 }

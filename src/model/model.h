@@ -38,7 +38,9 @@ struct LoadOptions {
   Runner runner = Runner::automatic;
   int threads = 0;                        // that read and check; 0: as many as this process may use
   bool tower = true;                      // false: what encodes images is left out
-  Shard shard = {};                       // the part of the network to load; of plain checkpoints alone
+  Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone
+  int stage = 0;                          // of so many stages, the one to load
+  int stages = 1;
   // Called after each matrix.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/load_matrix.h"
+
 namespace octavo {
 namespace {
 
@@ -174,21 +176,23 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
   };
   Network network;
   network.ignorable = names.ignorable;
+  const Stage& stage = spec.stage;
   if (spec.hidden) {
     add_hidden_input(spec, top, network);
-  } else if (!spec.encodes_media()) {
+  } else if (!spec.encodes_media() && (stage.is_first() || (stage.is_last() && spec.tied))) {
     network.embedding = split(top.table(names.embedding, spec.vocab, spec.dim, MatrixUse::table));
   }
-  if (spec.learned_positions > 0) {
+  if (spec.learned_positions > 0 && stage.is_first()) {
     network.positions = top.table(names.positions, spec.learned_positions, spec.dim, MatrixUse::plain);
     if (spec.first_position > 0) {
       network.positions.rows -= spec.first_position;
       network.positions.order = {{spec.first_position, network.positions.rows}};
     }
   }
-  if (spec.token_types > 0)
+  if (spec.token_types > 0 && stage.is_first())
     network.token_types = top.table(names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
-  network.embedding_norm = top.norm(spec.embedding_norm, names.embedding_norm, spec.dim);
+  if (stage.is_first())
+    network.embedding_norm = top.norm(spec.embedding_norm, names.embedding_norm, spec.dim);
   if (spec.layer_inputs) {
     const std::int64_t all = std::ssize(spec.layers) * spec.layer_inputs->size,
                        own = spec.layer_inputs->vocab;
@@ -209,13 +213,13 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.stream_in.push_back(product(names.stream_in));
     network.stream_out.push_back(product(names.stream_out));
   }
-  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+  for (std::size_t i = spec.first_layer(); i < spec.end_layer(); ++i) {
     const std::string layer =
         names.only_layer.empty() ? fmt::format("{}{}.", names.layers, i) : names.only_layer;
     const Namer name(names, prefix + layer, spec.shard);
     network.layers.push_back(layer_of(spec, spec.layers[i], name));
   }
-  network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
+  if (stage.is_last()) network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
   if (spec.head) {
     const Namer bare(names, "");
     const auto labels = std::ssize(spec.head->labels);
@@ -234,14 +238,15 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
   const bool borrows = spec.hidden && !spec.hidden->own_output;
   if (spec.tied || spec.head || spec.encodes_media() || borrows) {
     network.ignorable.push_back(names.lm_head + ".weight");  // some writers store the shared matrix twice
-  } else {
+  } else if (stage.is_last()) {
     network.lm_head = split(Namer(names, "").table(names.lm_head, spec.vocab, spec.dim, MatrixUse::table));
   }
-  if (spec.logits_bias) {
+  if (spec.logits_bias && stage.is_last()) {
     network.logits_bias = Namer(names, "").vector({names.lm_head + ".bias"}, {spec.vocab});
     if (spec.shard.size > 1) {
-      network.logits_bias.order = network.embedding.order;
-      network.logits_bias.size = network.embedding.rows;
+      const MatrixParameter& output = spec.tied ? network.embedding : network.lm_head;
+      network.logits_bias.order = output.order;
+      network.logits_bias.size = output.rows;
     }
   }
   std::size_t index = 0;
@@ -264,9 +269,14 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
   const std::string& prefix = found != spec.names.prefixes.end() ? *found : spec.names.prefixes[0];
   ModelSpec whole = spec;  // no rank has all of a checkpoint's tensors
   whole.shard = {};
+  whole.stage = {};
   Network network = network_of(whole, prefix);
   TRY_VOID(check_slots(checkpoint, network.parameters().slots(), network.ignorable));
-  return spec.shard.size > 1 ? network_of(spec, prefix) : std::move(network);
+  network.plain = plain_format(network, checkpoint);
+  if (spec.shard.size == 1 && spec.stage.count == 1) return network;
+  Network part = network_of(spec, prefix);
+  part.plain = network.plain;
+  return part;
 }
 
 }  // namespace octavo

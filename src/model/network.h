@@ -48,12 +48,13 @@ struct Network {
   NormParameter token_norm, hidden_norm;   // these two and joint: of HiddenInput
   LinearParameter joint;
   const Network* other =
-      nullptr;              // that it guesses for, whose matrices it uses where it has none; lives longer
+      nullptr;              // that it proposes for, whose matrices it uses where it has none; lives longer
   LinearParameter patches;  // of ImageInput
   MatrixParameter class_token;
   NormParameter projector_norm;
   std::vector<LinearParameter> projector;       // Projector's matrices
   std::array<LinearParameter, 2> convolutions;  // of SoundInput
+  DType plain = DType::f32;                     // of the checkpoint's plain matrices, other ranks' included
   std::vector<std::string> ignorable;           // tensors that may be in a checkpoint, as in Names
 
   ParameterList parameters();

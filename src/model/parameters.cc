@@ -1,6 +1,35 @@
 #include "model/parameters.h"
 
+#include <algorithm>
+
 namespace octavo {
+namespace {
+
+// Of what `order` lists, or of everything where it is empty, these; of ranges with a step of 1.
+std::vector<RowRange> chosen(const std::vector<RowRange>& order, const std::vector<RowRange>& rows) {
+  if (order.empty()) return rows;
+  std::vector<RowRange> found;
+  for (const RowRange& range : rows) {
+    std::int64_t place = 0;
+    for (const RowRange& part : order) {
+      const std::int64_t begin = std::max(range.begin, place);
+      const std::int64_t end = std::min(range.begin + range.count, place + part.count);
+      if (begin < end)
+        found.push_back(
+            {part.begin < 0 ? -1 : part.begin + (begin - place) * part.step, end - begin, part.step});
+      place += part.count;
+    }
+  }
+  return found;
+}
+
+std::int64_t count_of(const std::vector<RowRange>& ranges) {
+  std::int64_t count = 0;
+  for (const RowRange& range : ranges) count += range.count;
+  return count;
+}
+
+}  // namespace
 
 VectorParameter constant_vector(std::vector<float> elements) {
   VectorParameter p;
@@ -29,25 +58,32 @@ void ParameterList::add(NormParameter& norm) {
   add(norm.bias);
 }
 
-void keep_rows(MatrixParameter& matrix, std::vector<RowRange> rows) {
+void keep_rows(MatrixParameter& matrix, const std::vector<RowRange>& rows) {
   matrix.sharded = true;
-  matrix.rows = 0;
-  for (const RowRange& range : rows) matrix.rows += range.count;
-  matrix.order = std::move(rows);
+  matrix.order = chosen(matrix.order, rows);
+  matrix.rows = count_of(rows);
 }
 
-void keep_rows(LinearParameter& linear, std::vector<RowRange> rows) {
-  keep_rows(linear.weight, std::move(rows));
-  if (linear.bias.parts.empty()) return;
-  linear.bias.order = linear.weight.order;
-  linear.bias.size = linear.weight.rows;
+void keep_rows(VectorParameter& vector, const std::vector<RowRange>& rows) {
+  std::vector<RowRange>& order = vector.row > 0 ? vector.kept_rows : vector.order;
+  order = chosen(order, rows);
+  vector.size = count_of(rows) * std::max<std::int64_t>(vector.row, 1);
+}
+
+void keep_rows(LinearParameter& linear, const std::vector<RowRange>& rows) {
+  keep_rows(linear.weight, rows);
+  if (!linear.bias.parts.empty()) keep_rows(linear.bias, rows);
+}
+
+void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count) {
+  matrix.sharded = true;
+  matrix.order = {{0, matrix.rows}};
+  matrix.first_col = begin;
+  matrix.cols = count;
 }
 
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias) {
-  linear.weight.sharded = true;
-  linear.weight.order = {{0, linear.weight.rows}};
-  linear.weight.first_col = begin;
-  linear.weight.cols = count;
+  keep_columns(linear.weight, begin, count);
   if (!bias) linear.bias = {};
 }
 

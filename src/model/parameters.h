@@ -35,7 +35,7 @@ struct MatrixParameter {
   std::vector<RowRange> order;  // not empty: of the stack these rows in this order, each range of one tensor
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  bool sharded = false;        // plain, and no more is read than the rows of `order` and, of these,
+  bool sharded = false;        // of plain tensors no more is read than the rows of `order` and, of all, it has
   std::int64_t first_col = 0;  // columns [first_col, first_col + cols)
   MatrixUse use = MatrixUse::layer;
   WeightPtr weight;  // null until it is loaded
@@ -58,7 +58,8 @@ struct VectorParameter {
   float offset = 0;  // added to each element
   std::vector<Factor> factors;
   std::int64_t size = 0;
-  std::int64_t row = 0;  // not 0: it is a matrix with rows this long; `order` is of each
+  std::int64_t row = 0;             // not 0: it is a matrix with rows this long; `order` is of each
+  std::vector<RowRange> kept_rows;  // not empty: of these these alone
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
 };
 VectorParameter constant_vector(std::vector<float> elements);
@@ -77,10 +78,13 @@ struct NormParameter {
   Norm norm() const { return {spec.kind, spec.eps, weight.value, bias.value}; }
 };
 
-// Of a matrix, or of one with its bias, these rows alone, or these columns: a rank's part. Where columns are
-// split, the ranks' products are added up, so that one of them has the bias.
-void keep_rows(MatrixParameter& matrix, std::vector<RowRange> rows);
-void keep_rows(LinearParameter& linear, std::vector<RowRange> rows);
+// Of a matrix, a vector, or a matrix with its bias, these rows or elements alone, counted as the network has
+// them, or these columns: a rank's part. Where columns are split, the ranks' products are added up, so that one
+// of them has the bias.
+void keep_rows(MatrixParameter& matrix, const std::vector<RowRange>& rows);
+void keep_rows(VectorParameter& vector, const std::vector<RowRange>& rows);
+void keep_rows(LinearParameter& linear, const std::vector<RowRange>& rows);
+void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count);
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
 
 // The parameters of a network that are there, in the order of the forward pass.

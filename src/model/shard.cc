@@ -1,6 +1,10 @@
 #include "model/shard.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
+
+#include "model/network.h"
 
 namespace octavo {
 namespace {
@@ -17,22 +21,28 @@ Result<> divides(const Shard& shard, std::int64_t number, std::string_view what)
 }
 
 Result<> check(const Shard&, std::monostate) { return {}; }
-Result<> check(const Shard&, const LatentAttention&) { return refused("latent attention"); }
-Result<> check(const Shard&, const DeltaNet&) { return refused("recurrent layers"); }
-Result<> check(const Shard&, const KimiDelta&) { return refused("recurrent layers"); }
-Result<> check(const Shard&, const LightningAttention&) { return refused("recurrent layers"); }
+Result<> check(const Shard&, const KimiDelta&) { return refused("Kimi delta attention"); }
+Result<> check(const Shard&, const LightningAttention&) { return refused("lightning attention"); }
 Result<> check(const Shard&, const Laurel&) { return refused("second paths beside attention"); }
-Result<> check(const Shard&, const ShortConv&) { return refused("recurrent layers"); }
-Result<> check(const Shard&, const Mamba2&) { return refused("recurrent layers"); }
-Result<> check(const Shard&, const Mamba&) { return refused("recurrent layers"); }
-Result<> check(const Shard&, const Experts&) { return refused("experts"); }
+Result<> check(const Shard&, const ShortConv&) { return {}; }  // see check_shard
+Result<> check(const Shard& shard, const LatentAttention& a) { return divides(shard, a.heads, "heads"); }
+Result<> check(const Shard& shard, const DeltaNet& net) { return divides(shard, net.key_heads, "key heads"); }
+Result<> check(const Shard& shard, const Mamba2& m) { return divides(shard, m.groups, "groups of Mamba2 heads"); }
+Result<> check(const Shard&, const Mamba&) { return refused("Mamba layers"); }
 Result<> check(const Shard& shard, const Mlp& mlp) { return divides(shard, mlp.hidden, "hidden units"); }
+Result<> check(const Shard& shard, const Experts& experts) {
+  if (experts.shared) TRY_VOID(check(shard, *experts.shared));
+  if (shard.whole_experts) {
+    if (experts.count >= shard.size) return {};
+    return invalid(kField, "is {}, the model has {} experts", shard.size, experts.count);
+  }
+  if (experts.expert.up_bias || experts.expert.down_bias)
+    return refused("experts that have biases, unless --enable-expert-parallel keeps them whole");
+  return divides(shard, experts.expert.hidden, "hidden units of an expert");
+}
 
 Result<> check(const Shard& shard, const Attention& a) {
   if (a.qk_norm == QkNorm::whole_row) return refused("norms over the queries of all heads");
-  if (a.qk_norm == QkNorm::per_head) return refused("norm weights for each head");
-  if (a.sinks) return refused("attention sinks");
-  if (a.output_gate) return refused("gated attention");
   if (a.source >= 0 || a.keys_are_values) return refused("keys and values that are shared");
   TRY_VOID(divides(shard, a.q_heads, "query heads"));
   return shard.size % a.kv_heads == 0 ? Result<>() : divides(shard, a.kv_heads, "key heads");
@@ -49,15 +59,62 @@ Result<> check_shard(const ModelSpec& spec) {
   if (spec.learned_positions > 0) return refused("learned positions");
   if (spec.token_types > 0) return refused("token types");
   if (spec.names.transposed) return refused("transposed matrices");
-  if (spec.names.qkv_order == QkvOrder::by_head) return refused("queries, keys and values stored head by head");
   TRY_VOID(divides(spec.shard, spec.vocab, "tokens of the vocabulary"));
+  const auto has_experts = [](const LayerSpec& layer) { return std::holds_alternative<Experts>(layer.feed_forward); };
+  const bool cut = spec.names.expert_storage != ExpertStorage::stacked_transposed && !spec.names.expert_interleaved;
+  if (!spec.shard.whole_experts && !cut && std::ranges::any_of(spec.layers, has_experts))
+    return refused("experts stored transposed or interleaved, unless --enable-expert-parallel keeps them whole");
   for (const LayerSpec& layer : spec.layers) {
+    if (std::holds_alternative<ShortConv>(layer.mixer)) TRY_VOID(divides(spec.shard, spec.dim, "channels"));
     const auto half = [&](const auto& kind) { return check(spec.shard, kind); };
     TRY_VOID(std::visit(half, layer.mixer));
     TRY_VOID(std::visit(half, layer.second_mixer));
     TRY_VOID(std::visit(half, layer.feed_forward));
   }
   return {};
+}
+
+Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
+  constexpr std::string_view kStages = "pipeline_parallel_size";
+  const int layers = static_cast<int>(spec.layers.size());
+  if (stages > layers) return invalid(kStages, "is {}, the model has {} layers", stages, layers);
+  if (stages > 1 && (spec.tower || spec.head))
+    return field_failure(kStages, ErrorCode::unsupported, "must be 1 for models with {}",
+                         spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
+  const auto reads_another = [](const LayerSpec& layer) {
+    const auto* attention = std::get_if<Attention>(&layer.mixer);
+    return attention != nullptr && attention->source >= 0;
+  };
+  if (stages > 1 && (spec.layer_inputs || spec.streams || std::ranges::any_of(spec.layers, reads_another)))
+    return field_failure(kStages, ErrorCode::unsupported,
+                         "must be 1 for models whose layers share keys and values, or have inputs of their own");
+  ModelSpec whole = spec;
+  whole.stage = {};
+  Network network = network_of(whole);
+  std::vector<double> begins(static_cast<std::size_t>(layers) + 1);  // numbers in front of each layer
+  begins[0] = static_cast<double>(spec.vocab) * spec.dim;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    ParameterList list;
+    for (Block* block : network.layers[i].blocks()) block->list(list);
+    begins[i + 1] = begins[i];
+    for (const MatrixParameter* matrix : list.matrices) begins[i + 1] += static_cast<double>(matrix->elements());
+  }
+  const double all = begins.back() + begins[0];
+  std::vector<Stage> found;
+  int first = 0;
+  for (int i = 0; i < stages; ++i) {
+    // Up to the layer that begins nearest to where the next stage should; every stage has one at least.
+    const double wanted = all * (i + 1) / stages;
+    int end = first + 1;
+    while (end < layers - (stages - 1 - i) &&
+           std::abs(begins[static_cast<std::size_t>(end) + 1] - wanted) <
+               std::abs(begins[static_cast<std::size_t>(end)] - wanted))
+      ++end;
+    if (i == stages - 1) end = layers;
+    found.push_back({.index = i, .count = stages, .first_layer = first, .end_layer = end});
+    first = end;
+  }
+  return found;
 }
 
 }  // namespace octavo

@@ -492,15 +492,15 @@ struct SoundInput {
 };
 constexpr int kSoundTaps = 3;  // frames that a convolution sees
 
-// What a network that guesses for another one reads beside the embedding of a token: a row that the other has
-// made of the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
+// What a network that proposes for another one reads beside the embedding of a token: a row that the other
+// has made of the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
 // EAGLE-3: Li et al., 2025).
 struct HiddenInput {
   int dim = 0;    // of the other's residual
   int vocab = 0;  // of the tokens that are read
   // The row: the other's residual before each of these layers, side by side; empty: its residual behind the
-  // last one, normed. For the second guess and those behind it, a row of this network's own residual takes
-  // its place.
+  // last one, normed. For the second draft token and those behind it, a row of this network's own residual
+  // takes its place.
   std::vector<int> layers = {};
   NormSpec token_norm = {};  // of the embedding
   NormSpec hidden_norm = {};
@@ -531,9 +531,22 @@ struct Predictor {
 struct Shard {
   int rank = 0;
   int size = 1;
+  bool whole_experts = false;  // expert parallelism: a rank has some experts in place of a part of each
 
   // Where this rank's part of n items begins that all have equally many of.
   std::int64_t first(std::int64_t n) const { return n / size * rank; }
+};
+
+// Pipeline parallelism: which layers a process holds. The first stage has the embedding as well, the last what is
+// behind the layers.
+struct Stage {
+  int index = 0;
+  int count = 1;
+  int first_layer = 0;  // these two where there are several stages: see divide_layers
+  int end_layer = 0;
+
+  bool is_first() const { return index == 0; }
+  bool is_last() const { return index == count - 1; }
 };
 
 struct ModelSpec {
@@ -561,8 +574,9 @@ struct ModelSpec {
   Names names;
   std::optional<Names> other_names = {};    // some checkpoints use these instead
   std::optional<Predictor> predictor = {};  // in the same checkpoint
-  std::optional<HiddenInput> hidden = {};   // it guesses for another network
+  std::optional<HiddenInput> hidden = {};   // it proposes for another network
   Shard shard = {};                         // all numbers above are the whole network's (shard.h)
+  Stage stage = {};                         // and all layers
   std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
   std::optional<SoundInput> sound = {};     // it encodes sound, likewise
   // Of a language model that sees: what encodes its images, and the token that stands where they are. Of one
@@ -575,6 +589,9 @@ struct ModelSpec {
     return std::ranges::any_of(ropes, [](const RopeSpec& rope) { return !rope.axes.empty(); });
   }
   bool encodes_media() const { return image || sound; }
+  // Of this stage.
+  std::size_t first_layer() const { return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0; }
+  std::size_t end_layer() const { return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size(); }
   bool hears() const { return tower && tower->sound; }
 
   // Whether its layers see all of a text at once, so that it cannot continue one.

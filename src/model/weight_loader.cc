@@ -13,6 +13,15 @@ constexpr std::int64_t kVectorAlign = 16;
 
 std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVectorAlign * kVectorAlign; }
 
+std::vector<float> rows_of(const std::vector<float>& all, std::int64_t row, std::span<const RowRange> kept) {
+  std::vector<float> rows;
+  for (const RowRange& range : kept) {
+    const auto begin = all.begin() + range.begin * row;
+    rows.insert(rows.end(), begin, begin + range.count * row);
+  }
+  return rows;
+}
+
 Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const VectorParameter& parameter,
                                        ThreadPool& pool) {
   std::vector<float> stored = parameter.constant;
@@ -29,6 +38,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   for (const Factor& part : parameter.factors)
     for (std::int64_t i = 0; i < part.count; ++i)
       stored[static_cast<std::size_t>(part.begin + i)] *= part.factor;
+  if (!parameter.kept_rows.empty()) stored = rows_of(stored, parameter.row, parameter.kept_rows);
   if (parameter.order.empty()) return stored;
   std::vector<float> ordered;
   const std::int64_t row = parameter.row > 0 ? parameter.row : parameter.size;
@@ -90,14 +100,14 @@ class Loader {
       for (const Slot& slot : matrix->parts)
         if (quantization_of(matrix->use) != Encoding::plain && checkpoint_.find(slot.name)->plain())
           return {};
-    const StoredTensor& table = *checkpoint_.find(parameters_.matrices[0]->parts[0].name);
+    const StoredTensor& first = *checkpoint_.find(parameters_.matrices[0]->parts[0].name);
     return invalid("quantization", "must be none, not {}: every matrix is quantised already ({} is {})",
-                   name(options_.quantization), table.name, table.format);
+                   name(options_.quantization), first.name, first.format);
   }
 
   // All plain matrices are kept in one format: the one asked for, else the checkpoint's.
   void choose_formats() {
-    plain_ = plain_format(model_.network, checkpoint_);
+    plain_ = model_.network.plain;
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
     if (options_.dtype == ModelDType::float16) plain_ = DType::f16;
     model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);

@@ -31,7 +31,7 @@ class SlowExecutor final : public Executor {
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override {
     return device_.sample(tokens, rows);
   }
-  Result<std::span<const SampledToken>> collect() override { return device_.collect(); }
+  Result<std::span<SampledToken>> collect() override { return device_.collect(); }
   Result<> release_cache() override { return device_.release_cache(); }
 
  private:

@@ -74,11 +74,16 @@ void fields(Is<ImagePart> auto& value, F&& f) {
   f(digest, first, tokens, pixels, columns);
 }
 template <class F>
+void fields(Is<ThinkingBudget> auto& value, F&& f) {
+  auto& [begin, end, tokens, spent] = value;
+  f(begin, end, tokens, spent);
+}
+template <class F>
 void fields(Is<Request> auto& value, F&& f) {
   auto& [name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-         entropy, answers_so_far, engine, kv_transfer, second_text, images] = value;
+         thinking_budget, entropy, answers_so_far, engine, kv_transfer, second_text, images] = value;
   f(name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-    entropy, answers_so_far, engine, kv_transfer, second_text, images);
+    thinking_budget, entropy, answers_so_far, engine, kv_transfer, second_text, images);
 }
 template <class F>
 void fields(Is<TokenLogprobs> auto& value, F&& f) {
@@ -145,16 +150,16 @@ void fields(Is<KvTierStats> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineStats> auto& value, F&& f) {
-  auto& [engine, unfinished, running, waiting, blocks_total, blocks_used, blocks_cached, grammar_cache_bytes,
-         request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens, prompt_tokens_cached,
-         generation_tokens, prefix_queries, prefix_hits, preemptions, grammar_cache_hits,
-         grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, step_tokens, recent_steps,
-         drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier] = value;
-  f(engine, unfinished, running, waiting, blocks_total, blocks_used, blocks_cached, grammar_cache_bytes,
-    request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens, prompt_tokens_cached,
-    generation_tokens, prefix_queries, prefix_hits, preemptions, grammar_cache_hits, grammar_cache_misses,
-    grammar_compile_us, grammar_masks, grammar_mask_ns, step_tokens, recent_steps, drafts, draft_tokens,
-    accepted_drafts, kv_transfer, kv_tier);
+  auto& [engine, unfinished, running, waiting, deferred, blocks_total, blocks_used, blocks_cached,
+         grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens,
+         prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions,
+         grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns,
+         step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier] = value;
+  f(engine, unfinished, running, waiting, deferred, blocks_total, blocks_used, blocks_cached,
+    grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens,
+    prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions, grammar_cache_hits,
+    grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, step_tokens, recent_steps,
+    drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier);
 }
 template <class F>
 void fields(Is<Hello> auto& value, F&& f) {

@@ -43,6 +43,7 @@ Request some_request() {
                .options = {.whitespace = grammar::JsonOptions::Whitespace::none, .any_order = true},
                .field = "f"};
   r.grammar_after = 9;
+  r.thinking_budget = ThinkingBudget{8, 9, 100, 3};
   r.entropy = std::numeric_limits<std::uint64_t>::max();
   r.answers_so_far = {{1, {4, 5}}, {2, {}}};
   r.kv_transfer = {.do_remote_prefill = true,

@@ -1,5 +1,6 @@
 #include "request/check_request.h"
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -46,6 +47,11 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
     return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}",
                    request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
   TRY_VOID(check_images(request.images, request.prompt.size(), engine));
+  if (const auto& budget = request.thinking_budget) {
+    TRY_VOID(check_ids("thinking_token_budget", std::array{budget->begin, budget->end}, engine.vocab_size));
+    if (budget->tokens < 0)
+      return invalid("thinking_token_budget", "must be at least 0, got {}", budget->tokens);
+  }
   for (const AnswerSoFar& begun : request.answers_so_far) {
     if (begun.index < 0 || begun.index >= request.sampling.n)
       return invalid("answers_so_far", "index must be in [0, {}), got {}", request.sampling.n, begun.index);

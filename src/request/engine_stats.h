@@ -89,7 +89,8 @@ struct EngineStats {
   // Gauges.
   int unfinished = 0;  // answers accepted and not ended
   int running = 0;
-  int waiting = 0;                 // for their turn, or for their grammar
+  int waiting = 0;   // to be scheduled
+  int deferred = 0;  // of these, for a grammar, an adapter, images or blocks of another engine
   int blocks_total = 0;
   int blocks_used = 0;             // owned by requests
   int blocks_cached = 0;           // free to take, content kept for reuse

@@ -28,6 +28,13 @@ struct AnswerSoFar {
   std::vector<TokenId> tokens;  // in order
 };
 
+// How long an answer may think: its thoughts stand between two tokens.
+struct ThinkingBudget {
+  TokenId begin = 0, end = 0;
+  int tokens = 0;                 // of the thoughts; then nothing but their end may follow
+  std::optional<int> spent = {};  // where the answer begins with thoughts: those of them in the prompt
+};
+
 struct Request {
   std::string name;              // the caller's id, for logs and traces
   Task task = Task::generate;    // as the engine's
@@ -39,6 +46,8 @@ struct Request {
   bool read_prefix_cache = true;
   std::optional<grammar::GrammarSource> grammar;  // of the answers; nothing: they are free
   std::optional<TokenId> grammar_after;  // answers are free up to this token; the grammar begins behind it
+
+  std::optional<ThinkingBudget> thinking_budget;  // nothing: answers think as long as they like
 
   // What draws come from where `sampling` has no seed; nothing: the engine's own choice.
   std::optional<std::uint64_t> entropy;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "base/random.h"
 
@@ -19,6 +20,17 @@ struct Report {
     return ids.empty() ? static_cast<std::size_t>(std::max(top_count, 0)) : ids.size();
   }
 };
+
+// False: there is no memory for it.
+bool make_list(SampledToken& result, std::size_t entries) {
+  try {
+    result.logprobs.emplace().top.resize(entries);
+    return true;
+  } catch (const std::bad_alloc&) {
+    result.logprobs.reset();
+    return false;
+  }
+}
 
 Report report_of(const SampleRow& row, std::size_t vocab) {
   const SamplingParams& params = row.sequence->params();
@@ -210,8 +222,8 @@ void Sampler::pack_reports(std::span<const SampleRow> rows, std::size_t vocab) {
   std::size_t at = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Report report = report_of(rows[r], vocab);
-    top_counts[r] = report.top_count;
-    if (report.top_count >= 0) results_[r].logprobs.emplace().top.resize(report.columns());
+    const bool reports = report.top_count >= 0 && make_list(results_[r], report.columns());
+    top_counts[r] = reports ? report.top_count : -1;
     if (starts.empty()) continue;
     starts[r] = static_cast<std::int32_t>(at);
     std::ranges::copy(report.ids, ids.begin() + static_cast<std::ptrdiff_t>(at));

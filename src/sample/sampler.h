@@ -17,8 +17,8 @@ namespace octavo {
 // One row of logits and what to do with it.
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
-  // What the sequence has generated so far, and how many guesses come behind it in this row. Together they
-  // are the position of the draw: a token depends on the seed and its place alone.
+  // What the sequence has generated so far, and how many draft tokens come behind it in this row. Together
+  // they are the position of the draw: a token depends on the seed and its place alone.
   std::span<const TokenId> output;
   int drafts = 0;
   // >= 0: report on this token, the prompt's next one, instead of choosing (prompt_logprobs).
@@ -29,7 +29,7 @@ struct SampleRow {
 
 struct SampledToken {
   TokenId id = -1;  // -1: the logits are broken (NaN or infinite), or every token is banned
-  std::optional<TokenLogprobs> logprobs;
+  std::optional<TokenLogprobs> logprobs;  // none where none are asked for, or memory for them runs out
 };
 
 struct SamplerOptions {

@@ -34,7 +34,10 @@ struct SchedulerOptions {
   int long_prefill_token_threshold = 0;  // tokens of one sequence in a step; 0: as many as the budget has
   bool enable_chunked_prefill = true;    // false: a prompt is computed in one step or waits
   int max_steps_in_flight = 2;           // planned and not yet collected
-  int max_draft_tokens = 0;              // guesses of one sequence that a step may compute
+  // False: a sequence whose token is being sampled waits for it, and a step takes its share of the running ones, so
+  // that those of all steps in flight are about as many.
+  bool samples_ahead = true;
+  int max_draft_tokens = 0;              // draft tokens of one sequence that a step may compute
 
   // Who gets in.
   Policy policy = Policy::fcfs;

@@ -40,9 +40,10 @@ void Scheduler::plan(StepPlan& plan) {
     flight.sequences.push_back({p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count, p.state_to});
 }
 
-// Tokens that the sequence could compute next, 0 while the end of its length or guesses are on the way.
+// Tokens that the sequence could compute next, 0 while the end of its length or draft tokens are on the way.
 int Scheduler::tokens_wanted(const Sequence& s) const {
-  if (s.guessing || s.length() >= s.max_total_tokens) return 0;
+  if (s.drafting || s.length() >= s.max_total_tokens) return 0;
+  if (s.sampling > 0 && !options_.samples_ahead) return 0;
   const int wanted = s.length() - s.planned;
   const int threshold = options_.long_prefill_token_threshold;
   return threshold == 0 ? wanted : std::min(wanted, threshold);
@@ -64,7 +65,9 @@ int Scheduler::spare() const {
 // answer falters while a prompt is read; the budget has a token for each running sequence. Appended tokens
 // beyond the promise get room for the first of them here, and are computed with the prefills.
 void Scheduler::plan_decodes(StepPlan& plan) {
-  for (std::size_t place = 0; place < running_.size(); ++place) {
+  const std::size_t steps = options_.samples_ahead ? 1 : static_cast<std::size_t>(options_.max_steps_in_flight);
+  const std::size_t share = (running_.size() + steps - 1) / steps;
+  for (std::size_t place = 0; place < running_.size() && plan.sequences.size() < share; ++place) {
     const int wanted = tokens_wanted(at(running_[place]));
     if (wanted > 0 && make_room(place, plan) && wanted == 1) compute(running_[place], 1, plan);
   }
@@ -96,10 +99,10 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
 }
 
 // Takes the blocks of the last running sequence after `place` that may lose them. Not yet part of this plan:
-// those after `place` have their turn later.
+// those after `place` come later in it.
 bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   std::size_t last = running_.size() - 1;
-  while (last > place && at(running_[last]).settled) --last;
+  while (last > place && at(running_[last]).non_preemptible) --last;
   if (last == place) return false;
   const Slot slot = running_[last];
   Sequence& s = at(slot);
@@ -168,7 +171,7 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   plan.tokens += count;
 }
 
-// Guesses take what all others have left of the budget, and blocks that nobody has a claim on.
+// Draft tokens take what all others have left of the budget, and blocks that nobody has a claim on.
 void Scheduler::plan_drafts(StepPlan& plan) {
   for (PlannedSequence& p : plan.sequences) {
     Sequence& s = at(slot(p.sequence));
@@ -181,7 +184,7 @@ void Scheduler::plan_drafts(StepPlan& plan) {
     if (count <= 0) continue;
     take_blocks(s, s.planned + count);
     p.drafts = std::span(s.drafts).first(static_cast<std::size_t>(count));
-    s.guessing = true;
+    s.drafting = true;
     budget_ -= count;
     plan.tokens += count;
   }
@@ -228,8 +231,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   count = s.uncut(first, std::min(count, budget_));
   if (count == 0) return Admission::must_wait;
 
-  const bool settled = s.preemptions >= options_.max_preemptions;
-  const int promised = settled ? s.max_total_tokens - 1 : known;
+  const bool non_preemptible = s.preemptions >= options_.max_preemptions;
+  const int promised = non_preemptible ? s.max_total_tokens - 1 : known;
   const int growth = SequenceBlocks::growth_after(cache_, match_, promised, ahead_max_);
   const int margin = running_.empty() ? 0 : watermark_blocks_;
   if (match_.unreferenced + match_.lent + growth > spare() - margin) return Admission::must_wait;
@@ -241,7 +244,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   const int branch = match_.stateless_blocks * options_.block_size;
   s.branch = branch - first >= options_.mamba_block_size / 4 ? branch : 0;
   s.promised = promised;
-  s.settled = settled;
+  s.non_preemptible = non_preemptible;
   s.state = Sequence::State::running;
   if (s.preemptions == 0 && s.read_prefix_cache) {
     s.cached_tokens = std::min(first, s.prompt_tokens);
@@ -268,10 +271,10 @@ void Scheduler::look_up_prefix(Sequence& s) {
 // Sorts the head of the queue, longest cached prefix first. Who arrives later is sorted in only when all that
 // were there at the last time have been admitted, so that nobody is overtaken without end.
 void Scheduler::order_by_prefix() {
-  if (at(waiting_.front()).turn > cohort_end_) cohort_end_ = last_turn_;
+  if (at(waiting_.front()).arrival > reorder_limit_) reorder_limit_ = last_arrival_;
   const std::size_t reordered_max = std::min(kReorderedMax, waiting_.size());
   std::size_t count = 0;
-  for (; count < reordered_max && at(waiting_[count]).turn <= cohort_end_; ++count) {
+  for (; count < reordered_max && at(waiting_[count]).arrival <= reorder_limit_; ++count) {
     Sequence& s = at(waiting_[count]);
     look_up_prefix(s);
     s.match_blocks = match_.blocks;
@@ -280,7 +283,7 @@ void Scheduler::order_by_prefix() {
     const Sequence &x = at(a), &y = at(b);
     if ((x.preemptions > 0) != (y.preemptions > 0)) return x.preemptions > 0;
     if (x.preemptions == 0 && x.match_blocks != y.match_blocks) return x.match_blocks > y.match_blocks;
-    return x.turn < y.turn;
+    return x.arrival < y.arrival;
   };
   std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);
 }

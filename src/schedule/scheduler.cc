@@ -40,7 +40,7 @@ Scheduler::Scheduler(SchedulerOptions options)
 }
 
 SequenceId Scheduler::id(Slot slot) const {
-  return SequenceId{(std::uint64_t{at(slot).tenancy} << 32) | slot};
+  return SequenceId{(std::uint64_t{at(slot).generation} << 32) | slot};
 }
 
 const Sequence* Scheduler::find(SequenceId sequence) const {
@@ -88,16 +88,11 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken",
                    options_.max_sequences);
 
-  const Slot place = unused_.back();
-  unused_.pop_back();
-  Sequence& s = at(place);
-  const std::uint32_t tenancy = s.tenancy + 1;
-  s = Sequence{};
-  s.tenancy = tenancy;
+  // All that takes memory comes first: when there is none, nothing has changed.
+  Sequence s;
   s.state = Sequence::State::waiting;
   s.read_prefix_cache = spec.read_prefix_cache;
   s.tag = spec.tag;
-  s.turn = ++last_turn_;
   s.priority = spec.priority;
   s.identity = spec.identity;
   s.extras = spec.extras;
@@ -114,7 +109,13 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
     hasher_.extend(s.tokens, s.identity, s.keys, s.extras);
   }
+
+  const Slot place = unused_.back();
+  unused_.pop_back();
+  s.generation = at(place).generation + 1;
+  s.arrival = ++last_arrival_;
   sequence_bytes_ += s.bytes();
+  at(place) = std::move(s);
   enqueue(place);
   return id(place);
 }
@@ -122,7 +123,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
 bool Scheduler::before(Slot a, Slot b) const {
   if (options_.policy == Policy::priority && at(a).priority != at(b).priority)
     return at(a).priority < at(b).priority;
-  return at(a).turn < at(b).turn;
+  return at(a).arrival < at(b).arrival;
 }
 
 // A preempted sequence finds its old place: it is older than whoever waits. longest_prefix sorts as it plans,
@@ -187,7 +188,7 @@ bool Scheduler::commit(SequenceId sequence, TokenId token) {
   --s->sampling;
   s->tokens.push_back(token);
   s->drafts.clear();
-  s->guessing = false;
+  s->drafting = false;
   return true;
 }
 
@@ -226,9 +227,9 @@ bool Scheduler::finish(SequenceId sequence) {
   std::erase(s->state == Sequence::State::running ? running_ : waiting_, slot(sequence));
   give_up_memory(*s);
   sequence_bytes_ -= s->bytes();
-  const std::uint32_t tenancy = s->tenancy;
+  const std::uint32_t generation = s->generation;
   *s = Sequence{};  // its memory, too
-  s->tenancy = tenancy;
+  s->generation = generation;
   unused_.push_back(slot(sequence));
   return true;
 }

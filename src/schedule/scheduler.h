@@ -67,14 +67,14 @@ class Scheduler {
   // The next steps compute it along with what else is new, as fast as there are blocks for it.
   void append(SequenceId sequence, TokenId token);
 
-  // Guesses of the tokens that come next, at most max_draft_tokens: the next step computes them along with
+  // The draft tokens that come next, at most max_draft_tokens: the next step computes them along with
   // the last known token, as far as budget and blocks are left over (speculative decoding: Leviathan et al.,
   // ICML 2023). They replace earlier ones; commit() forgets them. No step in flight may be sampling for the
   // sequence.
   void draft(SequenceId sequence, std::span<const TokenId> tokens);
 
-  // After commit(): the token before this one had been guessed, so its position is computed already, and this
-  // is what was drawn behind it.
+  // After commit(): the token before this one was an accepted draft token, so its position is computed
+  // already, and this is what was drawn behind it.
   void commit_draft(SequenceId sequence, TokenId token);
 
   // Ends a sequence at any moment, done or aborted, in flight or not. Its computed prefix stays cached.
@@ -187,8 +187,8 @@ class Scheduler {
   std::vector<Frontier> frontier_;  // of the step being planned
 
   StepNumber last_step_ = 0;
-  std::uint64_t last_turn_ = 0;
-  std::uint64_t cohort_end_ = 0;  // longest_prefix: turns up to here are reordered among themselves
+  std::uint64_t last_arrival_ = 0;
+  std::uint64_t reorder_limit_ = 0;  // longest_prefix: arrivals up to here are reordered among themselves
   int budget_ = 0;                // tokens left in the step being planned
   int promised_ = 0;              // blocks that running sequences may still take whatever the others do
   std::int64_t sequence_bytes_ = 0;

@@ -404,6 +404,25 @@ TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
   }
 }
 
+// Of executors with several stages.
+TEST(Scheduler, StepsInFlightShareTheSequencesWhenTheyWaitForTheirTokens) {
+  SchedulerOptions o = small();
+  o.samples_ahead = false;
+  Engine engine(o);
+  std::vector<SequenceId> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(engine.add(count_from(100 * i, 5), 20));
+  engine.run();  // the prompts
+  const auto first = engine.plan();
+  const StepPlan launched = engine.step;
+  const auto second = engine.plan();
+  EXPECT_THAT(first, ElementsAre(std::pair(ids[0], 1), std::pair(ids[1], 1)));
+  EXPECT_THAT(second, ElementsAre(std::pair(ids[2], 1)));
+  const StepPlan behind = engine.step;
+  engine.complete(launched);
+  EXPECT_THAT(engine.plan(), ElementsAre(std::pair(ids[0], 1), std::pair(ids[1], 1)));
+  engine.complete(behind);
+}
+
 // What loading a model promises its users is what the scheduler admits.
 TEST(SchedulerOptions, TheLongestSequenceIsTheLongestThatFits) {
   const std::vector<std::vector<CacheGroup>> all_groups = {{{0}}, {{0}, {64}}, {{64}}, {{0}, {100}, {7}}};

@@ -13,7 +13,7 @@
 
 namespace octavo {
 
-// Names a sequence from add() to finish(), and nothing afterwards: slot in the low half, which tenant of the
+// Names a sequence from add() to finish(), and nothing afterwards: slot in the low half, generation of the
 // slot in the high half.
 enum class SequenceId : std::uint64_t {};
 
@@ -44,10 +44,10 @@ struct Sequence {
 
   State state = State::unused;
   bool read_prefix_cache = true;
-  bool settled = false;  // admitted with a promise of all blocks it can ever want; never a victim
-  std::uint32_t tenancy = 0;
+  bool non_preemptible = false;  // admitted with a promise of all blocks it can ever want; never a victim
+  std::uint32_t generation = 0;  // how many sequences have had this slot
   std::uint64_t tag = 0;
-  std::uint64_t turn = 0;  // order of arrival
+  std::uint64_t arrival = 0;  // how many sequences came before
   std::int64_t priority = 0;
   Hash128 identity;
   int max_total_tokens = 0;
@@ -60,7 +60,7 @@ struct Sequence {
   int computed = 0;
   int planned = 0;
   int sampling = 0;
-  bool guessing = false;  // guesses are on the way, too: what comes next depends on them
+  bool drafting = false;  // draft tokens are on the way, too: what comes next depends on them
   int promised = 0;       // length up to which blocks are kept free for it
   int preemptions = 0;
   int cached_tokens = 0;        // of the prompt, found in the cache at the first admission
@@ -68,7 +68,7 @@ struct Sequence {
   std::uint64_t last_step = 0;  // the last one that it had a part in
 
   std::vector<TokenId> tokens;              // prompt and answer
-  std::vector<TokenId> drafts;              // guesses of what will follow them, for the next step
+  std::vector<TokenId> drafts;              // proposed to follow them, for the next step
   std::vector<Hash128> keys;                // of its full blocks
   std::vector<Hash128> extras;              // SequenceSpec::extras
   std::vector<std::pair<int, int>> wholes;  // SequenceSpec::wholes

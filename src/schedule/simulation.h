@@ -57,8 +57,9 @@ inline SchedulerOptions random_options(const Choose& choose) {
     o.long_prefill_token_threshold = 0;
   }
   o.max_steps_in_flight = 1 + choose(3);
+  o.samples_ahead = choose(3) > 0;
   o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
-  // States cannot take guesses back.
+  // States cannot take draft tokens back.
   if (o.enable_prefix_caching && o.max_draft_tokens == 0) o.saved_states = choose(2) == 0 ? choose(12) : 0;
   o.mamba_block_size = o.block_size * (1 + choose(4));
   o.policy = static_cast<Policy>(choose(3));
@@ -337,7 +338,7 @@ class Simulation {
     return device_[static_cast<std::size_t>(block * size + position % size)];
   }
 
-  // How many of the guesses are what the client will say.
+  // How many of the draft tokens will be accepted.
   static int true_drafts(const Row& row) {
     const auto known = row.client->tokens.begin() + row.first + row.count;
     return static_cast<int>(
@@ -345,10 +346,10 @@ class Simulation {
         row.drafts.begin());
   }
 
-  // What the layers of a group compute for a position: behind a wrong guess, something else.
+  // What the layers of a group compute for a position: behind a wrong draft token, something else.
   static std::uint64_t content(const Row& row, std::size_t group, int position) {
-    const bool guessed_wrong = position >= row.first + row.count + true_drafts(row);
-    return mix(row.client->past[static_cast<std::size_t>(position)], guessed_wrong ? ~group : group);
+    const bool rejected = position >= row.first + row.count + true_drafts(row);
+    return mix(row.client->past[static_cast<std::size_t>(position)], rejected ? ~group : group);
   }
 
   // The device does the oldest step as late as it may, also for clients that have gone: all writes, then all
@@ -387,7 +388,7 @@ class Simulation {
   }
   std::uint64_t& state(int slot) { return states_[static_cast<std::size_t>(slot)]; }
 
-  // The token that was drawn, and one for each guess that came true.
+  // The token that was drawn, and one for each accepted draft token.
   void commit(const Row& row) {
     Client& client = *row.client;
     const Sequence* s = scheduler_->find(client.id);
@@ -397,7 +398,7 @@ class Simulation {
       scheduler_->commit_draft(client.id, client.tokens[s->tokens.size()]);
     if (s->sampling == 0 && choose_(8) == 0) append(client, *s, choose_(choose_(4) == 0 ? 60 : 6));
     if (static_cast<int>(s->tokens.size()) < client.ends_at) {
-      if (s->sampling == 0) guess(client, *s);
+      if (s->sampling == 0) add_drafts(client, *s);
       return;
     }
     // Each step computed a token for someone, and nobody more than most_work of them.
@@ -418,8 +419,8 @@ class Simulation {
     }
   }
 
-  // Guesses that are true at first.
-  void guess(const Client& client, const Sequence& s) {
+  // Draft tokens that will be accepted at first.
+  void add_drafts(const Client& client, const Sequence& s) {
     std::vector<TokenId> drafts(
         static_cast<std::size_t>(choose_(scheduler_->options().max_draft_tokens + 1)));
     for (std::size_t i = 0; i < drafts.size(); ++i) {

@@ -21,7 +21,7 @@ struct PlannedSequence {
   std::span<const TokenId> tokens;
   bool last_pending = false;
   bool samples = false;  // the last token is the sequence's last: its logits give the next one
-  // Guesses of what follows, computed behind it at positions first+count..: where they come true, the logits
+  // Draft tokens, computed behind it at positions first+count..: where they are accepted, the logits
   // of each give one token more.
   std::span<const TokenId> drafts;
   int cached_tokens = 0;  // of the prompt, found in the prefix cache when the sequence was first admitted

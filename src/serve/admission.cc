@@ -81,7 +81,9 @@ Price Admission::used() const {
 }
 
 Admission::Ticket::~Ticket() {
-  if (admission_) admission_->give_back(client_, held_);
+  if (!admission_) return;
+  admission_->give_back(client_, held_);
+  --admission_->tickets_;
 }
 
 bool Admission::Ticket::grow(std::int64_t bytes) {

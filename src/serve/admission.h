@@ -1,6 +1,7 @@
 // How much of the server may be in use at a time, and by whom.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -58,7 +59,9 @@ class Admission {
    private:
     friend class Admission;
     Ticket(Admission& admission, std::string client, const Price& held)
-        : admission_(&admission), client_(std::move(client)), held_(held) {}
+        : admission_(&admission), client_(std::move(client)), held_(held) {
+      ++admission_->tickets_;
+    }
 
     Admission* admission_ = nullptr;
     std::string client_;
@@ -73,6 +76,8 @@ class Admission {
   Result<Ticket> admit(const std::string& client, const Price& price);
 
   Price used() const;
+  // Requests that hold a ticket.
+  int tickets() const { return tickets_; }
 
   // In how many seconds, at the pace at which answers end, there is room for a request that was refused: 1
   // to 60.
@@ -84,6 +89,7 @@ class Admission {
   void count_ends(int answers);
 
   const Price budget_, client_max_;
+  std::atomic<int> tickets_ = 0;
   mutable std::mutex mutex_;
   Price used_;
   std::int64_t last_end_us_ = 0;                    // of an answer

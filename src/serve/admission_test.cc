@@ -36,6 +36,7 @@ TEST(Admission, SaysWhenToTryAgainByThePaceOfEnds) {
   EXPECT_EQ(admission.retry_after_s(answers(10)), 1);  // nothing has ended yet
   for (int i = 0; i < 3; ++i) {
     auto ticket = admission.admit("a", answers(1)).value();
+    EXPECT_EQ(admission.tickets(), 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(150));
   }
   // At least 0.15 s an answer.

@@ -66,6 +66,7 @@ class FakeEngine final : public EngineClient {
   EngineInfo info() const override { return described; }
 
   std::vector<EngineStats> stats() const override {
+    if (out_of_memory) throw std::bad_alloc();
     const std::lock_guard lock(mutex_);
     EngineStats stats;
     stats.running = static_cast<int>(active_.size());
@@ -89,6 +90,7 @@ class FakeEngine final : public EngineClient {
   std::optional<ErrorCode> refusal_code{};
   std::atomic<bool> healthy = true;
   std::atomic<bool> hangs = false;
+  std::atomic<bool> out_of_memory = false;  // when asked for its figures
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   Request last_request{};  // read when nothing is being submitted

@@ -87,11 +87,11 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
     run.echoed.tokens = static_cast<int>(plan_.prompts[i].size());
     if (shows_prompt_ids()) run.echoed.token_ids = plan_.prompts[i];
     for (int c = 0; c < n; ++c)
-      run.choices.push_back(
-          {.answer = openai::Answer(service_->tokenizer, plan_.request.sampling, service_->options.eos_ids,
-                                    plan_.stops, tail_of(plan_.prompts[i]), plan_.thinking,
-                                    kept_special(*service_, plan_.request)),
-           .kept = {.index = static_cast<int>(i) * n + c}});
+      run.choices.push_back({.processor = openai::OutputProcessor(service_->tokenizer, plan_.request.sampling,
+                                                                  service_->options.eos_ids, plan_.stops,
+                                                                  tail_of(plan_.prompts[i]), plan_.thinking,
+                                                                  kept_special(*service_, plan_.request)),
+                             .kept = {.index = static_cast<int>(i) * n + c}});
   }
 }
 
@@ -154,8 +154,8 @@ Result<> Generation::resume() {
     if (!echoed.empty())
       std::transform(echoed.begin() + 1, echoed.end(), std::back_inserter(run.echoed.logprobs), placed);
   }
-  AnswerPart part = choice.answer.take(std::move(said));
-  if (choice.answer.finished())
+  AnswerPart part = choice.processor.take(std::move(said));
+  if (choice.processor.finished())
     return invalid("resume_token_ids", "the answer ends with a stop string in them");
   std::string sent;
   emit(run, choice, std::move(part), sent);
@@ -277,7 +277,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const RequestTimes times = mail.output.times;
   const int engine = mail.output.engine;
   if (ended) ticket_.give_back_answer();  // before the client hears of it and asks for more
-  if (!concluded_ && !choice.answer.finished()) {
+  if (!concluded_ && !choice.processor.finished()) {
     if (error)
       fail(*error, out);
     else if (const auto done = within_memory([&] { return advance(run, choice, std::move(mail), out); });
@@ -300,12 +300,12 @@ void Generation::open_stream() {
 Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {
   open_stream();
   const bool ended = mail.output.finished.has_value();
-  AnswerPart part = choice.answer.take(std::move(mail.output));
+  AnswerPart part = choice.processor.take(std::move(mail.output));
   part.index = choice.kept.index;
   if (!streaming() && !ticket_.grow(logprobs_bytes(part.logprobs)))
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
-  if (!choice.answer.finished() || --run.unfinished > 0) return {};
+  if (!choice.processor.finished() || --run.unfinished > 0) return {};
   // Stop strings are found here, so the engine must be told.
   if (!ended) service_->engine.abort(ids_[mail.prompt]);
   if (--unfinished_runs_ == 0) conclude(out);
@@ -333,7 +333,7 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
                                   .reason = reason,
                                   .prompt_tokens = run.echoed.tokens,
                                   .cached_tokens = run.cached_tokens,
-                                  .generation_tokens = choice.answer.tokens(),
+                                  .generation_tokens = choice.processor.tokens(),
                                   .max_tokens = sampling.max_tokens.value_or(0),
                                   .n = sampling.n,
                                   .times = times,
@@ -352,7 +352,7 @@ AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReaso
           .top_p = sampling.top_p,
           .n = sampling.n,
           .prompt_tokens = run.echoed.tokens,
-          .generation_tokens = choice.answer.tokens(),
+          .generation_tokens = choice.processor.tokens(),
           .finish_reason = name(reason),
           .times = times,
           .arrived_us = plan_.arrived_us,
@@ -373,12 +373,12 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
   const bool ends = part.finish.has_value();
   choice.kept.append(std::move(part));
   const int interval = std::max(plan_.request.stream_interval, service_->options.rules.stream_interval);
-  const bool due = choice.sent_tokens == 0 || choice.answer.tokens() - choice.sent_tokens >= interval;
+  const bool due = choice.sent_tokens == 0 || choice.processor.tokens() - choice.sent_tokens >= interval;
   if (streaming() && (ends || due)) send_kept(choice, out);
 }
 
 void Generation::send_kept(Choice& choice, std::string& out) {
-  choice.sent_tokens = choice.answer.tokens();
+  choice.sent_tokens = choice.processor.tokens();
   const AnswerPart part = std::exchange(choice.kept, AnswerPart{.index = choice.kept.index});
   const bool has_content = !part.text.empty() || !part.reasoning.empty() || part.finish ||
                            !part.logprobs.empty() ||
@@ -438,9 +438,9 @@ openai::Usage Generation::usage() const {
     cached += run.cached_tokens;
     if (plan_.prompt_only) continue;
     for (const Choice& choice : run.choices) {
-      usage.completion_tokens += choice.answer.tokens();
+      usage.completion_tokens += choice.processor.tokens();
       if (plan_.thinking)
-        usage.reasoning_tokens = usage.reasoning_tokens.value_or(0) + choice.answer.reasoning_tokens();
+        usage.reasoning_tokens = usage.reasoning_tokens.value_or(0) + choice.processor.reasoning_tokens();
     }
   }
   if (service_->options.prompt_tokens_details) usage.cached_tokens = cached;

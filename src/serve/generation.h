@@ -15,7 +15,7 @@
 
 #include "http/exchange.h"
 #include "serve/generation_plan.h"
-#include "serve/openai/answer.h"
+#include "serve/openai/output_processor.h"
 #include "serve/service.h"
 
 namespace octavo {
@@ -43,7 +43,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::int64_t at_us;
   };
   struct Choice {
-    openai::Answer answer;
+    openai::OutputProcessor processor;
     openai::AnswerPart kept;             // of a stream, for its next chunk; else all of it
     int sent_tokens = 0;                 // with the chunks so far
     std::optional<FinishReason> told{};  // to the client

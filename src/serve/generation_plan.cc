@@ -1,8 +1,21 @@
 #include "serve/generation_plan.h"
 
+#include <span>
 #include <utility>
 
 namespace octavo {
+namespace {
+
+// The thoughts that the prompt has opened and not closed; nothing: there are none.
+std::optional<int> thoughts_in(std::span<const TokenId> prompt, const ThinkingBudget& budget) {
+  for (std::size_t i = prompt.size(); i-- > 0;) {
+    if (prompt[i] == budget.end) return std::nullopt;
+    if (prompt[i] == budget.begin) return static_cast<int>(prompt.size() - i) - 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<TokenId> eos_ids) {
   const openai::GenerationRequest& asked = plan.request;
@@ -21,7 +34,14 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.engine = plan.engine;
   request.kv_transfer = asked.kv_transfer;
   // Thoughts that an answer begins with are free.
-  if (plan.thinking && plan.thinking->open) request.grammar_after = plan.thinking->end;
+  if (plan.thinking && plan.thinking->open && !plan.thinking->text)
+    request.grammar_after = plan.thinking->end;
+  if (plan.thinking_budget) {
+    request.thinking_budget = plan.thinking_budget;
+    request.thinking_budget->spent = thoughts_in(request.prompt, *plan.thinking_budget);
+    if (!request.thinking_budget->spent && plan.thinking && plan.thinking->open)
+      request.thinking_budget->spent = 0;
+  }
   return request;
 }
 

@@ -11,9 +11,9 @@
 
 #include "request/request.h"
 #include "serve/admission.h"
-#include "serve/openai/answer.h"
 #include "serve/openai/errors.h"
 #include "serve/openai/generation_fields.h"
+#include "serve/openai/output_processor.h"
 #include "serve/openai/reply.h"
 #include "serve/tracing.h"
 
@@ -31,6 +31,7 @@ struct GenerationPlan {
   bool prompt_only = false;                   // show no generated text
   StopSplitter stops;
   std::optional<openai::Thinking> thinking{};  // chat, of models that think
+  std::optional<ThinkingBudget> thinking_budget{};  // but for what the prompts have spent
   std::unique_ptr<openai::Reply> reply;
   http::Response (*error_response)(const Error&) = openai::error_response;  // before the reply begins
   std::int64_t arrived_us = 0;

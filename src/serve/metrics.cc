@@ -95,6 +95,16 @@ class Exposition {
 
 using Engines = std::span<const EngineStats>;
 
+void write_waiting(Engines engines, Exposition& out) {
+  constexpr std::string_view kName = "num_requests_waiting_by_reason";
+  out.begin(kName, "Requests waiting to be scheduled: for room (capacity), or for what they need (deferred).",
+            "gauge");
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    out.sample(kName, i, "reason", "capacity", engines[i].waiting - engines[i].deferred);
+    out.sample(kName, i, "reason", "deferred", engines[i].deferred);
+  }
+}
+
 void write_prompt_sources(Engines engines, Exposition& out) {
   out.begin("prompt_tokens_by_source_total", "Prompt tokens processed, by where they came from.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
@@ -129,6 +139,7 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   using Stats = EngineStats;
   out.gauge("num_requests_running", "Requests in the running batch.", engines, &Stats::running);
   out.gauge("num_requests_waiting", "Requests waiting to be scheduled.", engines, &Stats::waiting);
+  write_waiting(engines, out);
   out.gauge("kv_cache_usage_perc", "Share of KV cache blocks owned by requests, 0 to 1.", engines,
             [](const Stats& e) {
               return e.blocks_total > 0 ? static_cast<double>(e.blocks_used) / e.blocks_total : 0;

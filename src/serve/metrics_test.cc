@@ -73,6 +73,16 @@ TEST(Metrics, ATierAndSleepAreTold) {
   EXPECT_THAT(Metrics("m", 2048).text({&engine, 1}, {}), Not(HasSubstr("kv_tier")));
 }
 
+TEST(Metrics, WhyRequestsWait) {
+  EngineStats engine;
+  engine.waiting = 5;
+  engine.deferred = 2;
+  const std::string text = Metrics("m", 2048).text({&engine, 1}, {});
+  const std::string name = R"(vllm:num_requests_waiting_by_reason{model_name="m",engine="0",reason=)";
+  EXPECT_THAT(text, HasSubstr(name + "\"capacity\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr(name + "\"deferred\"} 2\n"));
+}
+
 TEST(Metrics, EachEngineHasItsOwnLines) {
   Metrics metrics("m", 64);
   std::vector<EngineStats> engines(2);

@@ -72,6 +72,26 @@ TEST_F(PoolingTest, EmbeddingsComeInTheOrderOfTheInput) {
   EXPECT_NEAR(numbers(data[1].at("embedding"))[1], 97 / std::sqrt(97.0 * 97 + 1), 1e-6);
 }
 
+TEST_F(PoolingTest, TheServersLoadCountsThem) {
+  serve([](const Request&, int) { return Script{.hang = true}; },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.rules.max_model_len = 20;
+          engine_->described = {
+              .architecture = "E", .max_model_len = 20, .task = Task::embed, .pooled_size = 1};
+        });
+  const auto load = [&](int count) {
+    return eventually(
+        [&] { return client().get("/load")->body == fmt::format(R"({{"server_load":{}}})", count); });
+  };
+  http::Client c = client();
+  const std::string body = R"({"input":["a","b"]})";
+  ASSERT_TRUE(c.send_raw(fmt::format(
+      "POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}", body.size(), body)));
+  EXPECT_TRUE(load(1));
+  c.close();
+  EXPECT_TRUE(load(0));
+}
+
 TEST_F(PoolingTest, InputMayBeIdsAndVectorsMayBeShort) {
   serve_embedder();
   const auto vector = [&](const std::string& fields) {

@@ -182,6 +182,14 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
         .shown = request.include_reasoning,
         .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
   }
+  if (rule->text) {
+    // A grammar begins with the answer: it leaves no room for marks that are words.
+    const bool bound = request.output && request.output->field != "tools";
+    if (bound || request.reasoning_off) return std::nullopt;
+    const bool open = rule->from_start || opens_thoughts(*rule->text, prompt, service.tokenizer);
+    return openai::Thinking{
+        .open = open, .shown = request.include_reasoning, .text = openai::ThoughtSplitter(*rule->text, open)};
+  }
   return openai::Thinking{
       .begin = rule->begin,
       .end = rule->end,
@@ -221,6 +229,10 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
                       .stops = std::move(stops),
                       .reply = reply(service.tokenizer, std::move(options)),
                       .arrived_us = now_us()};
+  if (const auto& tokens = plan.request.thinking_token_budget) {
+    const openai::ReasoningRule& rule = service.options.rules.reasoning.value();
+    plan.thinking_budget = ThinkingBudget{.begin = rule.begin, .end = rule.end, .tokens = *tokens};
+  }
   TRY_VOID(limit_max_tokens(service, plan));
   plan.price = price_of(plan, service.options.rules.limits.vocab_size);
   TRY_VOID(service.admission.possible(plan.price));

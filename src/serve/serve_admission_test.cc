@@ -112,6 +112,14 @@ TEST_F(AdmissionTest, MemoryThatRunsOutEndsOneRequest) {
   EXPECT_EQ(post("/v1/completions", kCompletion + "}").status, 200);
 }
 
+TEST_F(AdmissionTest, MemoryThatRunsOutForAQuestionIsItsFailure) {
+  serve_text("x");
+  engine_->out_of_memory = true;
+  EXPECT_EQ(get("/metrics").status, 503);
+  engine_->out_of_memory = false;
+  EXPECT_EQ(get("/metrics").status, 200);
+}
+
 TEST_F(AdmissionTest, DetokenizeTakesOnlySoManyIds) {
   serve_text("x");
   std::string ids = "65";

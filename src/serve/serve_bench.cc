@@ -16,13 +16,14 @@ void streamed_token(benchmark::State& state) {
   SamplingParams sampling;
   sampling.stop = {"</answer>"};
   const std::vector<TokenId> ends = {kEndToken};
-  Answer answer(tokenizer, sampling, ends, StopSplitter::create(sampling.stop, false).value(), {});
+  OutputProcessor processor(tokenizer, sampling, ends, StopSplitter::create(sampling.stop, false).value(),
+                            {});
   const auto reply =
       chat_reply(tokenizer, {.id = "chatcmpl-0123456789abcdef", .model = "demo", .fingerprint = "x"});
   for (auto _ : state) {
     Output output;
     output.token_ids.push_back('a');
-    const AnswerPart part = answer.take(std::move(output));
+    const AnswerPart part = processor.take(std::move(output));
     benchmark::DoNotOptimize(reply->part(part, nullptr));
   }
   state.SetItemsProcessed(state.iterations());

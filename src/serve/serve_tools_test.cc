@@ -202,5 +202,66 @@ TEST_F(ServeTest, ThoughtsComeAsReasoning) {
   EXPECT_EQ(thoughts.at("choices").at(0).at("message").at("reasoning"), "abc");
 }
 
+TEST_F(ServeTest, ThoughtsMarkedByWordsComeAsReasoning) {
+  const auto serve_granite = [&](const std::string& answer) {
+    serve([answer](const Request&, int) { return Script{.tokens = ending(answer), .tokens_per_step = 3}; },
+          [](ServeOptions& options, http::ServerOptions&) {
+            options.rules.reasoning = openai::reasoning_rule("granite", byte_tokenizer()).value();
+          });
+  };
+  serve_granite("Here is my thought process: I th}ink Here is my response: {}");
+  const json::object whole = reply("/v1/chat/completions", kChat + R"(,"stop":["}"]})");
+  const json::value& cut = whole.at("choices").at(0).at("message");
+  EXPECT_EQ(cut.at("reasoning"), " I th") << "stop strings count in thoughts, too";
+  EXPECT_TRUE(cut.at("content").is_null());
+
+  std::string reasoning, content;
+  for (const std::string& event : events(post("/v1/chat/completions", kChat + R"(,"stream":true})"))) {
+    if (event == "[DONE]") continue;
+    const json::value chunk = json::parse(event);
+    const json::object& delta = chunk.at("choices").at(0).at("delta").as_object();
+    if (delta.contains("reasoning")) reasoning += delta.at("reasoning").as_string();
+    if (delta.contains("content")) content += delta.at("content").as_string();
+  }
+  EXPECT_EQ(reasoning, " I th}ink ");
+  EXPECT_EQ(content, " {}");
+  EXPECT_EQ(engine_->last_request.grammar_after, std::nullopt);
+
+  serve_granite("{}");
+  EXPECT_EQ(reply("/v1/chat/completions", kChat + R"(,"response_format":{"type":"json_object"}})")
+                .at("choices")
+                .at(0)
+                .at("message")
+                .at("content"),
+            "{}");
+}
+
+// The engine is told how many tokens of thoughts there may be, and how many the prompt has.
+TEST_F(ServeTest, ThoughtsHaveABudget) {
+  const auto budget_of = [&](std::string_view path, const std::string& body) {
+    serve_text_with_reasoning("abc");
+    reply(path, body);
+    return engine_->last_request.thinking_budget;
+  };
+  const std::string budget = R"(,"thinking_token_budget":5})";
+  const auto chat = budget_of("/v1/chat/completions", kChat + budget);
+  ASSERT_TRUE(chat);
+  EXPECT_EQ(chat->begin, '<');
+  EXPECT_EQ(chat->end, '>');
+  EXPECT_EQ(chat->tokens, 5);
+  EXPECT_EQ(chat->spent, 0);
+  EXPECT_EQ(budget_of("/v1/completions", R"({"prompt":"a<bc")" + budget)->spent, 2);
+  EXPECT_EQ(budget_of("/v1/completions", R"({"prompt":"a<b>c")" + budget)->spent, std::nullopt);
+  EXPECT_FALSE(budget_of("/v1/chat/completions", kChat + R"(,"thinking_token_budget":-1})"));
+  EXPECT_EQ(budget_of("/v1/messages", R"({"max_tokens":9,"messages":[{"role":"user","content":"a"}],
+      "thinking":{"type":"enabled","budget_tokens":7}})")
+                ->tokens,
+            7);
+  serve_text("abc");
+  const http::Response refused = post("/v1/chat/completions", kChat + budget);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(param(refused), "thinking_token_budget");
+}
+
 }  // namespace
 }  // namespace octavo

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +21,7 @@
 #include "serve/openai/response_store.h"
 #include "serve/sound_rules.h"
 #include "serve/tracing.h"
+#include "serve/unknown_fields.h"
 #include "serve/worker_pool.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -101,12 +100,11 @@ struct Service {
   HttpMetrics http;
   LiveFeed live;
   Admission admission;
-  LiveGenerations generations;  // as /load counts them
+  LiveGenerations generations;
   const std::int64_t started_at =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();  // seconds since 1970
-  std::mutex unknown_fields_mutex;
-  std::set<std::string> unknown_fields{};  // those already warned of
+  UnknownFields unknown_fields;
   // From now on requests may name it.
   void offer_adapter(AdapterCard card) const {
     if (card.parent.empty()) card.parent = options.rules.model_names.front();

@@ -1,4 +1,4 @@
-// Guesses that the text goes on as it did before: the last tokens are looked up in the text itself (prompt
+// Proposes that the text goes on as it did before: the last tokens are looked up in the text itself (prompt
 // lookup decoding: Saxena, 2023). Costs no model, and pays where answers quote, repeat or edit their prompt.
 #pragma once
 
@@ -12,8 +12,8 @@ class NgramProposer final : public Proposer {
   // `options` is valid.
   explicit NgramProposer(const NgramOptions& options) : options_(options) {}
 
-  // What followed the longest match, the latest of equals; beyond the end of the text the guesses repeat.
-  // O(text).
+  // What followed the longest match, the latest of equals; beyond the end of the text the draft tokens
+  // repeat. O(text).
   Result<> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t, std::span<const TokenId>, int) override {}
 

@@ -1,4 +1,4 @@
-// How tokens are guessed: names and meanings of vLLM's speculative configuration.
+// How tokens are proposed: names and meanings of vLLM's speculative configuration.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ struct NgramOptions {
 };
 
 struct SuffixOptions {
-  int max_tree_depth = 24;          // tokens looked at, and guessed at a time
+  int max_tree_depth = 24;          // tokens looked at, and proposed at a time
   int max_cached_requests = 10000;  // past answers kept; 0: the sequence's own text alone
-  double max_spec_factor = 1.0;     // guesses for each token that came before alike
-  double min_token_prob = 0.1;      // guesses less likely are not made
+  double max_spec_factor = 1.0;     // draft tokens for each token that came before alike
+  double min_token_prob = 0.1;      // draft tokens less likely are not made
 };
 
 struct DraftModelOptions {
   std::string model = {};             // folder or GGUF file of the draft model
   std::string quantization = "none";  // of its plain matrices, as EngineOptions::quantization
   std::optional<int> max_model_len = {};
-  bool drawn = true;  // guesses are drawn as the answer's tokens are; false: the likeliest token
+  bool drawn = true;  // draft tokens are drawn as the answer's tokens are; false: the likeliest token
 };
 
-// What guesses from the hidden states of the engine's own model.
+// What proposes from the hidden states of the engine's own model.
 struct HeadOptions {
   enum class Kind : std::uint8_t { mtp, eagle, eagle3 };
   Kind kind = Kind::mtp;
@@ -39,7 +39,7 @@ struct HeadOptions {
   bool drawn = true;       // as DraftModelOptions has it
 };
 
-// Guesses of each sequence while from..to sequences are in a step.
+// Draft tokens of each sequence while from..to sequences are in a step.
 struct TokensPerBatchSize {
   int from = 1;
   int to = 1;
@@ -48,8 +48,8 @@ struct TokensPerBatchSize {
 
 struct SpeculativeOptions {
   std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions> method = NgramOptions{};
-  int num_speculative_tokens = 5;                       // guesses of a sequence at a time, at most
-  std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: GuessPolicy chooses
+  int num_speculative_tokens = 5;                       // draft tokens of a sequence at a time, at most
+  std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: DraftPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }
   const HeadOptions* head() const { return std::get_if<HeadOptions>(&method); }

@@ -1,5 +1,6 @@
-// Who guesses the tokens that come next, so that one step can check several at once (speculative decoding:
-// Leviathan et al., ICML 2023). A guess costs time when it is wrong, and never changes what is generated.
+// Who proposes the tokens that come next, so that one step can check several at once (speculative decoding:
+// Leviathan et al., ICML 2023). A draft token costs time when it is wrong, and never changes what is
+// generated.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,9 @@ struct Draft {
   std::uint64_t seed = 0;
   Hash128 identity = {};  // what it computes may be shared among equal ones only (CacheIdentity)
   bool isolated = false;  // the request has a cache salt: its text must not serve others
-  int most = 0;           // guesses wanted
+  int most = 0;           // draft tokens wanted
 
-  std::vector<TokenId> tokens = {};  // the guesses, at most `most`; none is fine
+  std::vector<TokenId> tokens = {};  // the draft tokens, at most `most`; none is fine
 };
 
 // What a step has computed of a sequence: some of the rows that its forward pass has left.
@@ -32,7 +33,7 @@ struct ComputedText {
   std::int32_t row = 0;  // of the first token
   int first = 0;         // its position
   std::span<const TokenId> tokens =
-      {};            // those that stay: guesses that came true are among them, others are not
+      {};            // those that stay: accepted draft tokens are among them, others are not
   TokenId next = 0;  // what comes behind them
   std::span<const std::int64_t> slots = {};   // of the tokens in the first cache group
   std::span<const std::int32_t> blocks = {};  // of the sequence there, from its beginning
@@ -46,7 +47,7 @@ class Proposer {
   // the rows and all spans stay. A sequence may have ended with the step. Error: the device failed, for good.
   virtual Result<> read(std::span<const ComputedText>) { return {}; }
 
-  // Replaces the `tokens` of each draft by guesses of what follows its `text`. One draft for each sequence
+  // Replaces the `tokens` of each draft by what is likely to follow its `text`. One draft for each sequence
   // that has just got a token; a sequence's text only grows. Error: the device failed, for good.
   virtual Result<> propose(std::span<Draft> drafts) = 0;
 

@@ -21,10 +21,10 @@ Result<> SuffixProposer::propose(std::span<Draft> drafts) {
     while (own.text.size() < draft.text.size()) own.text.append(draft.text[own.text.size()]);
     draft.tokens.clear();
     best_ = 0;
-    guess(own.text, draft);
+    propose(own.text, draft);
     if (draft.isolated) continue;
-    guess(young_, draft);
-    guess(old_, draft);
+    propose(young_, draft);
+    propose(old_, draft);
   }
   return {};
 }
@@ -44,8 +44,8 @@ void SuffixProposer::end(std::uint64_t sequence, std::span<const TokenId> text, 
   ++young_answers_;
 }
 
-// Replaces the draft's guesses where this text leads to better ones.
-void SuffixProposer::guess(const SuffixText& known, Draft& draft) {
+// Replaces the draft's tokens where this text leads to better ones.
+void SuffixProposer::propose(const SuffixText& known, Draft& draft) {
   find_matches(known, draft.text);
   // The longest matches alone, then together with the next shorter ones, and so on.
   for (std::size_t count = 0; count < matches_.size();) {
@@ -56,7 +56,7 @@ void SuffixProposer::guess(const SuffixText& known, Draft& draft) {
     const double expected = follow(known, count, most);
     if (expected <= best_) continue;
     best_ = expected;
-    std::swap(draft.tokens, guesses_);
+    std::swap(draft.tokens, draft_tokens_);
   }
 }
 
@@ -77,14 +77,14 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::ranges::stable_sort(matches_, std::ranges::greater(), &Match::alike);
 }
 
-// Into guesses_: how the first `matches` matches went on, by majority; where votes are equal, as the longest
-// and latest did. Returns how many of the guesses are expected to come true.
+// Into draft_tokens_: how the first `matches` matches went on, by majority; where votes are equal, as the longest
+// and latest did. Returns how many of the draft tokens are expected to be accepted.
 double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int most) {
-  guesses_.clear();
+  draft_tokens_.clear();
   alive_.clear();
   for (std::size_t i = 0; i < matches; ++i) alive_.push_back(matches_[i].place);
   double likely = 1, expected = 0;
-  while (static_cast<int>(guesses_.size()) < most && !alive_.empty()) {
+  while (static_cast<int>(draft_tokens_.size()) < most && !alive_.empty()) {
     votes_.clear();
     for (std::uint32_t& place : alive_) {
       ++place;
@@ -101,7 +101,7 @@ double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int 
     likely *= static_cast<double>(count) / static_cast<double>(alive_.size());
     if (likely < options_.min_token_prob) break;
     expected += likely;
-    guesses_.push_back(token);
+    draft_tokens_.push_back(token);
     std::erase_if(alive_,
                   [&](std::uint32_t place) { return place >= known.size() || known[place] != token; });
   }

@@ -1,5 +1,5 @@
-// Guesses that a text goes on as the like of it did before, in the sequence itself or in past answers: the
-// more tokens came before alike, and the more often they went on in one way, the more are guessed (suffix
+// Proposes that a text goes on as the like of it did before, in the sequence itself or in past answers: the
+// more tokens came before alike, and the more often they went on in one way, the more are proposed (suffix
 // decoding: Oliaro et al., NeurIPS 2025). Costs no model, and pays where answers repeat themselves or each
 // other, as those of agents do.
 #pragma once
@@ -37,7 +37,7 @@ class SuffixProposer final : public Proposer {
     int alike = 0;
   };
 
-  void guess(const SuffixText& known, Draft& draft);
+  void propose(const SuffixText& known, Draft& draft);
   void find_matches(const SuffixText& known, std::span<const TokenId> text);
   double follow(const SuffixText& known, std::size_t matches, int most);
 
@@ -47,10 +47,10 @@ class SuffixProposer final : public Proposer {
   int young_answers_ = 0;
 
   std::vector<Match> matches_;                  // scratch: longest first
-  std::vector<std::uint32_t> alive_;            // scratch: places that the guesses so far follow
-  std::vector<TokenId> guesses_;                // scratch
+  std::vector<std::uint32_t> alive_;            // scratch: places that the draft tokens so far follow
+  std::vector<TokenId> draft_tokens_;           // scratch
   std::vector<std::pair<TokenId, int>> votes_;  // scratch
-  double best_ = 0;                             // guesses of the draft that are expected to come true
+  double best_ = 0;                             // tokens of the draft that are expected to be accepted
 };
 
 }  // namespace octavo

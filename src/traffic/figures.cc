@@ -69,10 +69,10 @@ void put_times(json::object& out, std::string_view name, const Distribution& tim
 
 // The most tokens that came within one second, and the most requests that were open in one. An answer's
 // tokens count as spread evenly from its first piece to its last.
-void put_peaks(json::object& out, std::span<const Answer> answers) {
+void put_peaks(json::object& out, std::span<const AnswerTimes> answers) {
   std::map<std::int64_t, double> tokens;
   std::map<std::int64_t, int> opened;
-  for (const Answer& a : answers) {
+  for (const AnswerTimes& a : answers) {
     if (!a.completed) continue;
     const std::int64_t first = a.first_us / 1'000'000, last = a.last_us / 1'000'000;
     ++opened[a.sent_us / 1'000'000];
@@ -90,7 +90,7 @@ void put_peaks(json::object& out, std::span<const Answer> answers) {
 
 }  // namespace
 
-Times times_of(const Answer& a) {
+Times times_of(const AnswerTimes& a) {
   const double ttft = static_cast<double>(a.first_us - a.sent_us) * 1e-3;
   const double e2el = static_cast<double>(a.last_us - a.sent_us) * 1e-3;
   return {ttft, a.output_tokens > 1 ? (e2el - ttft) / (a.output_tokens - 1) : 0, e2el};
@@ -121,11 +121,11 @@ bool Goodput::met_by(const Times& times) const {
   return within(times.ttft, ttft_ms) && within(times.tpot, tpot_ms) && within(times.e2el, e2el_ms);
 }
 
-json::object figures(std::span<const Answer> answers, const GapCounts& gaps, double seconds,
+json::object figures(std::span<const AnswerTimes> answers, const GapCounts& gaps, double seconds,
                      const Goodput& goodput, std::span<const double> percentiles) {
   std::int64_t completed = 0, input = 0, output = 0, good = 0;
   std::vector<double> ttft, tpot, e2el;
-  for (const Answer& a : answers) {
+  for (const AnswerTimes& a : answers) {
     if (!a.completed) continue;
     ++completed;
     input += a.input_tokens;

@@ -13,7 +13,7 @@
 namespace octavo::traffic {
 
 // What became of one request. Times in microseconds of one clock.
-struct Answer {
+struct AnswerTimes {
   bool completed = false;
   int input_tokens = 0;
   int output_tokens = 0;
@@ -27,7 +27,7 @@ struct Answer {
 struct Times {
   double ttft, tpot, e2el;
 };
-Times times_of(const Answer& answer);
+Times times_of(const AnswerTimes& answer);
 
 // How fast a request must be answered to be good, in milliseconds; 0: any time will do.
 struct Goodput {
@@ -45,7 +45,7 @@ struct Goodput {
 // max_output_tokens_per_s and max_concurrent_requests (both over whole seconds, as vLLM counts them), and
 // mean_, median_, std_ and pXX_{ttft,tpot,itl,e2el}_ms. Answers that did not complete count as failed and in
 // no time. gaps: the times between the pieces of an answer.
-boost::json::object figures(std::span<const Answer> answers, const GapCounts& gaps, double seconds,
+boost::json::object figures(std::span<const AnswerTimes> answers, const GapCounts& gaps, double seconds,
                             const Goodput& goodput, std::span<const double> percentiles);
 
 }  // namespace octavo::traffic

@@ -13,19 +13,19 @@ double number(const boost::json::object& figures, std::string_view name) {
 }
 
 TEST(Figures, AreThoseThatVllmPrints) {
-  const std::vector<Answer> answers{{.completed = true,
-                                     .input_tokens = 10,
-                                     .output_tokens = 3,
-                                     .sent_us = 0,
-                                     .first_us = 100'000,
-                                     .last_us = 300'000},
-                                    {.completed = true,
-                                     .input_tokens = 20,
-                                     .output_tokens = 1,
-                                     .sent_us = 0,
-                                     .first_us = 200'000,
-                                     .last_us = 200'000},
-                                    {}};
+  const std::vector<AnswerTimes> answers{{.completed = true,
+                                          .input_tokens = 10,
+                                          .output_tokens = 3,
+                                          .sent_us = 0,
+                                          .first_us = 100'000,
+                                          .last_us = 300'000},
+                                         {.completed = true,
+                                          .input_tokens = 20,
+                                          .output_tokens = 1,
+                                          .sent_us = 0,
+                                          .first_us = 200'000,
+                                          .last_us = 200'000},
+                                         {}};
   GapCounts gaps;
   gaps.add(50'000);
   gaps.add(150'000);

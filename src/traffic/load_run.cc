@@ -36,7 +36,7 @@ class Reader {
   }
 
   void end(const Result<>& result) {
-    Answer& times = answer_.times;
+    AnswerTimes& times = answer_.times;
     if (!result) {
       answer_.error = result.error().message;
     } else if (status_ != 200) {
@@ -83,7 +83,7 @@ class Reader {
       if (content == nullptr || !content->is_string() || content->get_string().empty()) return;
     }
     const std::int64_t now = now_us();
-    Answer& times = answer_.times;
+    AnswerTimes& times = answer_.times;
     if (times.first_us == 0) {
       times.first_us = now;
     } else {

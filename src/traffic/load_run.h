@@ -25,7 +25,7 @@ struct LoadOptions {
 
 // One request's end.
 struct LoadAnswer {
-  Answer times;
+  AnswerTimes times;
   std::vector<std::int64_t> gaps_us;  // between the pieces after the first one
   std::string text;
   std::string error;  // empty: completed

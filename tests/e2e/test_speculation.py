@@ -1,4 +1,4 @@
-"""Speculative decoding as a user sees it: the same answers, and metrics that say what guesses came to."""
+"""Speculative decoding as a user sees it: the same answers, and metrics that say what draft tokens came to."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_guesses_change_no_answer(method, plain):
             for what in ("drafts", "draft_tokens", "accepted_tokens", "accepted_tokens_per_pos"))
         assert 0 < drafts <= tokens and accepted == by_place <= tokens
         if method == "draft_model":
-            assert accepted > drafts  # more than one of a draft's four comes true
+            assert accepted > drafts  # more than one of four draft tokens is accepted
 
 
 def test_two_ranks_guess_with_a_draft_model():
@@ -64,7 +64,7 @@ def test_two_ranks_guess_with_a_draft_model():
         assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0, 10)
 
 
-def test_adapters_take_guesses(tmp_path):
+def test_adapters_take_drafts(tmp_path):
     adapter = write_adapter(tmp_path / "adapter", 1, strength=0.3)
     flags = ("--device", "cpu", "--enable-lora", "--max-lora-rank", "8", "--lora-modules", f"adapted={adapter}")
     with serve(*flags) as base:

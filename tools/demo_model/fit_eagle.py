@@ -2,10 +2,10 @@
 
     python fit_eagle.py --model ../../models/demo --rows DIR --out ../../models/demo-eagle
 
-EAGLE (Li et al., 2024) guesses the model's next hidden state from the last one and
+EAGLE (Li et al., 2024) proposes the model's next hidden state from the last one and
 the token behind it. This head does so by its first product alone: its layer is as
 narrow as a layer can be, and adds nothing. The second fit has the states that the
-first one has guessed, too, since the head goes on from its own.
+first one has proposed itself, since the head goes on from its own.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def inputs_of(embedded: Tensor, states: Tensor) -> Tensor:
 
 
 def agreement(weight: Tensor, model: LanguageModel, embedded: Tensor, states: Tensor) -> list[float]:
-    """How often the first, the second and the third guess are what the model says."""
+    """How often the first, the second and the third draft token are what the model says."""
     said = F.linear(states, model.model.embed_tokens.weight).argmax(-1)
     found, x = [], states
     for step in range(1, 4):
         x = inputs_of(embedded[:, step:], x[:, :-1]) @ weight.T
-        guesses = F.linear(x, model.model.embed_tokens.weight).argmax(-1)
-        found.append((guesses == said[:, step:]).float().mean().item())
+        draft_tokens = F.linear(x, model.model.embed_tokens.weight).argmax(-1)
+        found.append((draft_tokens == said[:, step:]).float().mean().item())
     return found
 
 
@@ -77,7 +77,7 @@ def main() -> None:
     weight = fit(torch.cat([first.flatten(0, 1), second.flatten(0, 1)]),
                  torch.cat([states[:, 1:].flatten(0, 1), states[:, 2:].flatten(0, 1)]))
     held = read(model, Rows(args.rows, "heldout", SHORT_ROW), 16)
-    print("agreement by guess: " + " ".join(f"{share:.3f}" for share in agreement(weight, model, *held)))
+    print("agreement by draft token: " + " ".join(f"{share:.3f}" for share in agreement(weight, model, *held)))
 
     shapes = {"self_attn.q_proj": (HEAD, DIM), "self_attn.k_proj": (HEAD, DIM), "self_attn.v_proj": (HEAD, DIM), "self_attn.o_proj": (DIM, HEAD),
               "mlp.gate_proj": (HEAD, DIM), "mlp.up_proj": (HEAD, DIM), "mlp.down_proj": (DIM, HEAD)}

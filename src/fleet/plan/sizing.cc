@@ -12,7 +12,7 @@ constexpr double kPercentiles[] = {50, 90, 99};
 
 }  // namespace
 
-bool met_by(const Slo& slo, const traffic::Answer& answer) {
+bool met_by(const Slo& slo, const traffic::AnswerTimes& answer) {
   return answer.completed && slo.limits.met_by(traffic::times_of(answer));
 }
 

@@ -16,7 +16,7 @@ struct Slo {
   double share = 0.99;
 };
 
-bool met_by(const Slo& slo, const traffic::Answer& answer);
+bool met_by(const Slo& slo, const traffic::AnswerTimes& answer);
 
 // One simulation of the traffic.
 struct Trial {

@@ -9,7 +9,7 @@ using Points = std::vector<std::pair<double, double>>;
 
 Points ttft_shares(const SimulationResult& result) {
   std::vector<double> seconds;
-  for (const traffic::Answer& answer : result.answers)
+  for (const traffic::AnswerTimes& answer : result.answers)
     if (answer.completed) seconds.push_back(traffic::times_of(answer).ttft * 1e-3);
   std::ranges::sort(seconds);
   Points points;

@@ -165,7 +165,7 @@ void World::retire(EndpointId id) {
 // What the router does with a request, and then the replica.
 void World::arrive(std::size_t number) {
   const TraceRequest& request = trace_.requests[number];
-  traffic::Answer& answer = result_.answers[number];
+  traffic::AnswerTimes& answer = result_.answers[number];
   answer.sent_us = now_us_;
   answer.input_tokens = request.input_tokens;
   write_tokens(trace_, request, prompt_);
@@ -213,7 +213,7 @@ void World::end_step(EndpointId id) {
 
 // A request has its next token.
 void World::token(std::size_t number, const PlannedSequence& planned, Replica& replica) {
-  traffic::Answer& answer = result_.answers[number];
+  traffic::AnswerTimes& answer = result_.answers[number];
   replica.scheduler->commit(planned.sequence, kAnswerToken);
   if (answer.output_tokens == 0) {
     answer.first_us = now_us_;

@@ -58,7 +58,7 @@ struct ReplicaUse {
 struct SimulationResult {
   std::int64_t duration_us = 0;  // from the first arrival to the last token
   // In the trace's order. One that did not complete was refused: it never fits, or too many wait.
-  std::vector<traffic::Answer> answers = {};
+  std::vector<traffic::AnswerTimes> answers = {};
   traffic::GapCounts gaps = {};           // between tokens
   std::vector<FleetSample> samples = {};  // one at each reading of the gauges, and one at the end
   std::vector<ReplicaUse> replicas = {};  // all that were ever there, in the order in which they went

@@ -20,7 +20,7 @@ TEST(Simulation, OneRequestTakesWhatTheTimingSays) {
   options.timing = {.fixed_us = 1000, .token_us = 10};
   const auto result = simulate(options, one_request(100, 3));
   ASSERT_TRUE(result) << result.error().message;
-  const traffic::Answer& r = result->answers[0];
+  const traffic::AnswerTimes& r = result->answers[0];
   EXPECT_TRUE(r.completed);
   EXPECT_EQ(r.sent_us, 5'000);
   EXPECT_EQ(r.first_us, 5'000 + 1000 + 100 * 10);
@@ -57,7 +57,7 @@ TEST(Simulation, EveryRequestEndsOnceUnderEveryPolicy) {
     for (const ReplicaUse& use : result.replicas) ended += use.requests;
     EXPECT_EQ(ended, 42) << policy.name;
     for (std::size_t i = 0; i < trace.requests.size(); ++i) {
-      const traffic::Answer& r = result.answers[i];
+      const traffic::AnswerTimes& r = result.answers[i];
       EXPECT_TRUE(r.completed);
       EXPECT_EQ(r.output_tokens, 20);
       EXPECT_EQ(r.sent_us, trace.requests[i].arrival_us);
@@ -77,7 +77,7 @@ TEST(Simulation, IsTheSameEachTimeAndAnotherWithAnotherSeed) {
     options.seed = seed;
     const auto result = *simulate(options, trace);
     std::vector<std::int64_t> all;
-    for (const traffic::Answer& r : result.answers) all.push_back(r.last_us);
+    for (const traffic::AnswerTimes& r : result.answers) all.push_back(r.last_us);
     return all;
   };
   EXPECT_EQ(times(1), times(1));
@@ -108,7 +108,7 @@ TEST(Simulation, SmallCachesForgetAndPreemptButEveryoneIsServed) {
   std::int64_t preemptions = 0;
   for (const ReplicaUse& use : result.replicas) preemptions += use.preemptions;
   EXPECT_GT(preemptions, 0);
-  EXPECT_TRUE(std::ranges::all_of(result.answers, &traffic::Answer::completed));
+  EXPECT_TRUE(std::ranges::all_of(result.answers, &traffic::AnswerTimes::completed));
 }
 
 TEST(Simulation, WhatNeverFitsOrComesInAFullQueueIsRefused) {
@@ -120,7 +120,7 @@ TEST(Simulation, WhatNeverFitsOrComesInAFullQueueIsRefused) {
   options.scheduler.max_num_seqs = 1;
   options.scheduler.max_sequences = 3;
   const auto result = *simulate(options, trace);
-  EXPECT_EQ(std::ranges::count_if(result.answers, &traffic::Answer::completed), 3);
+  EXPECT_EQ(std::ranges::count_if(result.answers, &traffic::AnswerTimes::completed), 3);
 }
 
 TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
@@ -131,7 +131,7 @@ TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
     options.startup_us = 1'000'000;
     options.sizes = {{4'000'000, 4}, {9'000'000, 1}, {15'000'000, 3}, {60'000'000, 1}};
     const auto result = *simulate(options, trace);
-    EXPECT_TRUE(std::ranges::all_of(result.answers, &traffic::Answer::completed)) << policy.name;
+    EXPECT_TRUE(std::ranges::all_of(result.answers, &traffic::AnswerTimes::completed)) << policy.name;
     ASSERT_EQ(result.replicas.size(), 6U) << "one, three and two";
     for (int i = 0; i < 3; ++i) {
       const ReplicaUse& went = result.replicas[static_cast<std::size_t>(i)];

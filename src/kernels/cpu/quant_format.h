@@ -29,12 +29,12 @@ enum class QuantScales : std::uint8_t {
 
 struct QuantFormat {
   int low_bits;
-  int high_bits;
-  int subs;  // parts of a group that have a scale of their own: 1 or 2
+  int high_bits = 0;
+  int subs = 1;  // parts of a group that have a scale of their own: 1 or 2
   QuantScales scales;
-  int zero;          // what is taken from every code
-  bool table;        // codes stand for kIq4Values
-  int block_groups;  // groups in a block; 0: as the matrix has it
+  int zero = 0;          // what is taken from every code
+  bool table = false;    // codes stand for kIq4Values
+  int block_groups = 1;  // groups in a block; 0: as the matrix has it
 };
 
 enum class QuantKind : std::uint8_t {
@@ -56,15 +56,33 @@ enum class QuantKind : std::uint8_t {
 };
 constexpr int kQuantKinds = 15;
 
+// By QuantKind.
 constexpr QuantFormat kQuantFormats[kQuantKinds] = {
-    {8, 0, 1, QuantScales::f16, 128, false, 1},     {4, 0, 1, QuantScales::f16, 8, false, 1},
-    {4, 0, 1, QuantScales::f16_min, 0, false, 1},   {4, 1, 1, QuantScales::f16, 16, false, 1},
-    {4, 1, 1, QuantScales::f16_min, 0, false, 1},   {2, 0, 2, QuantScales::nibbles_min, 0, false, 8},
-    {2, 1, 2, QuantScales::bytes, 4, false, 8},     {4, 0, 1, QuantScales::bytes_min, 0, false, 8},
-    {4, 1, 1, QuantScales::bytes_min, 0, false, 8}, {4, 2, 2, QuantScales::bytes, 32, false, 8},
-    {4, 0, 1, QuantScales::f16, 128, true, 1},      {4, 0, 1, QuantScales::f32, 8, false, 0},
-    {4, 0, 1, QuantScales::f32_zero, 0, false, 0},  {8, 0, 1, QuantScales::f32, 128, false, 0},
-    {8, 0, 1, QuantScales::f32_zero, 0, false, 0},
+    {.low_bits = 8, .scales = QuantScales::f16, .zero = 128},                           // q8_0
+    {.low_bits = 4, .scales = QuantScales::f16, .zero = 8},                             // q4_0
+    {.low_bits = 4, .scales = QuantScales::f16_min},                                    // q4_1
+    {.low_bits = 4, .high_bits = 1, .scales = QuantScales::f16, .zero = 16},            // q5_0
+    {.low_bits = 4, .high_bits = 1, .scales = QuantScales::f16_min},                    // q5_1
+    {.low_bits = 2, .subs = 2, .scales = QuantScales::nibbles_min, .block_groups = 8},  // q2_k
+    {.low_bits = 2,
+     .high_bits = 1,
+     .subs = 2,
+     .scales = QuantScales::bytes,
+     .zero = 4,
+     .block_groups = 8},                                                                   // q3_k
+    {.low_bits = 4, .scales = QuantScales::bytes_min, .block_groups = 8},                  // q4_k
+    {.low_bits = 4, .high_bits = 1, .scales = QuantScales::bytes_min, .block_groups = 8},  // q5_k
+    {.low_bits = 4,
+     .high_bits = 2,
+     .subs = 2,
+     .scales = QuantScales::bytes,
+     .zero = 32,
+     .block_groups = 8},                                                          // q6_k
+    {.low_bits = 4, .scales = QuantScales::f16, .zero = 128, .table = true},      // iq4_nl
+    {.low_bits = 4, .scales = QuantScales::f32, .zero = 8, .block_groups = 0},    // int4
+    {.low_bits = 4, .scales = QuantScales::f32_zero, .block_groups = 0},          // int4_zero
+    {.low_bits = 8, .scales = QuantScales::f32, .zero = 128, .block_groups = 0},  // int8
+    {.low_bits = 8, .scales = QuantScales::f32_zero, .block_groups = 0},          // int8_zero
 };
 
 constexpr int kQuantGroup = 32;  // columns of a group

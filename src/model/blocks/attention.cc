@@ -219,12 +219,20 @@ class AttentionBlock final : public Block {
     spec_.kv_heads = std::max(1, spec_.kv_heads / shard.size);
     const std::int64_t first_q = shard.first(whole.q_dim());
     const std::int64_t first_kv = std::int64_t{shard.rank} * whole.kv_heads / shard.size * whole.head_dim;
-    keep_rows(qkv_, {{first_q, spec_.q_dim()},
-                     {whole.q_dim() + first_kv, spec_.kv_dim()},
-                     {whole.q_dim() + whole.kv_dim() + first_kv, spec_.kv_dim()}});
+    std::vector<RowRange> rows{{first_q, spec_.q_dim()},
+                               {whole.q_dim() + first_kv, spec_.kv_dim()},
+                               {whole.q_dim() + whole.kv_dim() + first_kv, spec_.kv_dim()}};
+    if (whole.output_gate) rows.push_back({whole.qkv_dim() + first_q, spec_.q_dim()});
+    keep_rows(qkv_, rows);
     keep_columns(out_, first_q, spec_.q_dim(), shard.rank == 0);
+    const RowRange own_heads{shard.first(whole.q_heads), spec_.q_heads};
+    if (whole.qk_norm == QkNorm::per_head) {
+      keep_rows(q_norm_.weight, {own_heads});
+      keep_rows(k_norm_.weight, {{first_kv / whole.head_dim, spec_.kv_heads}});
+    }
+    if (whole.sinks) keep_rows(sinks_, {own_heads});
     if (whole.slopes.empty()) return;
-    const auto first = whole.slopes.begin() + shard.first(whole.q_heads);
+    const auto first = whole.slopes.begin() + own_heads.begin;
     slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 

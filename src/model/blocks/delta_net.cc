@@ -40,6 +40,7 @@ class DeltaNetBlock final : public Block {
     dt_bias_ = name.vector({names.delta_dt_bias}, {heads});
     norm_ = name.norm(spec.norm, names.delta_norm, spec.value_dim);
     out_ = name.linear({names.delta_out}, {dim}, values, false);
+    if (name.shard.size > 1) split(name.shard);
   }
 
   void list(ParameterList& list) override {
@@ -108,6 +109,25 @@ class DeltaNetBlock final : public Block {
             .ba = scratch.take(DType::f32, {n, 2 * std::int64_t{spec_.value_heads}}),
             .mixed = scratch.take(act, {n, spec_.channels()}),
             .heads = scratch.take(act, {n, spec_.values()})};
+  }
+
+  // Each rank has some of the key heads with their value heads.
+  void split(const Shard& shard) {
+    const DeltaNet whole = spec_;
+    spec_.key_heads /= shard.size;
+    spec_.value_heads /= shard.size;
+    const std::int64_t keys = std::int64_t{whole.key_heads} * whole.key_dim, values = whole.values();
+    const std::int64_t first_key = shard.first(keys), first_value = shard.first(values);
+    std::vector<RowRange> rows{{first_key, keys / shard.size},
+                               {keys + first_key, keys / shard.size},
+                               {2 * keys + first_value, spec_.values()}};
+    conv_.keep(rows);
+    rows.push_back({whole.channels() + first_value, spec_.values()});
+    keep_rows(in_, rows);
+    const std::int64_t first = shard.first(whole.value_heads);
+    keep_rows(ba_, {{first, spec_.value_heads}, {whole.value_heads + first, spec_.value_heads}});
+    for (VectorParameter* vector : {&a_log_, &dt_bias_}) keep_rows(*vector, {{first, spec_.value_heads}});
+    keep_columns(out_, first_value, spec_.values(), false);
   }
 
   DeltaNet spec_;

@@ -1,5 +1,6 @@
 // A router, and many MLPs of which each token passes the few that it chooses.
 #include <cmath>
+#include <cstring>
 
 #include "model/blocks/block.h"
 
@@ -8,7 +9,8 @@ namespace {
 
 class ExpertsBlock final : public Block {
  public:
-  ExpertsBlock(const Experts& spec, const Namer& name, std::int64_t dim) : spec_(spec), dim_(dim) {
+  ExpertsBlock(const Experts& spec, const Namer& name, std::int64_t dim)
+      : spec_(spec), dim_(dim), ranks_(name.shard.size) {
     const Names& names = name.names;
     const Mlp& mlp = spec.expert;
     router_ = name.linear({names.router}, {spec.count}, dim, spec.router_bias);
@@ -23,6 +25,7 @@ class ExpertsBlock final : public Block {
       up_bias_.order = {{0, mlp.hidden, 2}, {1, mlp.hidden, 2}};
       for (MatrixParameter& up : up_) up.order = up_bias_.order;
     }
+    if (name.shard.size > 1) name.shard.whole_experts ? keep_some(name.shard) : keep_part_of_each(name.shard);
     if (!spec.shared) return;
     shared_ = make_mlp(*spec.shared, name, dim, names.shared_up, names.shared_down);
     if (!spec.shared_gate) return;
@@ -91,11 +94,12 @@ class ExpertsBlock final : public Block {
       const View factors = View::of(w.weights.data, DType::f32, {step.tokens});
       ops.scale_rows(stream, {.x = x, .factors = factors, .y = w.weighed});
     }
+    const View starts = w.starts.rows(first_, std::ssize(up_) + 1);
     ops.grouped_matmul(stream, {.x = spec_.weigh_input ? w.weighed : x,
                                 .rows = w.tokens,
-                                .starts = w.starts,
+                                .starts = starts,
                                 .w = up_weights_,
-                                .bias = up_bias_.value,
+                                .bias = own_biases(up_bias_),
                                 .y = w.up});
     ops.activate(stream, {.x = w.up,
                           .activation = mlp.activation,
@@ -105,20 +109,25 @@ class ExpertsBlock final : public Block {
                           .y = w.hidden});
     ops.grouped_matmul(
         stream,
-        {.x = w.hidden, .starts = w.starts, .w = down_weights_, .bias = down_bias_.value, .y = w.down});
+        {.x = w.hidden, .starts = starts, .w = down_weights_, .bias = own_biases(down_bias_), .y = w.down});
+    if (std::ssize(up_) < spec_.count) leave_out_others(starts, w.down);
     if (shared_) shared_->run(rest, x, w.shared);
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
+    const bool sums_follow = out.dtype != x.dtype;  // over ranks, in f32
     ops.combine(stream, {.y = w.down,
                          .places = w.places,
                          .weights = spec_.weigh_input ? View{} : w.weights,
                          .shared = shared_ ? w.shared : View{},
                          .shared_gate = spec_.shared_gate ? w.gate : View{},
-                         .out = out});
+                         .out = sums_follow ? w.joined : out});
+    if (!sums_follow) return;
+    std::memset(out.data, 0, static_cast<std::size_t>(out.bytes()));
+    ops.add_norm(stream, {.residual = out, .delta = w.joined});
   }
 
  private:
   struct Work {
-    View logits, weights, places, tokens, starts, weighed, up, hidden, down, shared, gate;
+    View logits, weights, places, tokens, starts, weighed, up, hidden, down, shared, gate, joined;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     const std::int64_t chosen = spec_.router.chosen, places = n * chosen;
@@ -132,11 +141,48 @@ class ExpertsBlock final : public Block {
             .hidden = scratch.take(act, {places, spec_.expert.hidden}),
             .down = scratch.take(act, {places, dim_}),
             .shared = scratch.take(act, {shared_ ? n : 0, dim_}),
-            .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1})};
+            .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
+            .joined = scratch.take(act, {ranks_ > 1 ? n : 0, dim_})};
+  }
+
+  // Each rank has some of the experts, whole: as many as the others, or one more.
+  void keep_some(const Shard& shard) {
+    first_ = std::int64_t{spec_.count} * shard.rank / shard.size;
+    const std::int64_t count = std::int64_t{spec_.count} * (shard.rank + 1) / shard.size - first_;
+    const auto keep = [&](std::vector<MatrixParameter>& all) {
+      all.erase(all.begin() + first_ + count, all.end());
+      all.erase(all.begin(), all.begin() + first_);
+    };
+    keep(up_);
+    keep(down_);
+  }
+
+  // Each rank has some of the hidden units of every expert.
+  void keep_part_of_each(const Shard& shard) {
+    Mlp& mlp = spec_.expert;
+    const std::int64_t whole = mlp.hidden, first = shard.first(whole);
+    mlp.hidden /= shard.size;
+    std::vector<RowRange> rows{{first, mlp.hidden}};
+    if (mlp.gated) rows.push_back({whole + first, mlp.hidden});
+    for (MatrixParameter& up : up_) keep_rows(up, rows);
+    for (MatrixParameter& down : down_) keep_columns(down, first, mlp.hidden);
+  }
+
+  // What others' experts put out counts as zeros here. starts, y: in host memory, as ranks are CPUs.
+  void leave_out_others(const View& starts, const View& y) const {
+    const std::int64_t begin = starts.as<std::int32_t>()[0], end = starts.as<std::int32_t>()[starts.size(0) - 1];
+    for (const View& others : {y.rows(0, begin), y.rows(end, y.size(0) - end)})
+      std::memset(others.data, 0, static_cast<std::size_t>(others.bytes()));
+  }
+
+  View own_biases(const VectorParameter& biases) const {
+    return biases.value ? biases.value.rows(first_, std::ssize(up_)) : View{};
   }
 
   Experts spec_;
   std::int64_t dim_;
+  int ranks_ = 1;
+  std::int64_t first_ = 0;  // of the experts that this rank has: up_ and down_
   LinearParameter router_, shared_gate_;
   std::vector<MatrixParameter> up_, down_;
   VectorParameter choice_bias_, up_bias_, down_bias_;

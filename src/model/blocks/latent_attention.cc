@@ -50,6 +50,7 @@ class LatentAttentionBlock final : public Block {
     up_key_.cols = spec.nope_dim;
     up_value_.rows = std::int64_t{spec.heads} * spec.value_dim;
     out_ = name.linear({names.out}, {dim}, std::int64_t{spec.heads} * spec.value_dim, spec.bias);
+    if (name.shard.size > 1) split(name.shard);
   }
 
   void list(ParameterList& list) override {
@@ -136,6 +137,19 @@ class LatentAttentionBlock final : public Block {
             .absorbed = scratch.take(act, {n, heads, spec_.key_dim()}),
             .latents = scratch.take(act, {n, heads * spec_.kv_rank}),
             .values = scratch.take(act, {n, heads * spec_.value_dim})};
+  }
+
+  // Each rank has some of the heads, and all latents.
+  void split(const Shard& shard) {
+    const std::int64_t first = shard.first(spec_.heads);
+    spec_.heads /= shard.size;
+    const auto own = [&](std::int64_t rows) { return RowRange{first * rows, spec_.heads * rows}; };
+    keep_rows(q_, {own(spec_.q_dim())});
+    keep_rows(up_key_, {own(spec_.nope_dim)});
+    up_key_.rows = std::int64_t{spec_.heads} * spec_.kv_rank;
+    up_key_.sharded = false;  // turned: its columns are the tensor's rows
+    keep_rows(up_value_, {own(spec_.value_dim)});
+    keep_columns(out_, own(spec_.value_dim).begin, own(spec_.value_dim).count, shard.rank == 0);
   }
 
   LatentAttention spec_;

@@ -20,6 +20,7 @@ class Mamba2Block final : public Block {
     conv_.scale(0, spec.inner(), spec.multipliers[1]);
     conv_.scale(spec.inner(), of_groups, spec.multipliers[2]);
     conv_.scale(spec.inner() + of_groups, of_groups, spec.multipliers[3]);
+    if (name.shard.size > 1) split(name.shard);
   }
 
   void list(ParameterList& list) override {
@@ -92,6 +93,28 @@ class Mamba2Block final : public Block {
     return {.in = scratch.take(act, {n, in_dim()}),
             .mixed = scratch.take(act, {n, spec_.channels()}),
             .heads = scratch.take(act, {n, spec_.inner()})};
+  }
+
+  // Each rank has some of the groups with their heads.
+  void split(const Shard& shard) {
+    const Mamba2 whole = spec_;
+    spec_.heads /= shard.size;
+    spec_.groups /= shard.size;
+    const std::int64_t inner = whole.inner(), of_groups = std::int64_t{whole.groups} * whole.state_dim;
+    const RowRange own{shard.first(inner), spec_.inner()};
+    const RowRange own_groups{shard.first(of_groups), of_groups / shard.size};
+    const auto behind = [](std::int64_t begin, RowRange range) {
+      return RowRange{begin + range.begin, range.count};
+    };
+    conv_.keep({own, behind(inner, own_groups), behind(inner + of_groups, own_groups)});
+    const RowRange own_heads{shard.first(whole.heads), spec_.heads};
+    keep_rows(in_, {own, behind(inner, own), behind(2 * inner, own_groups),
+                    behind(2 * inner + of_groups, own_groups),
+                    behind(inner + whole.channels(), own_heads)});
+    for (VectorParameter* vector : {&a_log_, &d_, &dt_bias_}) keep_rows(*vector, {own_heads});
+    if (spec_.norm.kind != NormKind::none)
+      keep_rows(norm_.weight, {{shard.first(whole.groups), spec_.groups}});
+    keep_columns(out_, own.begin, own.count, shard.rank == 0);
   }
 
   // A gate, x, B, C, dt.

@@ -37,6 +37,12 @@ void CausalConv::scale(std::int64_t begin, std::int64_t count, float factor) {
   if (factor != 1) weight_.factors.push_back({begin * width_, count * width_, factor});
 }
 
+void CausalConv::keep(const std::vector<RowRange>& channels) {
+  keep_rows(weight_, channels);
+  channels_ = weight_.size / width_;
+  if (!bias_.parts.empty()) keep_rows(bias_, channels);
+}
+
 void CausalConv::run(const StepContext& step, const Rows& rows) const {
   step.backend.ops.causal_conv(*step.backend.stream,
                                {.x = rows.x,

@@ -24,6 +24,8 @@ class CausalConv {
   void list(ParameterList& list);
   // What channels [begin, begin + count) read is multiplied by.
   void scale(std::int64_t begin, std::int64_t count, float factor);
+  // These channels alone.
+  void keep(const std::vector<RowRange>& channels);
   std::int64_t state_floats() const { return (width_ - 1) * channels_; }
   double operations() const { return 2.0 * static_cast<double>(channels_ * width_); }  // a token
   // `args` but for weights, state and plan.

@@ -1,4 +1,6 @@
 // A short convolution between two gates, as LFM2 has it.
+#include <utility>
+
 #include "model/blocks/recurrent.h"
 
 namespace octavo {
@@ -11,7 +13,9 @@ class ShortConvBlock final : public Block {
         dim_(dim),
         conv_(name, name.names.conv, dim, spec.width, spec.bias),
         in_(name.linear({name.names.conv_in}, {3 * dim}, dim, spec.bias)),
-        out_(name.linear({name.names.conv_out}, {dim}, dim, spec.bias)) {}
+        out_(name.linear({name.names.conv_out}, {dim}, dim, spec.bias)) {
+    if (name.shard.size > 1) split(name.shard);
+  }
 
   void list(ParameterList& list) override {
     list.add(in_);
@@ -55,8 +59,16 @@ class ShortConvBlock final : public Block {
     return {.in = scratch.take(act, {n, 3 * dim_}), .mixed = scratch.take(act, {n, dim_})};
   }
 
+  // Each rank has some of the channels.
+  void split(const Shard& shard) {
+    const std::int64_t whole = std::exchange(dim_, dim_ / shard.size), first = shard.first(whole);
+    conv_.keep({{first, dim_}});
+    keep_rows(in_, {{first, dim_}, {whole + first, dim_}, {2 * whole + first, dim_}});
+    keep_columns(out_, first, dim_, shard.rank == 0);
+  }
+
   ShortConv spec_;
-  std::int64_t dim_;
+  std::int64_t dim_;  // channels
   CausalConv conv_;
   LinearParameter in_, out_;
 };

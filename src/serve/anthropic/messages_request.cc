@@ -203,7 +203,7 @@ Result<> convert_tools(Fields& fields, json::object& chat) {
 }
 
 // thinking and output_config: whether, how much, and in what form.
-Result<> convert_output(Fields& fields, json::object& chat) {
+Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json::object& chat) {
   TRY(const json::object* output, fields.object("output_config"));
   if (output) {
     Fields o(*output, "output_config.");
@@ -229,6 +229,10 @@ Result<> convert_output(Fields& fields, json::object& chat) {
     if (const json::value* given = fields.any("chat_template_kwargs"); given && given->is_object())
       for (const auto& [name, value] : given->get_object()) kwargs[name] = value;
     chat["chat_template_kwargs"] = std::move(kwargs);
+    // Where no tokens mark thoughts, nothing counts them.
+    const bool counted = rules.reasoning && rules.reasoning->tokens();
+    if (const json::value* budget = t.any("budget_tokens"); budget && counted)
+      chat["thinking_token_budget"] = *budget;
   } else {
     return invalid("thinking.type", "must be \"enabled\", \"adaptive\" or \"disabled\"");
   }
@@ -272,7 +276,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   if (const json::value* most = fields.any("max_tokens")) chat["max_tokens"] = *most;
   if (const json::value* stops = fields.any("stop_sequences")) chat["stop"] = *stops;
   TRY_VOID(convert_tools(fields, chat));
-  TRY_VOID(convert_output(fields, chat));
+  TRY_VOID(convert_output(fields, rules, chat));
   TRY(chat["messages"], convert_messages(fields));
   TRY(openai::ChatRequest request, openai::parse_chat_request(chat, rules));
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));

@@ -111,12 +111,24 @@ Result<> read_prompt_handling(Fields& f, GenerationRequest& out) {
   return {};
 }
 
+// -1: no limit.
+Result<> read_thinking_budget(Fields& f, const RequestRules& rules, GenerationRequest& out) {
+  TRY_VOID(f.integer("thinking_token_budget", out.thinking_token_budget, -1));
+  if (out.thinking_token_budget == -1) out.thinking_token_budget.reset();
+  if (!out.thinking_token_budget) return {};
+  if (!rules.reasoning)
+    return invalid("thinking_token_budget", "needs a server that runs with --reasoning-parser");
+  if (!rules.reasoning->tokens())
+    return invalid("thinking_token_budget",
+                   "is for models whose thoughts stand between two tokens; gpt-oss takes reasoning_effort");
+  return {};
+}
+
 Result<> refuse_unsupported(Fields& f) {
   TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
   TRY_VOID(f.refuse("length_penalty", "only meaningful for beam search, which is not supported", 1.0));
   TRY_VOID(f.refuse("ec_transfer_params", "encoder cache transfer is not supported"));
   TRY_VOID(f.refuse("vllm_xargs", "extra sampling arguments are not supported", json::object()));
-  TRY_VOID(f.refuse("thinking_token_budget", "a thinking budget is not supported", -1));
   TRY_VOID(f.refuse("watermarking", "watermarking is not supported"));
   TRY_VOID(f.refuse("return_token_offsets", "token offsets are not supported", false));
   TRY_VOID(f.refuse("return_mm_kwargs", "multimodal input is not supported", false));
@@ -189,6 +201,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY_VOID(read_prompt_handling(f, out));
   TRY(out.output, read_structured_output(f, rules.json));
   TRY(out.kv_transfer, read_kv_transfer(f, rules.max_model_len));
+  TRY_VOID(read_thinking_budget(f, rules, out));
   TRY_VOID(refuse_unsupported(f));
   // With a fast tokenizer spaces_between_special_tokens changes nothing; the rest identifies the caller.
   f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",

@@ -80,6 +80,7 @@ struct GenerationRequest {
   std::optional<KvTransferParams> kv_transfer;
   bool include_reasoning = true;
   bool reasoning_off = false;     // the chat template was told so
+  std::optional<int> thinking_token_budget;  // tokens of thoughts, at most
   double timeout_s = 0;           // from its arrival; 0: none
   bool max_tokens_given = false;  // by the request, not by a default
   std::vector<std::string> unknown_fields;

@@ -5,8 +5,8 @@
 #include <memory>
 #include <random>
 
-#include "serve/openai/answer.h"
 #include "serve/openai/message_reader.h"
+#include "serve/openai/output_processor.h"
 #include "serve/openai/reasoning.h"
 #include "serve/test_tokenizer.h"
 
@@ -38,8 +38,9 @@ class HarmonyTest : public ::testing::Test {
                     FinishReason reason = FinishReason::stop) {
     const std::vector<TokenId> ids = tokens(answer), before = tokens(prompt);
     const ReasoningRule rule = reasoning_rule("openai_gptoss", tokenizer_).value();
-    Answer reader(tokenizer_, sampling_, eos_, StopSplitter::create(sampling_.stop, false).value(), {},
-                  Thinking{.harmony = HarmonyReader(*rule.harmony, tokenizer_, before, use_.dialect)});
+    OutputProcessor reader(
+        tokenizer_, sampling_, eos_, StopSplitter::create(sampling_.stop, false).value(), {},
+        Thinking{.harmony = HarmonyReader(*rule.harmony, tokenizer_, before, use_.dialect)});
     MessageReader messages(use_);
     MessageDelta all;
     std::size_t at = 0;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/openai/answer.h"
+#include "serve/openai/output_processor.h"
 #include "serve/openai/tool_choice.h"
 
 namespace octavo::openai {

@@ -12,11 +12,20 @@ struct Parser {
   bool from_start = true;
 };
 
+struct TextParser {
+  std::string_view name;
+  ThoughtMarks marks;
+  bool from_start = false;
+};
+
 constexpr std::string_view kHarmony = "openai_gptoss";
 
 constexpr Parser kParsers[] = {
+    {"cohere_command3", "<|START_THINKING|>", "<|END_THINKING|>", false},
+    {"cohere_command4", "<|START_THINKING|>", "<|END_THINKING|>", false},
     {"deepseek_r1"},
     {.name = "deepseek_v3", .from_start = false},
+    {.name = "deepseek_v4", .from_start = false},
     {"ernie45"},
     {"glm45"},
     {"glm47"},
@@ -26,10 +35,26 @@ constexpr Parser kParsers[] = {
     {"minimax_m2"},
     {.name = "mistral", .begin = "[THINK]", .end = "[/THINK]", .from_start = false},
     {"nemotron_v3"},
+    {.name = "poolside_v1", .from_start = false},
     {"qwen3"},
     {.name = "seed_oss", .begin = "<seed:think>", .end = "</seed:think>"},
+    {"solar_open2", "<|think:start|>", "<|think:end|>", false},
     {"step3"},
     {"step3p5"},
+};
+
+constexpr std::string_view kGraniteBegins[] = {"Here is my thought process:", "Here's my thought process:"};
+constexpr std::string_view kGraniteEnds[] = {"Here is my response:", "Here's my response:"};
+constexpr std::string_view kHunyuanBegins[] = {"<think>\n"};
+constexpr std::string_view kHunyuanEnds[] = {"\n</think>\n<answer>\n"};
+constexpr std::string_view kHunyuanClosings[] = {"\n</answer>"};
+constexpr std::string_view kOlmoBegins[] = {"<think>"};
+constexpr std::string_view kOlmoEnds[] = {"</think>"};
+
+constexpr TextParser kTextParsers[] = {
+    {"granite", {kGraniteBegins, kGraniteEnds, {}}},
+    {"hunyuan_a13b", {kHunyuanBegins, kHunyuanEnds, kHunyuanClosings}},
+    {"olmo3", {kOlmoBegins, kOlmoEnds, {}}, true},
 };
 
 }  // namespace
@@ -37,7 +62,9 @@ constexpr Parser kParsers[] = {
 std::vector<std::string_view> reasoning_parsers() {
   std::vector<std::string_view> names;
   std::ranges::transform(kParsers, std::back_inserter(names), &Parser::name);
+  std::ranges::transform(kTextParsers, std::back_inserter(names), &TextParser::name);
   names.push_back(kHarmony);
+  std::ranges::sort(names);
   return names;
 }
 
@@ -49,6 +76,9 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
                      parser);
     return ReasoningRule{.harmony = tokens};
   }
+  if (const auto text = std::ranges::find(kTextParsers, parser, &TextParser::name);
+      text != std::end(kTextParsers))
+    return ReasoningRule{.from_start = text->from_start, .text = &text->marks};
   const auto found = std::ranges::find(kParsers, parser, &Parser::name);
   if (found == std::end(kParsers)) return invalid("reasoning-parser", "there is none of the name {}", parser);
   const auto begin = tokenizer.id_of(found->begin), end = tokenizer.id_of(found->end);
@@ -60,6 +90,16 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
 
 std::string_view own_reasoning_parser(const Tokenizer& tokenizer) {
   return HarmonyTokens::of(tokenizer) ? kHarmony : "";
+}
+
+bool opens_thoughts(const ThoughtMarks& marks, std::span<const std::int32_t> prompt,
+                    const Tokenizer& tokenizer) {
+  constexpr std::size_t kTail = 32;  // tokens; no mark has as many bytes
+  const std::string tail = tokenizer.decode(prompt.last(std::min(kTail, prompt.size())), false).value_or("");
+  const std::string_view text(tail.data(), tail.find_last_not_of(" \n") + 1);
+  return std::ranges::any_of(marks.begins, [&](std::string_view mark) {
+    return text.ends_with(mark.substr(0, mark.find_last_not_of('\n') + 1));
+  });
 }
 
 bool begins_with_thoughts(const ReasoningRule& rule, std::span<const std::int32_t> prompt,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "serve/openai/harmony.h"
+#include "serve/openai/thought_splitter.h"
 #include "text/tokenizer.h"
 
 namespace octavo::openai {
@@ -16,6 +17,10 @@ struct ReasoningRule {
   std::int32_t begin = 0, end = 0;  // the tokens around thoughts
   bool from_start = false;          // a model thinks first without saying so, unless its prompt ends that
   std::optional<HarmonyTokens> harmony{};  // of gpt-oss, in place of all that
+  const ThoughtMarks* text = nullptr;      // in place of the tokens
+
+  // Whether two tokens stand around thoughts.
+  bool tokens() const { return !harmony && !text; }
 };
 
 // vLLM's --reasoning-parser names that are known here.
@@ -26,6 +31,10 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
 
 // The parser that a tokenizer asks for by itself; "": none.
 std::string_view own_reasoning_parser(const Tokenizer& tokenizer);
+
+// Whether the prompt ends with what begins thoughts.
+bool opens_thoughts(const ThoughtMarks& marks, std::span<const std::int32_t> prompt,
+                    const Tokenizer& tokenizer);
 
 // Whether an answer to this prompt begins with thoughts. The prompt decides as far as it opens or closes them
 // in the turn that is to be answered; else the rule, unless the request turned thinking off.

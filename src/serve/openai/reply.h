@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "serve/openai/answer.h"
+#include "serve/openai/output_processor.h"
 #include "serve/openai/tool_choice.h"
 #include "text/tokenizer.h"
 

@@ -48,8 +48,8 @@ ParsedText ToolParser::finish() {
     while (!buffer_.empty() && step() == Step::done) {
     }
   }
-  if (state_ == State::text) say(layout_ + buffer_);
-  if (state_ == State::json_value) argue(buffer_);
+  if (state_ == State::text) emit_content(layout_ + buffer_);
+  if (state_ == State::json_value) emit_arguments(buffer_);
   buffer_.clear();
   return std::exchange(out_, {});
 }
@@ -101,7 +101,7 @@ ToolParser::Step ToolParser::read_text() {
   }
   const std::size_t end = at == std::string::npos ? buffer_.size() - keep : at;
   const std::size_t spaces = searching_ ? spaces_at_end(std::string_view(buffer_).substr(0, end)) : 0;
-  say(std::string_view(buffer_).substr(0, end - spaces));
+  emit_content(std::string_view(buffer_).substr(0, end - spaces));
   drop(end - spaces);
   if (at == std::string::npos) return Step::more;
   layout_ = buffer_.substr(0, spaces);
@@ -125,8 +125,8 @@ ToolParser::Step ToolParser::read_call(bool first) {
 
 // The mark is text after all; what follows it is looked at again.
 void ToolParser::no_call() {
-  say(std::exchange(layout_, {}));
-  say(std::string_view(buffer_).substr(0, mark_.size()));
+  emit_content(std::exchange(layout_, {}));
+  emit_content(std::string_view(buffer_).substr(0, mark_.size()));
   drop(mark_.size());
   searching_ = !dialect_.at_beginning;
   go(State::text);
@@ -213,21 +213,21 @@ void ToolParser::begin_call() {
     case ToolDialect::Form::object:
     case ToolDialect::Form::named:
     case ToolDialect::Form::harmony:
-      argue(whole_);
+      emit_arguments(whole_);
       return go(whole_.empty() ? State::arguments : State::call_end);
     case ToolDialect::Form::parameters:
-      argue("{");
+      emit_arguments("{");
       return go(State::parameter);
     case ToolDialect::Form::python:
     case ToolDialect::Form::gemma:
-      argue("{");
+      emit_arguments("{");
       return go(State::literals);
   }
 }
 
 ToolParser::Step ToolParser::stream_arguments() {
   const std::size_t size = scan_.take(buffer_);
-  argue(std::string_view(buffer_).substr(0, size));
+  emit_arguments(std::string_view(buffer_).substr(0, size));
   drop(size);
   if (!scan_.done()) return Step::more;
   go(dialect_.form == ToolDialect::Form::object ? State::members : State::call_end);
@@ -270,13 +270,13 @@ ToolParser::Step ToolParser::read_parameter() {
     };
     if (behind.literal(name_end) && (!dialect_.says_text || says())) {
       drop(block.at() + name_size + behind.at());
-      argue(std::exchange(first_parameter_, false) ? "\"" : ", \"");
-      argue(grammar::json_escape(name) + "\": ");
+      emit_arguments(std::exchange(first_parameter_, false) ? "\"" : ", \"");
+      emit_arguments(grammar::json_escape(name) + "\": ");
       const auto tool = tools_->find(name_);
       const bool known_text =
           tool != tools_->end() && std::ranges::find(tool->second, name) != tool->second.end();
       const bool text = dialect_.says_text ? said_text : known_text;
-      if (text) argue("\"");
+      if (text) emit_arguments("\"");
       at_value_ = true;
       go(text ? State::text_value : State::json_value);
       return Step::done;
@@ -289,7 +289,7 @@ ToolParser::Step ToolParser::read_parameter() {
 }
 
 void ToolParser::end_arguments() {
-  argue("}");
+  emit_arguments("}");
   go(State::call_end);
 }
 
@@ -302,13 +302,13 @@ ToolParser::Step ToolParser::stream_text_value() {
   const std::size_t at = buffer_.find(closing);
   std::size_t end = at == std::string::npos ? buffer_.size() - unsettled(buffer_, closing) : at;
   if (wrapped && end > 0 && buffer_[end - 1] == '\n') --end;
-  argue(grammar::json_escape(std::string_view(buffer_).substr(0, end)));
+  emit_arguments(grammar::json_escape(std::string_view(buffer_).substr(0, end)));
   if (at == std::string::npos) {
     drop(end);
     return Step::more;
   }
   drop(at + closing.size());
-  argue("\"");
+  emit_arguments("\"");
   go(State::parameter);
   return Step::done;
 }
@@ -319,13 +319,13 @@ ToolParser::Step ToolParser::read_json_value() {
   if (at == std::string::npos) return Step::more;
   std::string_view text = std::string_view(buffer_).substr(0, at);
   if (const std::string value(trimmed(text)); is_json(value)) {
-    argue(value);
+    emit_arguments(value);
   } else {
     if (dialect_.parameter_end.starts_with('\n')) {
       if (text.starts_with('\n')) text.remove_prefix(1);
       if (text.ends_with('\n')) text.remove_suffix(1);
     }
-    argue('"' + grammar::json_escape(text) + '"');
+    emit_arguments('"' + grammar::json_escape(text) + '"');
   }
   drop(at + closing.size());
   go(State::parameter);
@@ -347,8 +347,8 @@ ToolParser::Step ToolParser::read_literal() {
   if ((first_parameter_ || next.literal(",")) && next.name(name) && next.literal(python ? "=" : ":") &&
       read_value(value)) {
     drop(next.at());
-    argue(std::exchange(first_parameter_, false) ? "\"" : ", \"");
-    argue(name + "\": " + value);
+    emit_arguments(std::exchange(first_parameter_, false) ? "\"" : ", \"");
+    emit_arguments(name + "\": " + value);
     return Step::done;
   }
   if (end.starved() || next.starved()) return Step::more;
@@ -388,9 +388,9 @@ ToolParser::Step ToolParser::read_next() {
   return read_call(false);
 }
 
-void ToolParser::say(std::string_view content) { out_.content += content; }
+void ToolParser::emit_content(std::string_view content) { out_.content += content; }
 
-void ToolParser::argue(std::string_view arguments) {
+void ToolParser::emit_arguments(std::string_view arguments) {
   if (arguments.empty() || (!parallel_ && calls_ > 1)) return;
   if (out_.calls.empty() || out_.calls.back().index != calls_ - 1)
     out_.calls.push_back({.index = calls_ - 1});

@@ -89,8 +89,8 @@ class ToolParser {
   void no_call();
   void no_next_call();
 
-  void say(std::string_view content);
-  void argue(std::string_view arguments);
+  void emit_content(std::string_view content);
+  void emit_arguments(std::string_view arguments);
   void drop(std::size_t bytes) { buffer_.erase(0, bytes); }
   void go(State state) { state_ = state; }
 
@@ -100,7 +100,7 @@ class ToolParser {
   const bool parallel_;
 
   State state_ = State::text;
-  std::string buffer_;  // what is not settled yet
+  std::string buffer_;  // what may still be text or a call
   std::string layout_;  // white space before a mark
   bool searching_ = true;
   bool behind_call_ = false;  // nothing but white space has come since the last call

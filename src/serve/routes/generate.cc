@@ -84,18 +84,6 @@ Result<> start(const ServicePtr& service, const ExchangePtr& exchange, Generatio
   return {};
 }
 
-void warn_unknown(Service& service, const std::vector<std::string>& names) {
-  constexpr std::size_t kRememberedMax = 256;
-  constexpr std::size_t kNameBytesMax = 64;
-  for (const std::string& name : names) {
-    const std::lock_guard lock(service.unknown_fields_mutex);
-    const bool plain = std::ranges::all_of(name, [](unsigned char c) { return c > 0x20 && c < 0x7f; });
-    if (!plain || name.size() > kNameBytesMax || service.unknown_fields.size() >= kRememberedMax) continue;
-    if (service.unknown_fields.insert(name).second)
-      log_warning("request field \"{}\" is unknown and ignored", name);
-  }
-}
-
 std::string client_of(const Service& service, const http::Request& request) {
   const std::string& header = service.options.client_header;
   if (const auto name = header.empty() ? std::nullopt : request.headers.find(header))
@@ -107,7 +95,7 @@ std::string client_of(const Service& service, const http::Request& request) {
 
 std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr& exchange,
                                    GenerationPlan plan) {
-  warn_unknown(*service, plan.request.unknown_fields);
+  service->unknown_fields.warn(plan.request.unknown_fields);
   if (service->options.log_requests)
     log_info("{}: {} prompts, first of {} tokens, max_tokens {}, from {}", plan.request.request_id,
              plan.prompts.size(), plan.prompts.front().size(), plan.request.sampling.max_tokens.value_or(0),

@@ -57,8 +57,6 @@ Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 // trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
-// Says once for each name that a field of a request has no effect.
-void warn_unknown(Service& service, const std::vector<std::string>& names);
 // Who asks: a key, where keys are checked, otherwise an address.
 std::string client_of(const Service& service, const http::Request& request);
 

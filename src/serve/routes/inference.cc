@@ -42,11 +42,12 @@ constexpr auto kSampling = std::to_array<std::string_view>({"n",
                                                             "response_format",
                                                             "repetition_detection"});
 
-// Members of sampling_params that mean something else in a completion, or nothing here.
+// Fields of a completion that are no sampling parameters.
 constexpr auto kOfCompletions = std::to_array<std::string_view>(
     {"prompt", "model", "stream", "stream_options", "echo", "suffix", "return_token_ids",
-     "return_tokens_as_token_ids", "request_id", "cache_salt", "priority", "kv_transfer_params", "detokenize",
-     "output_kind"});
+     "return_tokens_as_token_ids", "request_id", "cache_salt", "priority", "kv_transfer_params"});
+// Sampling parameters that change nothing where tokens go out as they come.
+constexpr auto kOfText = std::to_array<std::string_view>({"detokenize", "output_kind"});
 
 // The body of a generation as the body of a completion, which has the same rules.
 Result<json::object> as_completion(const json::object& body) {
@@ -59,9 +60,12 @@ Result<json::object> as_completion(const json::object& body) {
   json::object out{{"prompt", *ids}, {"return_token_ids", true}};
   TRY(const json::object* sampling, fields.object("sampling_params"));
   if (sampling)
-    for (const auto& [name, value] : *sampling)
-      if (std::ranges::find(kOfCompletions, std::string_view(name)) == kOfCompletions.end())
-        out[name] = value;
+    for (const auto& [key, value] : *sampling) {
+      const std::string_view name = key;
+      if (std::ranges::find(kOfCompletions, name) != kOfCompletions.end())
+        return invalid(fmt::format("sampling_params.{}", name), "is no sampling parameter");
+      if (std::ranges::find(kOfText, name) == kOfText.end()) out[key] = value;
+    }
   for (const std::string_view name : kOfRequest)
     if (const json::value* value = fields.any(name)) out[name] = *value;
   return out;

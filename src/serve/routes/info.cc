@@ -47,7 +47,7 @@ http::Response version(Service& service, std::string_view) {
 }
 
 http::Response load(Service& service, std::string_view) {
-  return {.body = json::serialize(json::object{{"server_load", service.generations.count()}})};
+  return {.body = json::serialize(json::object{{"server_load", service.admission.tickets()}})};
 }
 
 http::Response metrics(Service& service, std::string_view) {

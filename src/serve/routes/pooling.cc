@@ -10,7 +10,7 @@ Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, Pool
   TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
   const http::Request& request = exchange->request();
   TRY(PoolingPlan plan, plan_pooling(*service, route, body, request_id_of(request)));
-  warn_unknown(*service, plan.unknown_fields);
+  service->unknown_fields.warn(plan.unknown_fields);
   plan.client = client_of(*service, request);
   return Pooling::start(service, std::move(plan), exchange);
 }

@@ -121,6 +121,14 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
       route.error_response({ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
 }
 
+// What tells of the server runs on the event loop: when memory runs out there, that is this request's
+// failure.
+template <class Handler>
+void tell(const Route& route, http::Exchange& exchange, Handler&& handler) {
+  auto response = within_memory([&]() -> Result<http::Response> { return handler(); });
+  exchange.respond(response ? *std::move(response) : route.error_response(response.error()));
+}
+
 // Nobody's work: asked every few seconds by machines.
 bool is_probe(std::string_view path) {
   constexpr std::string_view kProbes[] = {"/metrics", "/health",  "/ready",      "/load",
@@ -162,8 +170,9 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
   if (!found) return exchange->respond(openai::error_response(404, "there is no such route"));
   const std::string_view rest = std::string_view(request.path).substr(found->path.size());
   if (found->get && (reads || (request.method == "POST" && request.path == "/ping")))
-    return exchange->respond(found->get(*service, rest));
-  if (found->remove && request.method == "DELETE") return exchange->respond(found->remove(*service, rest));
+    return tell(*found, *exchange, [&] { return found->get(*service, rest); });
+  if (found->remove && request.method == "DELETE")
+    return tell(*found, *exchange, [&] { return found->remove(*service, rest); });
   if (found->stream && request.method == "GET") return found->stream(service, exchange);
   if (found->post && request.method == "POST") return post(service, *found, exchange);
   refuse_method(*found, *exchange);

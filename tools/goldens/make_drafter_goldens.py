@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Makes tests/data/guessers/: tiny random checkpoints of what guesses from hidden states, and what torch computes with them.
+"""Makes tests/data/drafters/: tiny random checkpoints of what proposes from hidden states, and what torch computes with them.
 
 Needs torch and transformers (made with 2.15 and 5.23). Layers and targets are transformers'; what is around a layer is
 written here, from the definitions: multi-token prediction of DeepSeek-V3 (arXiv:2412.19437, section 2.2) and MiMo (the
 modeling_mimo.py of its checkpoint), EAGLE (arXiv:2401.15077), EAGLE-3 (arXiv:2503.01840). As in vLLM, a predictor reads
-the target's hidden states behind its final norm. Usage: make_guesser_goldens.py OUT_DIR
+the target's hidden states behind its final norm. Usage: make_drafter_goldens.py OUT_DIR
 
 A folder has a target, or a head for the target `llama`, and golden.safetensors (not `markov` and its head, which are for tests of the engine):
   ids         I32 [n]            the text
   logits      F32 [n - 1, vocab] behind each of its tokens but the first
-  next_logits F32 [vocab]        behind the likeliest next token, when the guesser reads its own row for it
+  next_logits F32 [vocab]        behind the likeliest next token, when the drafter reads its own row for it
 Weights are stored in bf16; all is computed in f32.
 """
 import json

@@ -10,6 +10,7 @@
 
 #include "request/request.h"
 #include "serve/openai/harmony.h"
+#include "serve/openai/thought_splitter.h"
 #include "text/detokenizer.h"
 #include "text/stop_strings.h"
 
@@ -40,15 +41,18 @@ struct Thinking {
   // Of gpt-oss, in place of begin, end and open. Calls come in the text, as the tool dialect `openai` has
   // them.
   std::optional<HarmonyReader> harmony{};
+  // Of models that mark thoughts with words, in place of begin and end.
+  std::optional<ThoughtSplitter> text{};
 };
 
-class Answer {
+class OutputProcessor {
  public:
   // Keeps references to the tokenizer, the parameters, the ids that end a text and those of `kept_special`.
   // `prompt_tail`, `kept_special`: see Detokenizer. Without `thinking` all is text.
-  Answer(const Tokenizer& tokenizer, const SamplingParams& sampling, const std::vector<TokenId>& eos_ids,
-         StopSplitter stops, std::span<const TokenId> prompt_tail,
-         std::optional<Thinking> thinking = std::nullopt, std::span<const TokenId> kept_special = {});
+  OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,
+                  const std::vector<TokenId>& eos_ids, StopSplitter stops,
+                  std::span<const TokenId> prompt_tail, std::optional<Thinking> thinking = std::nullopt,
+                  std::span<const TokenId> kept_special = {});
 
   // The text that is certain after this output. Once a part has `finish`, later outputs must not be given.
   AnswerPart take(Output&& output);
@@ -58,25 +62,27 @@ class Answer {
   int reasoning_tokens() const { return reasoning_tokens_; }
 
  private:
-  bool turn(TokenId id, AnswerPart& part);
-  void turn_message(TokenId id, AnswerPart& part);
+  bool toggle_reasoning(TokenId id, AnswerPart& part);
+  void switch_message(TokenId id, AnswerPart& part);
   void close_message(AnswerPart& part, bool whole);
   void add_text(std::string_view piece, AnswerPart& part);
+  void add_split(const ThoughtSplitter::Step& step, AnswerPart& part);
+  void add_to_target(std::string_view piece, AnswerPart& part);
   std::string& target(AnswerPart& part) const { return thinks() ? part.reasoning : part.text; }
   bool thinks() const { return thinking_ && thinking_->open; }
   bool calls() const {
     return thinking_ && thinking_->harmony && thinking_->harmony->place() == HarmonyReader::Place::call;
   }
   void end(const Output& output, AnswerPart& part);
-  bool silent(const Output& output, std::size_t position) const;
+  bool is_stop_token(const Output& output, std::size_t position) const;
 
   const SamplingParams* sampling_;
   const std::vector<TokenId>* eos_ids_;
   Detokenizer detokenizer_;
   StopSplitter stops_;
   std::optional<Thinking> thinking_;
-  bool wordless_ = true;  // no text has come yet
-  bool argued_ = false;   // the call has arguments
+  bool at_text_start_ = true;   // no text has come yet
+  bool has_arguments_ = false;  // the call has arguments
   int tokens_ = 0;
   int reasoning_tokens_ = 0;
   bool finished_ = false;

@@ -1,4 +1,4 @@
-#include "serve/openai/answer.h"
+#include "serve/openai/output_processor.h"
 
 #include <fmt/format.h>
 
@@ -21,9 +21,10 @@ void AnswerPart::append(AnswerPart&& next) {
   kv_transfer = std::move(next.kv_transfer);
 }
 
-Answer::Answer(const Tokenizer& tokenizer, const SamplingParams& sampling,
-               const std::vector<TokenId>& eos_ids, StopSplitter stops, std::span<const TokenId> prompt_tail,
-               std::optional<Thinking> thinking, std::span<const TokenId> kept_special)
+OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,
+                                 const std::vector<TokenId>& eos_ids, StopSplitter stops,
+                                 std::span<const TokenId> prompt_tail, std::optional<Thinking> thinking,
+                                 std::span<const TokenId> kept_special)
     : sampling_(&sampling),
       eos_ids_(&eos_ids),
       detokenizer_(tokenizer, sampling.skip_special_tokens, prompt_tail, kept_special),
@@ -33,7 +34,7 @@ Answer::Answer(const Tokenizer& tokenizer, const SamplingParams& sampling,
     thinking_->open = thinking_->harmony->place() == HarmonyReader::Place::thought;
 }
 
-AnswerPart Answer::take(Output&& output) {
+AnswerPart OutputProcessor::take(Output&& output) {
   CHECK(!finished_, "an answer that is finished gets no more outputs");
   AnswerPart part{.index = output.index};
   for (std::size_t i = 0; i < output.token_ids.size() && !part.finish; ++i) {
@@ -42,7 +43,7 @@ AnswerPart Answer::take(Output&& output) {
     const bool hidden = thinks() && !thinking_->shown;
     if (!hidden) part.token_ids.push_back(id);
     if (!hidden && i < output.logprobs.size()) part.logprobs.push_back(std::move(output.logprobs[i]));
-    if (silent(output, i) || turn(id, part)) continue;
+    if (is_stop_token(output, i) || toggle_reasoning(id, part)) continue;
     reasoning_tokens_ += thinks();
     add_text(detokenizer_.push(id), part);
   }
@@ -54,32 +55,34 @@ AnswerPart Answer::take(Output&& output) {
 }
 
 // Whether the token is a mark that begins or ends the thoughts, which is no text.
-bool Answer::turn(TokenId id, AnswerPart& part) {
+bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   if (!thinking_) return false;
+  if (thinking_->text) return false;
   if (thinking_->harmony) {
     const bool marks = thinking_->harmony->marks(id);
-    if (marks) turn_message(id, part);
+    if (marks) switch_message(id, part);
     return marks;
   }
-  const bool begins = id == thinking_->begin && wordless_;
+  const bool begins = id == thinking_->begin && at_text_start_;
   const bool ends = id == thinking_->end && thinking_->open;
   if (!begins && !ends) return false;
   add_text(detokenizer_.finish(), part);
   target(part) += stops_.finish();
   thinking_->open = begins;
-  wordless_ = begins;
+  at_text_start_ = begins;
   return true;
 }
 
 // A message is over, its text complete unless `whole` is false.
-void Answer::close_message(AnswerPart& part, bool whole) {
+void OutputProcessor::close_message(AnswerPart& part, bool whole) {
   add_text(detokenizer_.finish(), part);
+  if (thinking_ && thinking_->text && !part.finish) add_split(thinking_->text->finish(), part);
   if (part.finish) return;
   target(part) += stops_.finish();
-  if (whole && calls() && !argued_) part.text += "{}";
+  if (whole && calls() && !has_arguments_) part.text += "{}";
 }
 
-void Answer::turn_message(TokenId id, AnswerPart& part) {
+void OutputProcessor::switch_message(TokenId id, AnswerPart& part) {
   using Place = HarmonyReader::Place;
   HarmonyReader& reader = *thinking_->harmony;
   if (reader.place() != Place::header) {
@@ -89,22 +92,40 @@ void Answer::turn_message(TokenId id, AnswerPart& part) {
   }
   reader.take(id);
   thinking_->open = reader.place() == Place::thought;
-  argued_ = false;
+  has_arguments_ = false;
   if (calls()) part.text += fmt::format("<|start|>functions.{}<|message|>", reader.function());
 }
 
 // The token that ended the text is not part of it.
-bool Answer::silent(const Output& output, std::size_t position) const {
+bool OutputProcessor::is_stop_token(const Output& output, std::size_t position) const {
   if (output.finished != FinishReason::stop || position + 1 != output.token_ids.size()) return false;
   if (sampling_->include_stop_str_in_output) return false;
   const TokenId id = output.token_ids[position];
   return output.stop_token == id || std::ranges::find(*eos_ids_, id) != eos_ids_->end();
 }
 
-void Answer::add_text(std::string_view piece, AnswerPart& part) {
+void OutputProcessor::add_text(std::string_view piece, AnswerPart& part) {
+  if (thinking_ && thinking_->text) return add_split(thinking_->text->push(piece), part);
+  add_to_target(piece, part);
+}
+
+void OutputProcessor::add_split(const ThoughtSplitter::Step& step, AnswerPart& part) {
+  if (!step.thought.empty()) {
+    thinking_->open = true;
+    add_to_target(step.thought, part);
+  }
+  if (part.finish) return;
+  if (thinking_->open && !thinking_->text->thinks()) {
+    target(part) += stops_.finish();
+    thinking_->open = false;
+  }
+  add_to_target(step.text, part);
+}
+
+void OutputProcessor::add_to_target(std::string_view piece, AnswerPart& part) {
   const bool blank = piece.find_first_not_of(" \n\r\t") == std::string_view::npos;
-  wordless_ = wordless_ && blank;
-  argued_ = argued_ || !blank;
+  at_text_start_ = at_text_start_ && blank;
+  has_arguments_ = has_arguments_ || !blank;
   std::string& text = target(part);
   // Before min_tokens no stop string is looked for.
   if (sampling_->stop.empty() || tokens_ <= sampling_->min_tokens) {
@@ -118,7 +139,7 @@ void Answer::add_text(std::string_view piece, AnswerPart& part) {
   part.stop_reason = sampling_->stop[*step.stop];
 }
 
-void Answer::end(const Output& output, AnswerPart& part) {
+void OutputProcessor::end(const Output& output, AnswerPart& part) {
   close_message(part, output.finished == FinishReason::stop);
   if (part.finish) return;
   part.finish = output.finished;

@@ -1,6 +1,6 @@
-// What guesses from hidden states, against torch: tests/data/guessers, made by
-// tools/goldens/make_guesser_goldens.py.
-#include "model/guesser.h"
+// What proposes from hidden states, against torch: tests/data/drafters, made by
+// tools/goldens/make_drafter_goldens.py.
+#include "model/drafter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,18 +16,18 @@ namespace {
 struct Case {
   const char* name;
   const char* target;
-  Result<Guesser> (*load)(const std::string&, const Model&, Backend&, const LoadOptions&);
+  Result<Drafter> (*load)(const std::string&, const Model&, Backend&, const LoadOptions&);
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-std::string in_data(const std::string& name) { return std::string(golden::kGuessers) + "/" + name; }
+std::string in_data(const std::string& name) { return std::string(golden::kDrafters) + "/" + name; }
 
-class GuesserGolden : public testing::TestWithParam<Case> {};
+class DrafterGolden : public testing::TestWithParam<Case> {};
 
-TEST_P(GuesserGolden, LogitsAreThoseOfTorch) {
+TEST_P(DrafterGolden, LogitsAreThoseOfTorch) {
   const auto [name, target, load] = GetParam();
-  const golden::Golden golden = golden::read(name, golden::kGuessers);
+  const golden::Golden golden = golden::read(name, golden::kDrafters);
   std::vector<Backend> backends;
   backends.push_back(make_reference_backend());
   backends.push_back(make_cpu_backend({.threads = 2, .isa = {}}).value());
@@ -35,26 +35,26 @@ TEST_P(GuesserGolden, LogitsAreThoseOfTorch) {
     SCOPED_TRACE(backend.name);
     const auto model = Model::load(in_data(target), backend, {.dtype = ModelDType::float32});
     ASSERT_TRUE(model) << model.error().message;
-    const auto guesser = load(in_data(name), **model, backend, {});
-    ASSERT_TRUE(guesser) << guesser.error().message;
+    const auto drafter = load(in_data(name), **model, backend, {});
+    ASSERT_TRUE(drafter) << drafter.error().message;
     const CacheOptions cache{.dtype = (*model)->activation};
     const auto run = [&](int chunk) {
-      return golden::run_guesser(**model, *guesser, backend, golden.ids, chunk, cache).value();
+      return golden::run_drafter(**model, *drafter, backend, golden.ids, chunk, cache).value();
     };
-    const golden::GuesserLogits whole = run(static_cast<int>(golden.ids.size()));
+    const golden::DrafterLogits whole = run(static_cast<int>(golden.ids.size()));
     // An EAGLE head has no last norm, and its logits are as large as they come.
     const float near = std::max(1e-4F, 2e-5F * std::ranges::max(golden.logits));
     EXPECT_LE(golden::max_difference(whole.logits, golden.logits), near);
     EXPECT_LE(golden::max_difference(whole.next, golden.next_logits), near);
     for (const int chunk : {1, 7}) {
-      const golden::GuesserLogits pieces = run(chunk);
+      const golden::DrafterLogits pieces = run(chunk);
       EXPECT_EQ(pieces.logits, whole.logits) << chunk;
       EXPECT_EQ(pieces.next, whole.next) << chunk;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Heads, GuesserGolden,
+INSTANTIATE_TEST_SUITE_P(Heads, DrafterGolden,
                          testing::Values(Case{"deepseek_v3", "deepseek_v3", load_predictor},
                                          Case{"glm4_moe", "glm4_moe", load_predictor},
                                          Case{"mimo", "mimo", load_predictor},
@@ -67,11 +67,11 @@ INSTANTIATE_TEST_SUITE_P(Heads, GuesserGolden,
                            return name;
                          });
 
-TEST(Guesser, WhatDoesNotFitIsRefused) {
+TEST(Drafter, WhatDoesNotFitIsRefused) {
   Backend backend = make_reference_backend();
   const auto llama = Model::load(in_data("llama"), backend, {}).value();
   const auto other = Model::load("tests/data/models/llama", backend, {}).value();
-  const auto error = [](const Result<Guesser>& loaded) {
+  const auto error = [](const Result<Drafter>& loaded) {
     return loaded ? "" : fmt::format("{}: {}", loaded.error().field, loaded.error().message);
   };
   using testing::HasSubstr;

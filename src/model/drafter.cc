@@ -1,4 +1,4 @@
-#include "model/guesser.h"
+#include "model/drafter.h"
 
 #include <algorithm>
 #include <span>
@@ -136,15 +136,15 @@ Result<std::vector<int>> read_layers(const Config& config, int layers) {
 
 }  // namespace
 
-Result<Guesser> load_predictor(const std::string& path, const Model& other, Backend& backend,
+Result<Drafter> load_predictor(const std::string& path, const Model& other, Backend& backend,
                                const LoadOptions& options) {
   TRY(ModelSpec spec, predictor_spec(other.spec));
   TRY(const Checkpoint checkpoint, open_checkpoint(path));
   TRY(auto model, load(std::move(spec), checkpoint, other, backend, options));
-  return Guesser{std::move(model)};
+  return Drafter{std::move(model)};
 }
 
-Result<Guesser> load_eagle(const std::string& path, const Model& other, Backend& backend,
+Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend& backend,
                            const LoadOptions& options) {
   TRY(const Config config, Config::load(path));
   TRY(const Checkpoint checkpoint, open_checkpoint(path));
@@ -156,10 +156,10 @@ Result<Guesser> load_eagle(const std::string& path, const Model& other, Backend&
   spec.final_norm = {};
   spec.names.attention_norm.clear();
   TRY(auto model, load(std::move(spec), checkpoint, other, backend, options));
-  return Guesser{std::move(model)};
+  return Drafter{std::move(model)};
 }
 
-Result<Guesser> load_eagle3(const std::string& path, const Model& other, Backend& backend,
+Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend& backend,
                             const LoadOptions& options) {
   TRY(const Config config, Config::load(path));
   TRY(const Checkpoint checkpoint, open_checkpoint(path));
@@ -178,7 +178,7 @@ Result<Guesser> load_eagle3(const std::string& path, const Model& other, Backend
   TRY(spec.vocab, config.integer("draft_vocab_size", {1, spec.vocab}, spec.vocab));
   TRY(std::vector<std::int32_t> tokens, read_tokens(checkpoint, spec.vocab, other.spec.vocab));
   TRY(auto model, load(std::move(spec), checkpoint, other, backend, options));
-  return Guesser{std::move(model), std::move(tokens)};
+  return Drafter{std::move(model), std::move(tokens)};
 }
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Networks that guess what another will say, from rows of the other's residual (ModelSpec::hidden).
+// Networks that propose what another will say, from rows of the other's residual (ModelSpec::hidden).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-struct Guesser {
+struct Drafter {
   std::unique_ptr<Model> model;
   std::vector<std::int32_t> tokens =
       {};  // that the rows of its logits stand for; empty: each for its own number
@@ -22,15 +22,15 @@ struct Guesser {
 
 // The first layer of multi-token prediction that a checkpoint of the other model has. Error (unsupported):
 // the architecture has none, or config.json says so.
-Result<Guesser> load_predictor(const std::string& path, const Model& other, Backend& backend,
+Result<Drafter> load_predictor(const std::string& path, const Model& other, Backend& backend,
                                const LoadOptions& options);
 
 // EAGLE's head for Llama-like layers: a folder with tensors as the authors call them.
-Result<Guesser> load_eagle(const std::string& path, const Model& other, Backend& backend,
+Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend& backend,
                            const LoadOptions& options);
 
 // EAGLE-3's: the same, or as Speculators writes it. Its vocabulary may be a part of the other's.
-Result<Guesser> load_eagle3(const std::string& path, const Model& other, Backend& backend,
+Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend& backend,
                             const LoadOptions& options);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-#include "serve/openai/answer.h"
+#include "serve/openai/output_processor.h"
 
 #include <gtest/gtest.h>
 
@@ -9,14 +9,14 @@ namespace {
 
 const std::vector<TokenId> kEnds = {kEndToken};
 
-class AnswerTest : public ::testing::Test {
+class OutputProcessorTest : public ::testing::Test {
  protected:
   // All of an answer whose tokens come `size` at a time; the last output ends it.
   AnswerPart answer(const std::vector<TokenId>& tokens, std::size_t size,
                     FinishReason end = FinishReason::stop) {
-    Answer a(tokenizer_, sampling_, kEnds,
-             StopSplitter::create(sampling_.stop, sampling_.include_stop_str_in_output).value(), {},
-             thinking_, kept_);
+    OutputProcessor a(tokenizer_, sampling_, kEnds,
+                      StopSplitter::create(sampling_.stop, sampling_.include_stop_str_in_output).value(), {},
+                      thinking_, kept_);
     AnswerPart all;
     for (std::size_t at = 0; at < tokens.size() && !a.finished(); at += size) {
       Output output;
@@ -38,7 +38,7 @@ class AnswerTest : public ::testing::Test {
   int thought_ = 0;
 };
 
-TEST_F(AnswerTest, TextIsWholeForAnySteps) {
+TEST_F(OutputProcessorTest, TextIsWholeForAnySteps) {
   std::vector<TokenId> tokens = bytes_of("héllo 🎈 wörld");
   tokens.push_back(kEndToken);
   for (std::size_t size = 1; size <= tokens.size(); ++size) {
@@ -49,7 +49,7 @@ TEST_F(AnswerTest, TextIsWholeForAnySteps) {
   }
 }
 
-TEST_F(AnswerTest, AStopStringOverTokenBoundariesEndsIt) {
+TEST_F(OutputProcessorTest, AStopStringOverTokenBoundariesEndsIt) {
   sampling_.stop = {"world", "lo w"};
   for (std::size_t size = 1; size <= 13; ++size) {
     const AnswerPart all = answer(bytes_of("hello world!!"), size, FinishReason::length);
@@ -62,20 +62,20 @@ TEST_F(AnswerTest, AStopStringOverTokenBoundariesEndsIt) {
   EXPECT_EQ(answer(bytes_of("hello world!!"), 1).text, "hello w");
 }
 
-TEST_F(AnswerTest, WhatWasHeldBackComesAtTheEnd) {
+TEST_F(OutputProcessorTest, WhatWasHeldBackComesAtTheEnd) {
   sampling_.stop = {"world"};
   const AnswerPart all = answer(bytes_of("hello wor"), 1, FinishReason::length);
   EXPECT_EQ(all.text, "hello wor");
   EXPECT_EQ(all.finish, FinishReason::length);
 }
 
-TEST_F(AnswerTest, BeforeMinTokensNoStopStringCounts) {
+TEST_F(OutputProcessorTest, BeforeMinTokensNoStopStringCounts) {
   sampling_.stop = {"a"};
   sampling_.min_tokens = 3;
   EXPECT_EQ(answer(bytes_of("aabba"), 1).text, "aabb");
 }
 
-TEST_F(AnswerTest, ThoughtsComeFirst) {
+TEST_F(OutputProcessorTest, ThoughtsComeFirst) {
   sampling_.stop = {"cX"};
   for (const bool open : {false, true})
     for (std::size_t size = 1; size <= 12; ++size) {
@@ -99,7 +99,7 @@ TEST_F(AnswerTest, ThoughtsComeFirst) {
 }
 
 // No stop string over the border: "c" before it, "X" behind it.
-TEST_F(AnswerTest, StopStringsEndAtTheThoughts) {
+TEST_F(OutputProcessorTest, StopStringsEndAtTheThoughts) {
   sampling_.stop = {"cX"};
   thinking_ = Thinking{.begin = '<', .end = '>', .open = true};
   const AnswerPart all = answer(bytes_of("abc>X cX!"), 1, FinishReason::length);
@@ -108,13 +108,13 @@ TEST_F(AnswerTest, StopStringsEndAtTheThoughts) {
   EXPECT_EQ(all.finish, FinishReason::stop);
 }
 
-TEST_F(AnswerTest, KeepsTheSpecialTokensItIsTold) {
+TEST_F(OutputProcessorTest, KeepsTheSpecialTokensItIsTold) {
   EXPECT_EQ(answer({'h', kMarkToken, 'i'}, 1).text, "hi");
   kept_ = {kMarkToken};
   EXPECT_EQ(answer({'h', kMarkToken, 'i'}, 1).text, "h<|mark|>i");
 }
 
-TEST_F(AnswerTest, TheTokenThatEndsItIsNotText) {
+TEST_F(OutputProcessorTest, TheTokenThatEndsItIsNotText) {
   sampling_.skip_special_tokens = false;
   EXPECT_EQ(answer({'h', 'i', kEndToken}, 1).text, "hi");
   EXPECT_EQ(answer({'h', 'i', kMarkToken}, 1).text, "hi<|mark|>");

@@ -1,4 +1,4 @@
-#include "speculate/guess_policy.h"
+#include "speculate/draft_policy.h"
 
 #include <gtest/gtest.h>
 
@@ -7,14 +7,14 @@
 namespace octavo {
 namespace {
 
-TEST(GuessPolicy, AsksForAsManyAsThereMayBe) {
+TEST(DraftPolicy, AsksForAsManyAsThereMayBe) {
   Acceptance any;
-  EXPECT_EQ(GuessPolicy({.most = 4}).count(1, any), 4);
-  EXPECT_EQ(GuessPolicy({.most = 4}).count(1000, any), 4);
+  EXPECT_EQ(DraftPolicy({.most = 4}).count(1, any), 4);
+  EXPECT_EQ(DraftPolicy({.most = 4}).count(1000, any), 4);
 }
 
-TEST(GuessPolicy, AStepThatIsFullTakesNoGuesses) {
-  const GuessPolicy policy({.most = 4, .free_tokens = 32});
+TEST(DraftPolicy, AStepThatIsFullTakesNoDrafts) {
+  const DraftPolicy policy({.most = 4, .free_tokens = 32});
   Acceptance any;
   EXPECT_EQ(policy.count(1, any), 4);
   EXPECT_EQ(policy.count(6, any), 4);
@@ -24,8 +24,8 @@ TEST(GuessPolicy, AStepThatIsFullTakesNoGuesses) {
   EXPECT_EQ(policy.count(1000, any), 0);
 }
 
-TEST(GuessPolicy, RangesOfBatchSizesSayHowMany) {
-  const GuessPolicy policy({.most = 4, .free_tokens = 2, .per_batch_size = {{1, 2, 3}, {5, 8, 0}}});
+TEST(DraftPolicy, RangesOfBatchSizesSayHowMany) {
+  const DraftPolicy policy({.most = 4, .free_tokens = 2, .per_batch_size = {{1, 2, 3}, {5, 8, 0}}});
   Acceptance any;
   EXPECT_EQ(policy.count(2, any), 3);
   EXPECT_EQ(policy.count(3, any), 4);  // in no range
@@ -33,26 +33,26 @@ TEST(GuessPolicy, RangesOfBatchSizesSayHowMany) {
   EXPECT_EQ(policy.count(9, any), 4);
 }
 
-TEST(GuessPolicy, GuessesThatDoNotComeTrueBecomeRare) {
-  const GuessPolicy policy({.most = 4, .by_acceptance = true});
+TEST(DraftPolicy, DraftsThatAreNotAcceptedBecomeRare) {
+  const DraftPolicy policy({.most = 4, .by_acceptance = true});
   Acceptance never;
   EXPECT_EQ(policy.count(1, never), 4);
   for (int i = 0; i < 100; ++i) never.note(false);
-  int guesses = 0;
-  for (int step = 0; step < 10 * GuessPolicy::kProbeEvery; ++step) guesses += policy.count(1, never);
-  EXPECT_EQ(guesses, 10);
+  int draft_tokens = 0;
+  for (int step = 0; step < 10 * DraftPolicy::kProbeEvery; ++step) draft_tokens += policy.count(1, never);
+  EXPECT_EQ(draft_tokens, 10);
   for (int i = 0; i < 100; ++i) never.note(true);
   EXPECT_EQ(policy.count(1, never), 4);
 }
 
 // Whatever has happened: the count is in its bounds, and neither a better record nor a smaller batch lowers
 // it.
-TEST(GuessPolicy, FollowsTheRecordAndTheBatch) {
+TEST(DraftPolicy, FollowsTheRecordAndTheBatch) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const int most = 1 + static_cast<int>(random() % kDraftTokensMax);
     const int free_tokens = static_cast<int>(random() % 100);
-    const GuessPolicy policy({.most = most, .free_tokens = free_tokens, .by_acceptance = true});
+    const DraftPolicy policy({.most = most, .free_tokens = free_tokens, .by_acceptance = true});
     Acceptance record;
     const auto truth = random() % 11;
     for (int i = 0; i < 60; ++i) {

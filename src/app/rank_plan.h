@@ -1,0 +1,22 @@
+// What each rank of an engine holds and how long its steps take, before there are any: `octavo model inspect --plan`.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "dist/rank_layout.h"
+
+namespace octavo {
+
+struct RankPlanOptions {
+  RankLayout layout;
+  bool whole_experts = false;
+  std::string device;  // of each rank, one of known_devices(); empty: no times
+};
+
+// A line for each stage, whose ranks are alike: layers, weights and KV cache of a rank, in the checkpoint's format and
+// bf16, and by the roofline of the device the time of a step that decodes. Errors: those of check_shard and
+// divide_layers, whose messages name what cannot be split; invalid, no such device.
+Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& options);
+
+}  // namespace octavo

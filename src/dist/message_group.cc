@@ -1,0 +1,137 @@
+#include "dist/message_group.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace octavo {
+namespace {
+
+// Of a message: MPI counts in ints, and buffers for what others say stay small.
+constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
+// Sums of more bytes than this are worth a second trip: each rank adds up a part and tells the others.
+constexpr std::size_t kScatterBytes = 64 << 10;
+
+// Calls piece(begin, size) for pieces of `size` items, at most `most` each.
+template <class Piece>
+void in_pieces(std::size_t size, std::size_t most, const Piece& piece) {
+  for (std::size_t begin = 0; begin < size; begin += most) piece(begin, std::min(most, size - begin));
+}
+
+}  // namespace
+
+MessageGroup::MessageGroup(Transport& transport, std::vector<int> members)
+    : transport_(transport), members_(std::move(members)) {
+  const auto own = std::ranges::find(members_, transport.rank());
+  CHECK(own != members_.end(), "rank {} in a group of others", transport.rank());
+  rank_ = static_cast<int>(own - members_.begin());
+}
+
+// Runs what stands in sends_ and receives_. False: the group has failed.
+bool MessageGroup::exchange() {
+  if (!failure_)
+    if (const Result<> done = transport_.exchange(sends_, receives_, timeout_ms_); !done)
+      failure_ = done.error();
+  sends_.clear();
+  receives_.clear();
+  return !failure_;
+}
+
+void MessageGroup::all_reduce(std::span<float> values) {
+  if (size() == 1) return;
+  in_pieces(values.size(), kMessageBytes / sizeof(float), [&](std::size_t begin, std::size_t count) {
+    const std::span<float> part = values.subspan(begin, count);
+    size() > 2 && part.size_bytes() > kScatterBytes ? scatter_and_add(part) : gather_and_add(part);
+  });
+}
+
+// Everyone gets everything and adds it up.
+void MessageGroup::gather_and_add(std::span<float> values) {
+  others_.resize(members_.size() * values.size());
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i] == transport_.rank()) continue;
+    sends_.push_back({members_[i], std::as_bytes(values)});
+    receives_.push_back(
+        {members_[i], std::as_writable_bytes(std::span(others_).subspan(i * values.size(), values.size()))});
+  }
+  if (exchange()) add_in_order(values, values.size());
+}
+
+// Everyone adds up a part, and gets the sums of the other parts.
+void MessageGroup::scatter_and_add(std::span<float> values) {
+  const std::size_t each = (values.size() + members_.size() - 1) / members_.size();
+  const auto part = [&](std::size_t i) {
+    const std::size_t begin = std::min(i * each, values.size());
+    return values.subspan(begin, std::min(each, values.size() - begin));
+  };
+  const std::span<float> mine = part(static_cast<std::size_t>(rank_));
+  others_.resize(members_.size() * each);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i] == transport_.rank()) continue;
+    sends_.push_back({members_[i], std::as_bytes(part(i))});
+    receives_.push_back(
+        {members_[i], std::as_writable_bytes(std::span(others_).subspan(i * each, mine.size()))});
+  }
+  if (!exchange()) return;
+  add_in_order(mine, each);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i] == transport_.rank()) continue;
+    sends_.push_back({members_[i], std::as_bytes(mine)});
+    receives_.push_back({members_[i], std::as_writable_bytes(part(i))});
+  }
+  exchange();
+}
+
+// others_[i * stride ..] of all ranks and, of this one, `mine`.
+void MessageGroup::add_in_order(std::span<float> mine, std::size_t stride) {
+  std::ranges::copy(mine,
+                    others_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank_) * stride));
+  std::copy_n(others_.begin(), mine.size(), mine.begin());
+  for (std::size_t i = 1; i < members_.size(); ++i)
+    for (std::size_t k = 0; k < mine.size(); ++k) mine[k] += others_[i * stride + k];
+}
+
+void MessageGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  CHECK(all.empty() || all.size() == mine.size() * members_.size());
+  // Who has no use for the others' takes it all the same: messages are received in order.
+  std::vector<std::byte> unused(all.empty() ? mine.size() * members_.size() : 0);
+  if (all.empty()) all = unused;
+  in_pieces(mine.size(), kMessageBytes, [&](std::size_t begin, std::size_t count) {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      const std::span<std::byte> place = all.subspan(i * mine.size() + begin, count);
+      if (members_[i] == transport_.rank()) {
+        std::memcpy(place.data(), mine.data() + begin, count);
+        continue;
+      }
+      sends_.push_back({members_[i], mine.subspan(begin, count)});
+      receives_.push_back({members_[i], place});
+    }
+    exchange();
+  });
+}
+
+void MessageGroup::broadcast(std::vector<std::byte>& message) {
+  std::uint64_t bytes = message.size();
+  broadcast(std::as_writable_bytes(std::span(&bytes, 1)));
+  if (failure_) return;
+  message.resize(bytes);
+  broadcast(std::span(message));
+}
+
+void MessageGroup::broadcast(std::span<std::byte> message) {
+  in_pieces(message.size(), kMessageBytes, [&](std::size_t begin, std::size_t count) {
+    const std::span<std::byte> part = message.subspan(begin, count);
+    if (rank_ != 0) receives_.push_back({members_[0], part});
+    for (std::size_t i = 1; rank_ == 0 && i < members_.size(); ++i) sends_.push_back({members_[i], part});
+    exchange();
+  });
+}
+
+void MessageGroup::barrier() {
+  const std::byte here{};
+  std::vector<std::byte> all(members_.size());
+  all_gather({&here, 1}, all);
+}
+
+}  // namespace octavo

@@ -1,0 +1,44 @@
+// Ranks that send each other messages: a process group over any transport, with the sums of SharedMemoryGroup
+// to the bit.
+#pragma once
+
+#include "dist/process_group.h"
+#include "dist/transport.h"
+
+namespace octavo {
+
+class MessageGroup final : public ProcessGroup {
+ public:
+  // members: the ranks of the transport that belong to the group, in its order; this process's is one of
+  // them. Groups over one transport are used by one thread. The transport lives longer.
+  MessageGroup(Transport& transport, std::vector<int> members);
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+  void all_reduce(std::span<float> values) override;
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void broadcast(std::vector<std::byte>& message) override;
+  void broadcast(std::span<std::byte> message) override;
+  void barrier() override;
+  void set_timeout_ms(int ms) override { timeout_ms_ = ms; }
+  const std::optional<Error>& failure() const override { return failure_; }
+
+ private:
+  void gather_and_add(std::span<float> values);
+  void scatter_and_add(std::span<float> values);
+  void add_in_order(std::span<float> mine, std::size_t stride);
+  bool exchange();
+
+  Transport& transport_;
+  std::vector<int> members_;
+  int rank_ = 0;
+  int timeout_ms_ = 0;
+  std::optional<Error> failure_;
+
+  // Of the operation that runs.
+  std::vector<Transport::Send> sends_;
+  std::vector<Transport::Receive> receives_;
+  std::vector<float> others_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,81 @@
+#include "dist/tcp_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "dist/message_group.h"
+#include "dist/test_ports.h"
+
+namespace octavo {
+namespace {
+
+struct Pair {
+  std::unique_ptr<TcpTransport> first, second;
+};
+
+Pair pair() {
+  const int port = free_port();
+  const auto at = [&](int rank) {
+    return TcpTransport::meet({.rank = rank, .size = 2, .address = "127.0.0.1", .port = port}).value();
+  };
+  Pair both;
+  std::jthread other([&] { both.second = at(1); });
+  both.first = at(0);
+  return both;
+}
+
+TEST(TcpTransport, ARankThatDoesNotAnswerIsAnError) {
+  const Pair both = pair();
+  MessageGroup group(*both.first, {0, 1});
+  group.set_timeout_ms(100);
+  std::vector<float> values(4, 1);
+  group.all_reduce(values);
+  ASSERT_TRUE(group.failure());
+  EXPECT_EQ(group.failure()->message, "rank 1 has not answered for 100 ms");
+  group.barrier();  // returns
+}
+
+TEST(TcpTransport, ARankThatIsGoneIsAnError) {
+  Pair both = pair();
+  both.second.reset();
+  MessageGroup group(*both.first, {0, 1});
+  group.barrier();
+  ASSERT_TRUE(group.failure());
+  EXPECT_EQ(group.failure()->message, "rank 1 is gone: it has closed the connection");
+}
+
+// More than the system keeps on the way.
+TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
+  const Pair both = pair();
+  const std::vector<std::byte> much(32 << 20, std::byte{7});
+  const auto send_then_receive = [&](Transport& own, int other) {
+    std::vector<std::byte> theirs(much.size());
+    const Transport::Send send[] = {{other, much}};
+    ASSERT_TRUE(own.exchange(send, {}, 5000));
+    const Transport::Receive receive[] = {{other, theirs}};
+    ASSERT_TRUE(own.exchange({}, receive, 5000));
+    EXPECT_TRUE(theirs == much);
+  };
+  // The one that has sent all asks for what it gets at once, so that the other gets rid of it.
+  std::jthread thread([&] { send_then_receive(*both.second, 0); });
+  send_then_receive(*both.first, 1);
+}
+
+TEST(TcpTransport, WhoDoesNotBelongIsToldAndCostsTheOthersNothing) {
+  const int port = free_port();
+  const auto at = [&](int rank, int size, const char* identity) {
+    return TcpTransport::meet(
+        {.rank = rank, .size = size, .address = "127.0.0.1", .port = port, .identity = identity});
+  };
+  std::jthread host([&] { EXPECT_TRUE(at(0, 2, "a model")); });
+  const auto other_model = at(1, 2, "another model");
+  ASSERT_FALSE(other_model);
+  EXPECT_EQ(other_model.error().message,
+            "rank 1 of 2 does not belong to the 2 ranks here: model and options must be the same");
+  EXPECT_FALSE(at(3, 4, "a model"));
+  EXPECT_TRUE(at(1, 2, "a model"));
+}
+
+}  // namespace
+}  // namespace octavo

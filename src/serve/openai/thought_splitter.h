@@ -1,0 +1,46 @@
+// Finds the thoughts of models that mark them with words, which no single token stands for.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "text/stop_strings.h"
+
+namespace octavo::openai {
+
+// What stands before thoughts, between thoughts and text, and behind the text; each in one of some spellings.
+struct ThoughtMarks {
+  std::span<const std::string_view> begins, ends, closings;
+};
+
+// Promise: however an answer is cut into pieces, the parts joined are the same.
+class ThoughtSplitter {
+ public:
+  struct Step {
+    std::string thought, text;  // in this order; without the marks
+  };
+
+  // open: the answer begins with thoughts, whether or not it says so.
+  ThoughtSplitter(const ThoughtMarks& marks, bool open);
+
+  Step push(std::string_view piece);
+  // There is no more text: what was held back.
+  Step finish();
+  bool thinks() const { return state_ == State::thoughts || (state_ == State::start && open_); }
+
+ private:
+  enum class State : std::uint8_t { start, thoughts, text };
+
+  void advance(char byte, Step& step);
+  void leave_start(Step& step);
+
+  std::span<const std::string_view> begins_;
+  bool open_;
+  State state_ = State::start;
+  std::string held_;  // at the start
+  StopSplitter ends_, closings_;
+};
+
+}  // namespace octavo::openai

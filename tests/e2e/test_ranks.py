@@ -1,0 +1,185 @@
+"""Stages of layers, hosts, MPI: the same answers as one engine gives, and a clear end when a rank or a link fails."""
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import openai
+import pytest
+from conftest import eventually, free_port, running, serve
+from test_tensor_parallel import answers, answers_again, client_of
+
+FLAGS = ("--device", "cpu", "--dtype", "float32")
+PROGRAM = "build/release/octavo"
+
+
+@pytest.fixture(scope="module")
+def one():
+    with serve(*FLAGS) as base:
+        return answers(base)
+
+
+@pytest.fixture(scope="module")
+def two():
+    with serve(*FLAGS, "--tensor-parallel-size", "2") as base:
+        return answers(base)
+
+
+def test_two_stages_are_one_engine_to_the_bit(one):
+    with serve(*FLAGS, "--pipeline-parallel-size", "2") as base:
+        assert answers(base) == one
+
+
+def test_two_stages_of_two_ranks_are_two_ranks_to_the_bit(two):
+    with serve(*FLAGS, "--pipeline-parallel-size", "2", "--tensor-parallel-size", "2") as base:
+        assert answers(base) == two
+
+
+@contextlib.contextmanager
+def hosts(*flags, address="127.0.0.1", prefix=()):
+    """The base URL of host 0's server and the process of host 1, which `prefix` starts elsewhere."""
+    shared = (*FLAGS, *flags, "--nnodes", "2", "--master-addr", address, "--master-port", str(free_port()))
+    other = subprocess.Popen([*prefix, PROGRAM, "serve", *shared, "--node-rank", "1", "--headless"])
+    try:
+        with serve(*shared) as base:
+            yield base, other
+    finally:
+        other.terminate()
+        other.wait()
+
+
+def test_two_hosts_give_the_bits_of_one(two):
+    with hosts("--tensor-parallel-size", "2") as (base, _):
+        assert answers(base) == two
+
+
+def test_stages_on_two_hosts(one):
+    with hosts("--pipeline-parallel-size", "2") as (base, _):
+        assert answers(base) == one
+
+
+def tiny(name, folder):
+    """A golden checkpoint with a tokenizer of single letters."""
+    model = folder / name
+    shutil.copytree(Path("tests/data/models") / name, model)
+    vocabulary = {chr(0x100 + i): i for i in range(128)}
+    tokenizer = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return str(model)
+
+
+def words(base):
+    prompts = ["".join(chr(0x100 + (7 * i + k) % 100) for i in range(20 + k)) for k in range(4)]
+    return [text for text, _ in answers(base, prompts)]
+
+
+@pytest.mark.parametrize(
+    ("name", "layouts"),
+    [
+        ("qwen3_moe", ["-tp 2", "-tp 2 -ep", "-tp 2 -pp 2 -ep"]),
+        ("qwen3_next", ["-tp 2", "-pp 2", "-tp 2 -pp 2 -ep"]),  # delta nets and gated attention
+        ("deepseek_v3", ["-tp 2", "-pp 2", "-tp 2 -pp 2"]),  # latent attention
+        ("mamba2", ["-tp 2", "-pp 2"]),
+        ("jamba", ["-pp 2"]),
+    ],
+)
+def test_families_in_layouts(name, layouts, tmp_path):
+    flags = (tiny(name, tmp_path), "--served-model-name", "demo", *FLAGS)
+    with serve(*flags) as base:
+        one = words(base)
+    assert all(len(text) > 20 for text in one)
+    for layout in layouts:
+        with serve(*flags, *layout.split()) as base:
+            assert words(base) == one, layout
+            assert words(base) == one, layout  # from the prefix cache
+
+
+def error_of_a_stream(base, after_first_piece):
+    told = False
+    try:
+        with client_of(base).completions.create(
+            model="demo", prompt="Once", max_tokens=1500, stream=True, extra_body={"ignore_eos": True}
+        ) as stream:
+            for _ in stream:
+                if not told:
+                    after_first_piece()
+                told = True
+    except openai.APIError as error:
+        return str(error)
+    return None
+
+
+def ranks_of(process):
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(pid) for pid in children]
+
+
+def test_a_killed_rank_of_another_host_ends_requests_and_comes_back(two):
+    with hosts("--tensor-parallel-size", "2") as (base, other):
+        assert answers(base) == two
+        error = error_of_a_stream(base, lambda: os.kill(ranks_of(other)[0], signal.SIGKILL))
+        assert "rank 1 is gone" in error
+        assert eventually(lambda: answers_again(base) == two, 60)
+
+
+@contextlib.contextmanager
+def another_host():
+    """A network namespace beside this one, linked by a cable: (address here, command prefix there, the cable's end)."""
+    name, here = f"octavo{os.getpid()}", f"oct{os.getpid()}"
+    run = lambda *words: subprocess.run(["ip", *words], check=True, capture_output=True)
+    if os.getuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and iproute2")
+    try:
+        run("netns", "add", name)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
+    try:
+        run("link", "add", here, "type", "veth", "peer", "name", "eth0", "netns", name)
+        run("address", "add", "10.213.77.1/24", "dev", here)
+        run("link", "set", here, "up")
+        run("-n", name, "address", "add", "10.213.77.2/24", "dev", "eth0")
+        run("-n", name, "link", "set", "eth0", "up")
+        yield "10.213.77.1", ("ip", "netns", "exec", name), here
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+def test_a_cut_link_ends_requests_and_the_server_comes_back_with_it(two):
+    with another_host() as (address, prefix, cable):
+        flags = ("--tensor-parallel-size", "2", "--distributed-timeout-seconds", "3")
+        with hosts(*flags, address=address, prefix=prefix) as (base, _):
+            assert answers(base) == two
+            cut = lambda: subprocess.run(["ip", "link", "set", cable, "down"], check=True)
+            error = error_of_a_stream(base, cut)
+            assert "rank 1 has not answered for 3000 ms" in error
+            subprocess.run(["ip", "link", "set", cable, "up"], check=True)
+            assert eventually(lambda: answers_again(base) == two, 90)
+
+
+@pytest.mark.skipif(
+    shutil.which("mpirun") is None or not Path(PROGRAM).with_name("liboctavo_mpi.so").exists(), reason="no MPI here"
+)
+@pytest.mark.parametrize("flag", ["--tensor-parallel-size", "--pipeline-parallel-size"])
+def test_under_mpirun(flag, one, two):
+    launch = "mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2"
+    with running(f"{launch} {PROGRAM} serve --port {{port}} {shlex.join(FLAGS)} {flag} 2") as (process, base):
+        assert answers(base) == (two if flag == "--tensor-parallel-size" else one)
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def test_what_does_not_fit_is_refused_by_name():
+    for flags, said in [
+        (("--nnodes", "2"), "nnodes: is 2, which does not divide 1 ranks"),
+        (("--headless",), "--headless: is for hosts with a --node-rank other than 0"),
+        (("--pipeline-parallel-size", "2", "--enable-lora"), "pipeline_parallel_size: must be 1 with LoRA adapters"),
+        (("--pipeline-parallel-size", "64"), "pipeline_parallel_size: is 64, the model has"),
+    ]:
+        command = [PROGRAM, "serve", "--port", "0", "--device", "cpu", *flags]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert ended.returncode != 0 and said in ended.stderr, ended.stderr

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Whether headers compile alone, by the compile commands of build/release: those named, else those that changed.
+
+Usage: check_headers.py [HEADER...]. Without arguments: of the commits that the branch `main` lacks, or, on it, of the
+last commit, a merge with all that it brought. `make headers` checks all, those too whose includes have changed.
+"""
+
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from os import sched_getaffinity
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SKIPPED = ("src/kernels/cuda/", "src/kernels/cpu/")  # of compilers and instruction sets of their own
+
+
+def git(*command):
+    return subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True)
+
+
+def changed():
+    base = git("merge-base", "HEAD", "main").stdout.strip()
+    if not base or base == git("rev-parse", "HEAD").stdout.strip():
+        base = "HEAD^"
+    listed = git("diff", "--name-only", "--diff-filter=d", base, "--", "src/*.h")
+    if listed.returncode:
+        sys.exit(listed.stderr)
+    return listed.stdout.split()
+
+
+def commands():
+    """By folder, how a file in it is compiled: without what names the file or its output."""
+    found = {}
+    for entry in json.loads((ROOT / "build/release/compile_commands.json").read_text()):
+        folder = str(pathlib.Path(entry["file"]).parent.relative_to(ROOT)) if entry["file"].startswith(str(ROOT)) else ""
+        words = shlex.split(entry["command"])
+        found.setdefault(folder, [w for w in words[: words.index("-o")] if not w.startswith("-O")])
+    return found
+
+
+def compile_alone(header, known):
+    folder = next((str(p) for p in pathlib.Path(header).parents if str(p) in known), None)
+    if folder is None:
+        return f"{header}: nothing in its folder is compiled\n"
+    include = f'#include "{pathlib.Path(header).relative_to("src")}"\n'
+    done = subprocess.run([*known[folder], "-fsyntax-only", "-x", "c++", "-"], input=include, cwd=ROOT / "build/release",
+                          capture_output=True, text=True)
+    return done.stderr if done.returncode else ""
+
+
+def main():
+    headers = [h for h in sys.argv[1:] or changed() if not h.startswith(SKIPPED)]
+    known = commands()
+    with ThreadPoolExecutor(len(sched_getaffinity(0))) as pool:
+        errors = [e for e in pool.map(lambda h: compile_alone(h, known), headers) if e]
+    sys.stdout.write("".join(errors))
+    print(f"{len(headers)} headers compile alone" if not errors else f"{len(errors)} of {len(headers)} headers do not compile alone")
+    sys.exit(bool(errors))
+
+
+if __name__ == "__main__":
+    main()
