@@ -27,7 +27,7 @@ void Decoder::route_streams(const Layer& layer) {
   pending_ = {};
   backend_.ops.matmul(
       *backend_.stream,
-      {.x = x_.rows(tokens_), .w = *layer.streams.router.weight.weight, .y = routed_.rows(tokens_)});
+      {.x = x_.rows(tokens_), .w = *layer.streams.router.weight, .y = routed_.rows(tokens_)});
 }
 
 void Decoder::predict_streams(const Layer& layer) {

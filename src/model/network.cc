@@ -14,12 +14,12 @@ StreamMixer stream_mixer(const ModelSpec& model, const Namer& name) {
   const std::int64_t streams = model.streams->count;
   StreamMixer mixer{
       .norm = name.norm(model.streams->norm, prefix + "router_norm", model.dim),
-      .router = name.linear({prefix + "modality_router"}, {streams}, model.dim, false),
+      .router = name.linear({prefix + "modality_router"}, {streams}, model.dim, false).weight,
       .predict = name.rows_of_vectors(prefix + "prediction_coefs.weight", streams * streams, streams),
       .correct = name.rows_of_vectors(prefix + "correction_coefs.weight", streams, streams),
       .scale = {}};
   mixer.norm.weight.factors.push_back({0, model.dim, 1 / static_cast<float>(model.dim)});
-  mixer.router.weight.use = MatrixUse::router;
+  mixer.router.use = MatrixUse::router;
   if (model.streams->scales_input) mixer.scale = name.vector({prefix + "correct_output_scale"}, {model.dim});
   return mixer;
 }

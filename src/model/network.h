@@ -15,7 +15,7 @@ namespace octavo {
 // What a layer of a network with several streams mixes them by.
 struct StreamMixer {
   NormParameter norm;
-  LinearParameter router;
+  MatrixParameter router;
   VectorParameter predict, correct, scale;
 };
 
