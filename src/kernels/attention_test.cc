@@ -19,6 +19,7 @@ struct Shape {
   NormKind norm;
   bool whole_row;
   bool norm_turned = false;
+  bool v_norm = false;
   int chunk = 0;
   bool slopes = false;
   bool causal = true;
@@ -178,6 +179,7 @@ class Runner {
                                                 .k_norm = norm(shape.spec.kv_heads),
                                                 .norm_whole_row = shape.whole_row,
                                                 .norm_turned = shape.norm_turned,
+                                                .v_norm = shape.v_norm ? norm(1) : Norm{},
                                                 .rope = rope,
                                                 .slots = to,
                                                 .cache = cache_,
@@ -263,6 +265,7 @@ Shape random_shape(TestRandom& random) {
   shape.rope.interleaved = random.coin();
   shape.rope.rotary_dim = random.pick({0, shape.spec.head_dim, shape.spec.head_dim / 2});
   shape.norm_turned = shape.norm == NormKind::rms && !shape.whole_row && random.coin();
+  shape.v_norm = random.coin();
   if (random.coin()) shape.chunk = shape.window;
   shape.slopes = shape.soft_cap == 0 && random.coin();
   if (random.integer(0, 3) > 0) return shape;

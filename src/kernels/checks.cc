@@ -67,6 +67,7 @@ void check(const AddNormArgs& args) {
   if (args.out) expect_activation("add_norm out", args.out, {n, dim});
   expect_norm("add_norm delta_norm", args.delta_norm, {dim});
   expect_norm("add_norm norm", args.norm, {dim});
+  if (args.residual_scale) expect("add_norm residual_scale", args.residual_scale, DType::f32, {1});
 }
 
 template <>
@@ -92,6 +93,12 @@ void check(const ActivateArgs& args) {
   if (args.activation != Activation::xielu) return;
   CHECK(!args.gated, "xielu with a gate");
   expect("xielu slopes", args.slopes, DType::f32, {2});
+}
+
+template <>
+void check(const KeepTailArgs& args) {
+  CHECK(args.x.rank == 2);
+  expect_activation("keep_tail x", args.x, {args.x.size(0), args.x.size(1)});
 }
 
 template <>
@@ -178,7 +185,8 @@ void check(const QkvStoreArgs& args) {
   CHECK(args.q_out.rank == 3);
   const std::int64_t n = args.q_out.size(0);
   expect_activation("qkv_store q_out", args.q_out, {n, args.q_heads, dim});
-  expect("qkv_store qkv", args.qkv, args.q_out.dtype, {n, (args.q_heads + 2 * spec.kv_heads) * dim});
+  const std::int64_t rows = args.q_heads + (args.stores ? 2 * spec.kv_heads : 0);
+  expect("qkv_store qkv", args.qkv, args.q_out.dtype, {n, rows * dim});
   expect("qkv_store slots", args.slots, DType::i64, {n});
 
   const auto expect_head_norm = [&](std::string_view what, const Norm& norm, std::int64_t heads) {
@@ -187,7 +195,8 @@ void check(const QkvStoreArgs& args) {
     expect_norm(what, norm, {dim});
   };
   expect_head_norm("qkv_store q_norm", args.q_norm, args.q_heads);
-  expect_head_norm("qkv_store k_norm", args.k_norm, spec.kv_heads);
+  if (args.stores) expect_head_norm("qkv_store k_norm", args.k_norm, spec.kv_heads);
+  expect_norm("qkv_store v_norm", args.v_norm, {dim});
   if (args.norm_turned)
     CHECK(!args.norm_whole_row && args.q_norm.kind == NormKind::rms && args.k_norm.kind == NormKind::rms &&
               !args.q_norm.bias && !args.k_norm.bias,
@@ -294,9 +303,10 @@ void check(const GatedDeltaArgs& args) {
   CHECK(key_dim <= kMaxStateDim && value_dim <= kMaxStateDim, "a state of {} x {}", key_dim, value_dim);
   expect_activation("gated_delta out", args.out, {n, heads * value_dim});
   expect("gated_delta qkv", args.qkv, args.out.dtype, {n, 2 * args.key_heads * key_dim + heads * value_dim});
-  expect("gated_delta ba", args.ba, DType::f32, {n, 2 * heads});
+  const std::int64_t rates = args.dt_bias.elements() == heads ? heads : heads * key_dim;
+  expect("gated_delta ba", args.ba, DType::f32, {n, heads + rates});
   expect("gated_delta a_log", args.a_log, DType::f32, {heads});
-  expect("gated_delta dt_bias", args.dt_bias, DType::f32, {heads});
+  expect("gated_delta dt_bias", args.dt_bias, DType::f32, {rates});
   expect("gated_delta state", args.state, DType::f32, {args.state.size(0), heads, key_dim, value_dim});
   expect_plan(args.plan, n);
 }
@@ -310,8 +320,10 @@ void check(const ScanArgs& args) {
   CHECK(state_dim <= kMaxStateDim && head_dim <= kMaxStateDim, "a state of {} x {}", state_dim, head_dim);
   expect_activation("scan out", args.out, {n, heads * head_dim});
   expect("scan xbc", args.xbc, args.out.dtype, {n, heads * head_dim + 2 * args.groups * state_dim});
-  expect("scan dt", args.dt, args.out.dtype, {n, heads});
-  expect("scan time_step", args.time_step.bias, DType::f32, {heads});
+  if (args.dt) {
+    expect("scan dt", args.dt, args.out.dtype, {n, heads});
+    expect("scan time_step", args.time_step.bias, DType::f32, {heads});
+  }
   expect("scan a_log", args.a_log, DType::f32, {heads});
   expect("scan d", args.d, DType::f32, {heads});
   expect("scan state", args.state, DType::f32, {args.state.size(0), heads, state_dim, head_dim});
@@ -332,6 +344,37 @@ void check(const ChannelScanArgs& args) {
   expect("channel_scan d", args.d, DType::f32, {channels});
   expect("channel_scan state", args.state, DType::f32, {args.state.size(0), state_dim, channels});
   expect_plan(args.plan, n);
+}
+
+template <>
+void check(const PredictStreamsArgs& args) {
+  CHECK(args.x.rank == 3);
+  const std::int64_t n = args.x.size(0), streams = args.x.size(1);
+  CHECK(streams <= kMaxStreams, "{} streams", streams);
+  expect("predict_streams x", args.x, DType::f32, {n, streams, args.x.size(2)});
+  expect("predict_streams router", args.router, DType::f32, {n, streams});
+  expect("predict_streams coefs", args.coefs, DType::f32, {streams * streams, streams});
+}
+
+template <>
+void check(const CorrectStreamsArgs& args) {
+  CHECK(args.x.rank == 3);
+  const std::int64_t n = args.x.size(0), streams = args.x.size(1), dim = args.x.size(2);
+  CHECK(streams <= kMaxStreams, "{} streams", streams);
+  expect("correct_streams x", args.x, DType::f32, {n, streams, dim});
+  expect("correct_streams before", args.before, DType::f32, {n, dim});
+  expect("correct_streams router", args.router, DType::f32, {n, streams});
+  expect("correct_streams coefs", args.coefs, DType::f32, {streams, streams});
+  if (args.scale) expect("correct_streams scale", args.scale, DType::f32, {dim});
+  expect_activation("correct_streams out", args.out, {n, dim});
+}
+
+template <>
+void check(const MatchSizeArgs& args) {
+  CHECK(args.x.rank == 2);
+  const std::int64_t n = args.x.size(0), dim = args.x.size(1);
+  expect("match_size x", args.x, DType::f32, {n, dim});
+  expect("match_size like", args.like, DType::f32, {n, dim});
 }
 
 template <>

@@ -51,13 +51,14 @@ struct EmbedArgs {
   View out;                                // f32 [n, dim]
 };
 
-// residual += delta_scale * delta_norm(delta);  out = norm(residual)
+// residual = (residual + delta_scale * delta_norm(delta)) * residual_scale;  out = norm(residual)
 // With `replace` the residual becomes norm(residual), too: norms behind the residual, as BERT has them.
 struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
   Norm delta_norm = {};  // kind none: delta as it is
+  View residual_scale = {};  // f32 [1]; optional: 1
   Norm norm = {};        // kind none: out is the residual, converted
   bool replace = false;
   View out = {};  // act [n, dim]; optional
@@ -83,6 +84,12 @@ struct ActivateArgs {
   float limit = 0;
   View slopes = {};  // f32 [2]; of xielu
   View y;            // act [m, h]
+};
+
+// x = max(0, x - mean(x) - deviations * std(x)), over each row: the upper tail is left (Gemma 3n, 2025)
+struct KeepTailArgs {
+  View x;  // act [n, dim], in place
+  float deviations = 0;
 };
 
 // y[i] = x[i] * factors[rows[i]]
@@ -180,6 +187,8 @@ struct QkvStoreArgs {
   Norm k_norm = {};
   bool norm_whole_row = false;
   bool norm_turned = false;  // rms norms of each head come behind the rotation
+  Norm v_norm = {};          // of the values of each head, weight [head_dim]
+  bool stores = true;        // false: qkv is queries alone, and the cache is left as it is
   Rope rope = {};
   View slots;     // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;  // gives kv_heads and head_dim
@@ -275,14 +284,16 @@ struct ConvArgs {
 // with key head h * key_heads / value_heads, where q and k are divided by their lengths and q by
 // sqrt(key_dim):
 //   S *= exp(-exp(a_log) * softplus(a + dt_bias))
+// a is a number of each value head or, as dt_bias then is, too, one for each row of its S (Kimi Team, "Kimi
+// Linear", 2025).
 //   S += k (sigmoid(b) * (v - S^T k))^T
 //   out = S^T q
 struct GatedDeltaArgs {
   View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
   int key_heads = 0;
-  View ba;       // f32 [n, 2 * value_heads]: b of each value head, then a
+  View ba;       // f32 [n, value_heads + size of dt_bias]: b of each value head, then a
   View a_log;    // f32 [value_heads]
-  View dt_bias;  // f32 [value_heads]
+  View dt_bias;  // f32 [value_heads] or [value_heads * key_dim]
   View state;    // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]
@@ -291,22 +302,22 @@ struct GatedDeltaArgs {
 // A time step: softplus(dt * scale + bias), not below `least`, not above `most`.
 struct TimeStep {
   float scale = 1;
-  View bias;  // f32, one for each dt
+  View bias = {};  // f32, one for each dt
   float least = 0;
   float most = std::numeric_limits<float>::infinity();
 };
 
 // The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024). For each token and head h, whose B and C
-// are those of group h * groups / heads, and step = time_step(dt[h]):
+// are those of group h * groups / heads, and step = time_step(dt[h]), or 1 without dt:
 //   S = exp(-exp(a_log) * step) * S + B (step * x)^T
 //   out = S^T C + d * x
 struct ScanArgs {
   View xbc;  // act [n, heads * head_dim + 2 * groups * state_dim]: x of all heads, B of all groups, then C
   int groups = 0;
-  View dt;  // act [n, heads]
-  TimeStep time_step;
-  View a_log;  // f32 [heads]
-  View d;      // f32 [heads]
+  View dt = {};             // act [n, heads]; optional
+  TimeStep time_step = {};  // with dt
+  View a_log;               // f32 [heads]
+  View d;                   // f32 [heads]
   View state;  // f32 [slots, heads, state_dim, head_dim], dims up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, heads * head_dim]
@@ -326,6 +337,34 @@ struct ChannelScanArgs {
   View state;  // f32 [slots, state_dim, channels], state_dim up to kMaxStateDim, in place: s
   const StatePlan& plan;
   View out;  // act [n, channels]
+};
+
+// Alternating updates (Baykal et al., "Alternating Updates for Efficient Transformers", 2023): a token has
+// several streams, and layers work on the first. Before a layer, with m = tanh(router[t]),
+//   x[t, j] += sum over i, ascending, of x[t, i] * (sum over p of coefs[j * streams + i, p] * m[p])
+struct PredictStreamsArgs {
+  View x;       // f32 [n, streams, dim], in place; streams up to kMaxStreams
+  View router;  // f32 [n, streams]
+  View coefs;   // f32 [streams * streams, streams]
+};
+constexpr int kMaxStreams = 8;
+
+// Behind the layer, which made x[t, 0] of `before`, with m of its result and change = x[t, 0] - before[t]:
+//   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is `before` again
+//   out[t] = x[t, 0] * scale
+struct CorrectStreamsArgs {
+  View x;           // f32 [n, streams, dim], in place; streams up to kMaxStreams
+  View before;      // f32 [n, dim]
+  View router;      // f32 [n, streams]
+  View coefs;       // f32 [streams, streams]
+  View scale = {};  // f32 [dim]; optional
+  View out;         // act [n, dim]
+};
+
+// x = x * rms(like) / max(rms(x), sqrt(1e-5)), over each row
+struct MatchSizeArgs {
+  View x;     // f32 [n, dim], in place
+  View like;  // f32 [n, dim]
 };
 
 // out[i] = x[rows[i]]
@@ -454,6 +493,7 @@ struct Ops {
   Op<AddNormArgs> add_norm;
   Op<MatmulArgs> matmul;
   Op<ActivateArgs> activate;
+  Op<KeepTailArgs> keep_tail;
   Op<ScaleRowsArgs> scale_rows;
   Op<RouteArgs> route;
   Op<GroupedMatmulArgs> grouped_matmul;
@@ -469,6 +509,9 @@ struct Ops {
   Op<GatedDeltaArgs> gated_delta;
   Op<ScanArgs> scan;
   Op<ChannelScanArgs> channel_scan;
+  Op<PredictStreamsArgs> predict_streams;
+  Op<CorrectStreamsArgs> correct_streams;
+  Op<MatchSizeArgs> match_size;
   Op<GatherRowsArgs> gather_rows;
   Op<PoolArgs> pool;
   Op<PutSampledArgs> put_sampled;

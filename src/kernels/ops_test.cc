@@ -156,7 +156,7 @@ TEST_P(Operators, AddNorm) {
     const DType out_type = random.pick({DType::f32, DType::bf16, DType::f16});
     const TestTensor residual = random.tensor(DType::f32, {n, dim}, -1, 3);
     const TestTensor delta = random.tensor(in, {n, dim});
-    const TestTensor weights = random.tensor(DType::f32, {4, dim});
+    const TestTensor weights = random.tensor(DType::f32, {4, dim}), scale = random.tensor(DType::f32, {1});
     const auto norm = [&](std::int64_t i) {
       const NormKind kind = random.pick({NormKind::none, NormKind::rms, NormKind::layer});
       const View all = weights.view();
@@ -168,6 +168,7 @@ TEST_P(Operators, AddNorm) {
                            .delta = random.coin() ? delta.view() : View{},
                            .delta_scale = random.pick({1.0f, 0.22f}),
                            .delta_norm = norm(0),
+                           .residual_scale = random.coin() ? scale.view() : View{},
                            .norm = norm(2),
                            .replace = random.coin(),
                            .out = random.integer(0, 9) > 0 ? out.view() : View{}};
@@ -177,6 +178,7 @@ TEST_P(Operators, AddNorm) {
       AddNormArgs there = args;
       there.residual = on(result.first.view());
       there.delta = on(args.delta);
+      there.residual_scale = on(args.residual_scale);
       there.delta_norm = on(args.delta_norm);
       there.norm = on(args.norm);
       if (args.out) there.out = on(result.second.view());

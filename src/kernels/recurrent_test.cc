@@ -46,6 +46,7 @@ TEST_P(Recurrent, Gate) {
 // Sequences that go through a convolution and the delta rule.
 struct Layer {
   std::int64_t key_heads, value_heads, key_dim, value_dim, width;
+  std::int64_t rates;  // at which states forget: of each head, or of each row of its state
   DType type;
   TestTensor weight, a_log, dt_bias;
 
@@ -55,10 +56,12 @@ struct Layer {
         key_dim(random.integer(1, 70)),
         value_dim(random.integer(1, 90)),
         width(random.integer(2, 4)),
+        rates(value_heads * (random.coin() ? key_dim : 1)),
         type(t),
         weight(random.tensor(DType::f32, {channels(), width})),
         a_log(random.tensor(DType::f32, {value_heads}, -3, 2)),
-        dt_bias(random.tensor(DType::f32, {value_heads}, -1, 1)) {}
+        dt_bias(random.tensor(DType::f32, {rates}, -1, 1)) {}
+  std::int64_t gates() const { return value_heads + rates; }
   std::int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
 };
 
@@ -89,14 +92,14 @@ class Session {
       starts.push_back(static_cast<std::int32_t>(positions.size()));
     }
     const std::int64_t n = std::ssize(positions), channels = layer_.channels();
-    TestTensor in(layer_.type, {n, channels}), gates(DType::f32, {n, 2 * layer_.value_heads});
+    TestTensor in(layer_.type, {n, channels}), gates(DType::f32, {n, layer_.gates()});
     std::int64_t row = 0;
     for (const Piece& p : pieces)
       for (std::int64_t t = p.begin; t < p.end; ++t, ++row) {
         const std::int64_t from = p.slot * stride + t;
         for (std::int64_t c = 0; c < channels; ++c) in.set(row * channels + c, x[from * channels + c]);
-        for (std::int64_t h = 0; h < 2 * layer_.value_heads; ++h)
-          gates.set(row * 2 * layer_.value_heads + h, ba[from * 2 * layer_.value_heads + h]);
+        for (std::int64_t h = 0; h < layer_.gates(); ++h)
+          gates.set(row * layer_.gates() + h, ba[from * layer_.gates() + h]);
       }
     TestTensor mixed(layer_.type, {n, channels}),
         out(layer_.type, {n, layer_.value_heads * layer_.value_dim});
@@ -133,7 +136,7 @@ TEST_P(Recurrent, StatesGoOnAsTheSpecificationSays) {
     const Layer layer(random, random.pick({DType::f32, DType::bf16}));
     const std::int64_t length = random.integer(1, 30);
     const TestTensor x = random.tensor(layer.type, {2 * length, layer.channels()}, -2, 2);
-    const TestTensor ba = random.tensor(DType::f32, {2 * length, 2 * layer.value_heads}, -3, 3);
+    const TestTensor ba = random.tensor(DType::f32, {2 * length, layer.gates()}, -3, 3);
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(x, ba, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(x, ba, length, all);
@@ -151,7 +154,7 @@ TEST_P(Recurrent, AnyCutAndAnyCompanyGiveTheSameBits) {
     const Layer layer(random, random.pick({DType::f32, DType::bf16}));
     const std::int64_t length = random.integer(8, 40), columns = layer.value_heads * layer.value_dim;
     const TestTensor x = random.tensor(layer.type, {3 * length, layer.channels()}, -2, 2);
-    const TestTensor ba = random.tensor(DType::f32, {3 * length, 2 * layer.value_heads}, -3, 3);
+    const TestTensor ba = random.tensor(DType::f32, {3 * length, layer.gates()}, -3, 3);
     TestTensor expected(layer.type, {3 * length, columns});
     for (std::int32_t s = 0; s < 3; ++s) {
       const TestTensor out = Session(alone, layer, 3).step(x, ba, length, {{s, 0, length}});

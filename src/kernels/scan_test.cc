@@ -50,7 +50,7 @@ Operator random_scan(TestRandom& random, std::int64_t slots) {
   const std::int64_t groups = random.integer(1, 3), heads = groups * random.integer(1, 3);
   const std::int64_t head_dim = random.integer(1, 90), state_dim = random.integer(1, 70);
   const DType type = random.pick({DType::f32, DType::bf16});
-  const bool limited = random.coin();
+  const bool limited = random.coin(), steps = random.coin();
   const TestTensor a_log = random.tensor(DType::f32, {heads}, -3, 2), d = random.tensor(DType::f32, {heads});
   const TestTensor bias = random.tensor(DType::f32, {heads}, -1, 1);
   const std::int64_t inner = heads * head_dim, channels = inner + 2 * groups * state_dim;
@@ -61,8 +61,8 @@ Operator random_scan(TestRandom& random, std::int64_t slots) {
             if (limited) step.least = 0.3f, step.most = 1.2f;
             backend.ops.scan(*backend.stream, {.xbc = in.columns(0, channels),
                                                .groups = static_cast<int>(groups),
-                                               .dt = in.columns(channels, heads),
-                                               .time_step = step,
+                                               .dt = steps ? in.columns(channels, heads) : View{},
+                                               .time_step = steps ? step : TimeStep{},
                                                .a_log = on(a_log.view()),
                                                .d = on(d.view()),
                                                .state = state,

@@ -20,9 +20,17 @@ int group_size(const std::map<CacheNeed, std::vector<std::size_t>>& layers_by_ne
   return static_cast<int>(most * 4 < least * 5 ? most : least);
 }
 
+// The layer whose keys and values layer `layer` reads; -1: it has its own, or none.
+int source_of(const ModelSpec& spec, std::size_t layer) {
+  const auto* attention = std::get_if<Attention>(&spec.layers[layer].mixer);
+  return attention != nullptr ? attention->source : -1;
+}
+
 // Of all layers.
 CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
+  bool one_plane = options.one_plane;  // but where one is read again by a later layer
+  for (std::size_t i = 0; i < network.layers.size(); ++i) one_plane = one_plane && source_of(spec, i) < 0;
   std::map<CacheNeed, std::vector<std::size_t>> layers_by_need;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     std::optional<CacheNeed> need = network.layers[i].cache();
@@ -32,20 +40,23 @@ CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   }
   CacheLayout layout{.groups = {},
                      .layers = std::vector<CacheLayer>(network.layers.size()),
-                     .planes = options.one_plane ? 1 : group_size(layers_by_need),
+                     .planes = one_plane ? 1 : group_size(layers_by_need),
                      .block_size = options.block_size};
   for (const auto& [need, layers] : layers_by_need) {
     const KvSpec kv{need.kv_heads, need.head_dim, options.block_size, options.dtype, need.values_in_keys};
     for (const std::size_t layer : layers) {
       const bool full = !layout.groups.empty() && layout.groups.back().layers == layout.planes;
-      if (layer == layers[0] || (full && !options.one_plane))
+      if (layer == layers[0] || (full && !one_plane))
         layout.groups.push_back({need.window, need.q_heads, kv, need.causal, need.local});
       LayerGroup& group = layout.groups.back();
-      const int plane = options.one_plane ? 0 : group.layers;
+      const int plane = one_plane ? 0 : group.layers;
       layout.layers[layer] = {static_cast<int>(layout.groups.size()) - 1, plane};
       group.layers = plane + 1;
     }
   }
+  for (std::size_t i = 0; i < network.layers.size(); ++i)
+    if (const int source = source_of(spec, i); source >= 0)
+      layout.layers[i] = layout.layers[static_cast<std::size_t>(source)];
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const std::int64_t floats = network.layers[i].state_floats();
     if (floats == 0) continue;

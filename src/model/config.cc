@@ -95,6 +95,16 @@ Config Config::of(boost::json::object fields, std::string file, Names names) {
   return config;
 }
 
+Config Config::with_names(const Names& names) const {
+  Config config = *this;
+  for (const auto& [own, written] : names)
+    if (const auto* value = find(written)) {
+      config.fields_[key_of(own)] = *value;
+      config.names_[own] = path_of(written);
+    }
+  return config;
+}
+
 std::string Config::where(std::string_view field) const {
   const auto name = names_.find(field);
   return fmt::format("{}: {}", file_, name != names_.end() ? name->second : path_of(field));

@@ -29,6 +29,9 @@ class Config {
   using Names = std::map<std::string, std::string, std::less<>>;
   static Config of(boost::json::object fields, std::string file, Names names);
 
+  // The same, where this family's fields (first) may be written under other names (second).
+  Config with_names(const Names& names) const;
+
   // What absent fields are: a JSON object.
   void set_defaults(std::string_view json);
 

@@ -1,6 +1,8 @@
 #include "model/decoder.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -47,9 +49,12 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const std::int64_t rows = 4 + (needs.second ? 2 : 1) * (element + (split ? 4 : element));
   const std::int64_t own =
       split ? 4 * (limits.max_tokens + limits.max_logit_rows * spec.vocab / spec.shard.size) : 0;
+  const std::int64_t inputs = spec.layer_inputs ? std::ssize(spec.layers) * spec.layer_inputs->size : 0;
   std::int64_t angles = 0;  // of a token
   for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
-  return limits.max_tokens * (spec.dim * rows + 4 * angles) + own + needs.scratch_bytes +
+  const std::int64_t streams = spec.streams ? spec.streams->count * (4 * std::int64_t{spec.dim} + 4) : 0;
+  return limits.max_tokens * (spec.dim * rows + streams + inputs * (4 + 2 * element) + 4 * angles) + own +
+         needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_adapter_rank) +
          limits.max_logit_rows * spec.dim * (4 + element);
 }
@@ -67,7 +72,14 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   const DType act = model_.activation;
   const std::int64_t dim = model_.spec.dim;
   const Needs needs = needs_of(model_.spec, model_.network, n, act);
-  TRY_VOID(allocate(residual_, DType::f32, {n, dim}));
+  if (const auto& streams = model_.spec.streams) {
+    TRY_VOID(allocate(streams_, DType::f32, {n, streams->count * dim}));
+    TRY_VOID(allocate(before_, DType::f32, {n, dim}));
+    TRY_VOID(allocate(routed_, DType::f32, {n, streams->count}));
+    residual_.all = streams_.all.columns(0, dim);
+  } else {
+    TRY_VOID(allocate(residual_, DType::f32, {n, dim}));
+  }
   for (const RopeSpec& rope : model_.spec.ropes) {
     Angles& angles = angles_.emplace_back();
     for (Workspace* half : {&angles.cos, &angles.sin})
@@ -85,6 +97,12 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     TRY_VOID(allocate(own_ids_, DType::i32, {n}));
     TRY_VOID(allocate(own_logits_, DType::f32, {limits.max_logit_rows, model_.spec.vocab / group_->size()}));
   }
+  if (model_.spec.layer_inputs) {
+    const std::int64_t all = std::ssize(model_.spec.layers) * model_.spec.layer_inputs->size;
+    TRY_VOID(allocate(input_sum_, DType::f32, {n, all}));
+    TRY_VOID(allocate(input_delta_, act, {n, all}));
+    TRY_VOID(allocate(inputs_, act, {n, all}));
+  }
   TRY_VOID(allocate(scratch_, DType::u8, {needs.scratch_bytes}));
   if (limits.max_adapter_rank > 0)
     TRY_VOID(allocate(adapter_scratch_, DType::u8,
@@ -97,7 +115,7 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     TRY_VOID(allocate(hidden_x_, act, {n, input->row()}));
     TRY_VOID(allocate(joint_, act, {n, dim + (input->joined ? input->row() : dim)}));
   }
-  if (model_.spec.hidden || !kept_.empty()) {
+  if (model_.spec.hidden || model_.spec.streams || !kept_.empty()) {
     TRY_VOID(allocate(every_row_, DType::i32, {n}));
     std::vector<std::int32_t> numbers(static_cast<std::size_t>(n));
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -131,6 +149,8 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
   if (model_.spec.hidden) join_hidden();
   if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
     pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
+  if (model_.spec.layer_inputs) make_layer_inputs(batch);
+  if (model_.spec.streams) make_streams();
   StepContext step{.backend = backend_,
                    .tokens = tokens_,
                    .positions = batch.positions,
@@ -154,9 +174,13 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
       step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
     keep_residual(i);
     if (model_.network.layers[i].cross) step.cross_cache = batch.cross.cache[i];
+    if (const auto& inputs = model_.spec.layer_inputs)
+      step.layer_input =
+          inputs_.rows(tokens_).columns(static_cast<std::int64_t>(i) * inputs->size, inputs->size);
     run_layer(model_.spec.layers[model_.spec.first_layer() + i], model_.network.layers[i], step);
   }
   add(pending_, {}, {});
+  if (model_.spec.streams) join_streams();
 }
 
 // Once for all layers. Of a rope with axes, each run of pairs on one axis by itself.
@@ -217,6 +241,29 @@ void Decoder::embed(const ForwardBatch& batch) {
   for (std::int64_t i = 0; i < tokens_; ++i)
     if (!is_own(i)) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
   sum_over_ranks(residual);
+}
+
+// (norm(projection(embedding)) + table[id]) / sqrt(2), each layer's vector normalised on its own. The table
+// counts sqrt(size) times.
+void Decoder::make_layer_inputs(const ForwardBatch& batch) {
+  constexpr float kInverseRoot2 = std::numbers::sqrt2_v<float> / 2;
+  const Network& network = model_.network;
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const std::int64_t size = model_.spec.layer_inputs->size, rows = tokens_ * std::ssize(model_.spec.layers);
+  const View x = x_.rows(tokens_), sum = input_sum_.rows(tokens_), delta = input_delta_.rows(tokens_);
+  const auto by_layer = [&](const View& all) { return View::of(all.data, all.dtype, {rows, size}); };
+  add({}, {}, x);
+  ops.embed(stream, {.ids = batch.ids,
+                     .table = *network.input_table.weight,
+                     .scale = std::sqrt(static_cast<float>(size)) * kInverseRoot2,
+                     .out = sum});
+  ops.matmul(stream, {.x = x, .w = *network.input_projection.weight.weight, .y = delta});
+  ops.add_norm(stream, {.residual = by_layer(sum),
+                        .delta = by_layer(delta),
+                        .delta_scale = kInverseRoot2,
+                        .delta_norm = network.input_norm.norm(),
+                        .out = by_layer(inputs_.rows(tokens_))});
 }
 
 void Decoder::read_hidden(const Decoder& from, const View& rows) {
@@ -329,12 +376,19 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
   const View x = x_.rows(tokens_);
   const View delta = delta_.rows(tokens_);
   const float scale = spec.residual_scale;
-  if (spec.residual == Residual::serial || spec.residual == Residual::post_norm) {
+  if (spec.residual != Residual::parallel && spec.residual != Residual::parallel_shared) {
+    if (model_.spec.streams) predict_streams(layer);
     const bool sees_joint =
         model_.spec.hidden && !model_.spec.hidden->joined && &layer == model_.network.layers.data();
     const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post, float own) {
       const bool joint = sees_joint && &half == layer.mixer.get();
-      if (!joint) add(pending_, pre.norm(), x);
+      if (spec.residual == Residual::from_norm) {
+        pending_.norm = pre.norm();
+        pending_.replaces = true;
+        add(pending_, {}, x);
+      } else if (!joint) {
+        add(pending_, pre.norm(), x);
+      }
       run(half, step, joint ? joint_.rows(tokens_) : x, delta);
       pending_ = {delta, post.norm(), scale * own, spec.residual == Residual::post_norm};
     };
@@ -344,10 +398,14 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
       pending_ = {second_delta_.rows(tokens_), {}, scale * spec.second_mixer_scale};
       run(*layer.second_mixer, step, x, pending_.delta);
     }
+    pending_.residual_scale = layer.mixed_scale.value;
     if (layer.cross) take(*layer.cross, layer.cross_norm, {}, 1);
     if (layer.feed_forward)
       take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm,
            spec.feed_forward_scale);
+    if (model_.spec.streams) return correct_streams(layer, step);
+    if (layer.input) take(*layer.input, {}, layer.input_post_norm, 1);
+    pending_.residual_scale = layer.passed_scale.value;
     return;
   }
   const View second_x = spec.residual == Residual::parallel ? second_x_.rows(tokens_) : x;
@@ -367,6 +425,7 @@ void Decoder::add(const Pending& pending, const Norm& norm, const View& out) {
     backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(tokens_),
                                              .delta = pending.delta,
                                              .delta_scale = pending.scale,
+                                             .residual_scale = pending.residual_scale,
                                              .norm = pending.norm,
                                              .replace = true,
                                              .out = more ? View{} : out});
@@ -377,6 +436,7 @@ void Decoder::add(const Pending& pending, const Norm& norm, const View& out) {
                                            .delta = pending.delta,
                                            .delta_scale = pending.scale,
                                            .delta_norm = pending.norm,
+                                           .residual_scale = pending.residual_scale,
                                            .norm = norm,
                                            .out = out});
 }

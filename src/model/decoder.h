@@ -112,6 +112,7 @@ class Decoder {
     Norm norm;
     float scale = 1;
     bool replaces = false;  // norm is of the residual with the delta, not of the delta
+    View residual_scale = {};
   };
   // A buffer of rows.
   struct Workspace {
@@ -129,6 +130,13 @@ class Decoder {
   void embed(const ForwardBatch& batch);
   void join_hidden();
   void keep_residual(std::size_t layer);
+  void make_layer_inputs(const ForwardBatch& batch);
+  View stream(int number) const;
+  void make_streams();
+  void route_streams(const Layer& layer);
+  void predict_streams(const Layer& layer);
+  void correct_streams(const Layer& layer, const StepContext& step);
+  void join_streams();
   void embed_patches(const ForwardBatch& batch);
   void embed_positions(const ForwardBatch& batch, const View& added);
   View joined(Scratch& scratch, std::int64_t count, const View& starts);
@@ -154,6 +162,11 @@ class Decoder {
   Workspace residual_;                 // f32 [tokens, dim]
   Workspace x_, delta_;                // [tokens, dim]; sums over ranks are f32
   Workspace second_x_, second_delta_;  // the same, for the feed-forward of parallel layers
+  // Of all layers' inputs, [tokens, layers * size]: what is made of ids (f32), of embeddings, and both.
+  Workspace input_sum_, input_delta_, inputs_;
+  // Of Streams: all of them [tokens, streams * dim], of which the residual is the first; what that was before
+  // a layer; and by what they are mixed.
+  Workspace streams_, before_, routed_;
   Workspace scratch_;                  // of the block that runs
   Workspace adapter_scratch_;
   Workspace logit_residual_, logit_x_;  // [logit rows, dim]

@@ -30,6 +30,8 @@ std::string_view name(RopeScalingKind kind) {
       return "llama3";
     case RopeScalingKind::yarn:
       return "yarn";
+    case RopeScalingKind::proportional:
+      return "proportional";
     case RopeScalingKind::longrope:
       return "longrope";
   }
@@ -180,15 +182,18 @@ ParameterCount count_parameters(const ModelSpec& spec) {
   Network network = network_of(spec);
   ParameterCount count;
   const ParameterList list = network.parameters();
-  for (const MatrixParameter* matrix : list.matrices) count.total += matrix->elements();
-  for (const VectorParameter* vector : list.vectors) {
-    if (!vector->constant.empty()) continue;
-    for (const Slot& part : vector->parts) {
+  const auto stored = [](std::span<const Slot> parts) {
+    std::int64_t sum = 0;
+    for (const Slot& part : parts) {
       std::int64_t elements = 1;
       for (const std::int64_t size : part.shape) elements *= size;
-      count.total += elements;
+      sum += elements;
     }
-  }
+    return sum;
+  };
+  for (const MatrixParameter* matrix : list.matrices)  // some have a row twice
+    count.total += std::min(matrix->elements(), stored(matrix->parts));
+  for (const VectorParameter* vector : list.vectors) count.total += stored(vector->parts);
   count.active = std::int64_t{spec.vocab} * spec.dim +
                  std::llround(layers_cost(network, {.tokens = 1, .context = 1}).weights);
   return count;

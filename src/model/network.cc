@@ -8,6 +8,22 @@
 namespace octavo {
 namespace {
 
+// What the router reads is divided by the width of the network.
+StreamMixer stream_mixer(const ModelSpec& model, const Namer& name) {
+  const std::string& prefix = name.names.streams;
+  const std::int64_t streams = model.streams->count;
+  StreamMixer mixer{
+      .norm = name.norm(model.streams->norm, prefix + "router_norm", model.dim),
+      .router = name.linear({prefix + "modality_router"}, {streams}, model.dim, false).weight,
+      .predict = name.rows_of_vectors(prefix + "prediction_coefs.weight", streams * streams, streams),
+      .correct = name.rows_of_vectors(prefix + "correction_coefs.weight", streams, streams),
+      .scale = {}};
+  mixer.norm.weight.factors.push_back({0, model.dim, 1 / static_cast<float>(model.dim)});
+  mixer.router.use = MatrixUse::router;
+  if (model.streams->scales_input) mixer.scale = name.vector({prefix + "correct_output_scale"}, {model.dim});
+  return mixer;
+}
+
 Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name) {
   const auto block = [&](const auto& kind) { return make_block(kind, name, model.dim); };
   Layer layer;
@@ -28,6 +44,14 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
       layer.feed_forward_norm = name.norm(spec.pre_norm, name.names.mlp_norm, model.dim);
     layer.feed_forward_post_norm = name.norm(spec.post_norm, name.names.mlp_post_norm, model.dim);
   }
+  if (model.layer_inputs) {
+    layer.input = make_block(*model.layer_inputs, name, model.dim);
+    layer.input_post_norm = name.norm(spec.post_norm, name.names.layer_input_post_norm, model.dim);
+  }
+  if (spec.mixed_scale != 1) layer.mixed_scale = constant_vector({spec.mixed_scale});
+  if (spec.passed_scale != 1) layer.passed_scale = constant_vector({spec.passed_scale});
+  if (spec.scaled) layer.passed_scale = name.vector({name.names.layer_scale}, {1});
+  if (model.streams) layer.streams = stream_mixer(model, name);
   return layer;
 }
 
@@ -77,7 +101,7 @@ void add_image_input(const ModelSpec& spec, const Namer& top, const std::string&
 
 std::vector<Block*> Layer::blocks() const {
   std::vector<Block*> there;
-  for (Block* block : {mixer.get(), second_mixer.get(), cross.get(), feed_forward.get()})
+  for (Block* block : {mixer.get(), second_mixer.get(), cross.get(), feed_forward.get(), input.get()})
     if (block != nullptr) there.push_back(block);
   return there;
 }
@@ -108,6 +132,10 @@ ParameterList Network::parameters() {
   list.add(token_norm);
   list.add(hidden_norm);
   list.add(joint);
+  list.add(input_table);
+  list.add(input_projection);
+  list.add(input_norm);
+  for (LinearParameter& linear : stream_in) list.add(linear);
   for (Layer& layer : layers) {
     list.add(layer.mixer_norm);
     if (layer.mixer) layer.mixer->list(list);
@@ -118,7 +146,17 @@ ParameterList Network::parameters() {
     list.add(layer.feed_forward_norm);
     if (layer.feed_forward) layer.feed_forward->list(list);
     list.add(layer.feed_forward_post_norm);
+    if (layer.input) layer.input->list(list);
+    list.add(layer.input_post_norm);
+    list.add(layer.mixed_scale);
+    list.add(layer.passed_scale);
+    list.add(layer.streams.norm);
+    list.add(layer.streams.router);
+    list.add(layer.streams.predict);
+    list.add(layer.streams.correct);
+    list.add(layer.streams.scale);
   }
+  for (LinearParameter& linear : stream_out) list.add(linear);
   list.add(final_norm);
   list.add(head_dense);
   list.add(classifier);
@@ -155,6 +193,26 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.token_types = top.table(names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
   if (stage.is_first())
     network.embedding_norm = top.norm(spec.embedding_norm, names.embedding_norm, spec.dim);
+  if (spec.layer_inputs) {
+    const std::int64_t all = std::ssize(spec.layers) * spec.layer_inputs->size,
+                       own = spec.layer_inputs->vocab;
+    network.input_table = top.table(names.layer_input_table, own, all, MatrixUse::table);
+    if (own < spec.vocab) {
+      std::vector<RowRange> order{{0, own}};
+      order.resize(static_cast<std::size_t>(1 + spec.vocab - own), {0, 1});
+      network.input_table.order = std::move(order);
+      network.input_table.rows = spec.vocab;
+    }
+    network.input_projection = top.linear({names.layer_input_projection}, {all}, spec.dim, false);
+    network.input_norm = top.norm(spec.layer_inputs->norm, names.layer_input_norm, spec.layer_inputs->size);
+  }
+  for (int i = 0; spec.streams && i + 1 < spec.streams->count; ++i) {
+    const auto product = [&](const std::string& tensor) {
+      return top.linear({fmt::format(fmt::runtime(tensor), i)}, {spec.dim}, spec.dim, false);
+    };
+    network.stream_in.push_back(product(names.stream_in));
+    network.stream_out.push_back(product(names.stream_out));
+  }
   for (std::size_t i = spec.first_layer(); i < spec.end_layer(); ++i) {
     const std::string layer =
         names.only_layer.empty() ? fmt::format("{}{}.", names.layers, i) : names.only_layer;

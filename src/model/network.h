@@ -12,9 +12,19 @@
 
 namespace octavo {
 
+// What a layer of a network with several streams mixes them by.
+struct StreamMixer {
+  NormParameter norm;
+  MatrixParameter router;
+  VectorParameter predict, correct, scale;
+};
+
 struct Layer {
-  NormParameter mixer_norm, mixer_post_norm, cross_norm, feed_forward_norm, feed_forward_post_norm;
-  std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward;  // null: the layer has no such part
+  NormParameter mixer_norm, mixer_post_norm, cross_norm, feed_forward_norm, feed_forward_post_norm,
+      input_post_norm;
+  std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward, input;  // null: the layer has no such part
+  VectorParameter mixed_scale, passed_scale;                               // where they are not 1
+  StreamMixer streams;
 
   // Those that are there, in the order of the forward pass.
   std::vector<Block*> blocks() const;
@@ -26,6 +36,10 @@ struct Layer {
 struct Network {
   MatrixParameter embedding, positions, token_types;  // positions: learned ones
   NormParameter embedding_norm;
+  MatrixParameter input_table;  // these three: of LayerInputs, of all layers
+  LinearParameter input_projection;
+  NormParameter input_norm;
+  std::vector<LinearParameter> stream_in, stream_out;  // of Streams, but for the first one
   MatrixParameter lm_head;  // not there when tied, and in models that do not continue texts
   VectorParameter logits_bias;
   std::vector<Layer> layers;

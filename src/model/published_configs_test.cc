@@ -201,6 +201,23 @@ TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
   EXPECT_EQ(error("PhiMoEForCausalLM",
                   R"("rope_scaling": {"type": "default", "short_mscale": 1.2, "long_mscale": 1.3})"),
             "rope_scaling");
+  EXPECT_EQ(error("Gemma3nForCausalLM", R"("intermediate_size": [64, 64])"), "intermediate_size");
+  EXPECT_EQ(error("Gemma3nForCausalLM", R"("altup_active_idx": 1)"), "altup_active_idx");
+  EXPECT_EQ(error("Gemma3nForCausalLM", R"("altup_num_inputs": 9)"), "altup_num_inputs");
+  EXPECT_EQ(error("Gemma3nForCausalLM", R"("activation_sparsity_pattern": [0.95])"),
+            "activation_sparsity_pattern");
+  EXPECT_EQ(error("Gemma4ForCausalLM", R"("enable_moe_block": true)"), "enable_moe_block");
+  EXPECT_EQ(error("Gemma4ForCausalLM", R"("use_bidirectional_attention": "all")"),
+            "use_bidirectional_attention");
+  EXPECT_EQ(error("KimiLinearForCausalLM", R"("mla_use_nope": false)"), "mla_use_nope");
+  EXPECT_EQ(error("KimiLinearForCausalLM", R"("moe_router_activation_func": "softmax")"), "scoring_func");
+  EXPECT_EQ(error("KimiLinearForCausalLM", R"("layer_types": ["sliding_attention"], "num_hidden_layers": 1)"),
+            "layer_types");
+  EXPECT_EQ(error("MiniMaxText01ForCausalLM", R"("postnorm": false)"), "postnorm");
+  EXPECT_EQ(error("MiniMaxText01ForCausalLM", R"("shared_intermediate_size": 64)"),
+            "shared_intermediate_size");
+  EXPECT_EQ(error("MiniMaxText01ForCausalLM", R"("attn_type_list": [1])"), "attn_type_list");
+  EXPECT_EQ(error("MiniMaxText01ForCausalLM", R"("head_dim": 512)"), "head_dim");
   EXPECT_EQ(error("LlamaForCausalLM", R"("hidden_act": "laplace")"), "hidden_act");
 }
 
@@ -238,6 +255,28 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
   EXPECT_EQ(ministral3.max_positions, 262144);
   EXPECT_EQ(spec_of(R"({"architectures": ["ApertusForCausalLM"]})").value().ropes[0].scaling.kind,
             RopeScalingKind::llama3);
+}
+
+TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
+  const ModelSpec kimi = spec("moonshotai/Kimi-Linear-48B-A3B-Instruct");
+  const auto has = [](const ModelSpec& spec, auto kind, std::size_t layer) {
+    return std::holds_alternative<decltype(kind)>(spec.layers[layer].mixer);
+  };
+  EXPECT_TRUE(has(kimi, KimiDelta{}, 0) && has(kimi, LatentAttention{}, 3) &&
+              has(kimi, LatentAttention{}, 26));
+  const ModelSpec minimax = spec("MiniMaxAI/MiniMax-Text-01");
+  EXPECT_TRUE(has(minimax, LightningAttention{}, 6) && has(minimax, Attention{}, 7));
+  EXPECT_EQ(minimax.ropes[0].rotary_dim, 64);
+  // As vLLM and transformers have it: the first head of the first layer forgets at 2^(-8/64).
+  EXPECT_NEAR(std::get<LightningAttention>(minimax.layers[0].mixer).rates[0], 0.917004 * (1 + 1e-5), 1e-6);
+  const ModelSpec gemma = spec("google/gemma-3n-E4B-it (text)");
+  EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536,
+              1e-6);  // below it lie 0.95 of a bell curve
+  EXPECT_EQ(gemma.layers[34].attention().source, 19);
+  EXPECT_EQ(gemma.layers[33].attention().source, 18);
+  EXPECT_EQ(gemma.layer_inputs->vocab, 262144);
+  // All that the indexer may choose is all there is, up to this length.
+  EXPECT_EQ(spec_of(R"({"architectures": ["DeepseekV32ForCausalLM"]})").value().max_positions, 2048);
 }
 
 // Classes that vLLM takes for Llama.

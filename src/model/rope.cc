@@ -91,6 +91,9 @@ std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len) {
       case RopeScalingKind::yarn:
         f = plain / s.factor * ramp.share(pair) + plain * (1 - ramp.share(pair));
         break;
+      case RopeScalingKind::proportional:
+        f = pair < static_cast<int>(s.share * (rope.rotary_dim / 2)) ? plain / s.factor : 0;
+        break;
       case RopeScalingKind::longrope:
         f = plain / divisors[static_cast<std::size_t>(pair)];
         break;

@@ -21,6 +21,9 @@ Result<> divides(const Shard& shard, std::int64_t number, std::string_view what)
 }
 
 Result<> check(const Shard&, std::monostate) { return {}; }
+Result<> check(const Shard&, const KimiDelta&) { return refused("Kimi delta attention"); }
+Result<> check(const Shard&, const LightningAttention&) { return refused("lightning attention"); }
+Result<> check(const Shard&, const Laurel&) { return refused("second paths beside attention"); }
 Result<> check(const Shard&, const ShortConv&) { return {}; }  // see check_shard
 Result<> check(const Shard& shard, const LatentAttention& a) { return divides(shard, a.heads, "heads"); }
 Result<> check(const Shard& shard, const DeltaNet& net) { return divides(shard, net.key_heads, "key heads"); }
@@ -40,6 +43,7 @@ Result<> check(const Shard& shard, const Experts& experts) {
 
 Result<> check(const Shard& shard, const Attention& a) {
   if (a.qk_norm == QkNorm::whole_row) return refused("norms over the queries of all heads");
+  if (a.source >= 0 || a.keys_are_values) return refused("keys and values that are shared");
   TRY_VOID(divides(shard, a.q_heads, "query heads"));
   return shard.size % a.kv_heads == 0 ? Result<>() : divides(shard, a.kv_heads, "key heads");
 }
@@ -48,6 +52,8 @@ Result<> check(const Shard& shard, const Attention& a) {
 
 Result<> check_shard(const ModelSpec& spec) {
   if (spec.shard.size == 1) return {};
+  if (spec.layer_inputs) return refused("inputs of layers");
+  if (spec.streams) return refused("several residuals");
   if (spec.hears()) return refused("cross attention");
   if (spec.head) return refused("a head (embeddings, rerankers)");
   if (spec.learned_positions > 0) return refused("learned positions");
@@ -75,6 +81,13 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
   if (stages > 1 && (spec.tower || spec.head))
     return field_failure(kStages, ErrorCode::unsupported, "must be 1 for models with {}",
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
+  const auto reads_another = [](const LayerSpec& layer) {
+    const auto* attention = std::get_if<Attention>(&layer.mixer);
+    return attention != nullptr && attention->source >= 0;
+  };
+  if (stages > 1 && (spec.layer_inputs || spec.streams || std::ranges::any_of(spec.layers, reads_another)))
+    return field_failure(kStages, ErrorCode::unsupported,
+                         "must be 1 for models whose layers share keys and values, or have inputs of their own");
   ModelSpec whole = spec;
   whole.stage = {};
   Network network = network_of(whole);

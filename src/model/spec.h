@@ -33,7 +33,7 @@ struct NormSpec {
   bool stored = true;
 };
 
-enum class RopeScalingKind : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope };
+enum class RopeScalingKind : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope, proportional };
 
 // How a rotary embedding is stretched beyond the length it was trained on; see rope.h for the formulas.
 // Fields that a kind does not use keep their defaults.
@@ -48,6 +48,8 @@ struct RopeScaling {
   double beta_fast = 32;
   double beta_slow = 1;
   bool truncate = true;
+  // proportional: of the pairs, those that turn; the first ones
+  double share = 1;
   // longrope: one divisor a pair of elements
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
@@ -107,6 +109,9 @@ struct Attention {
   bool temperature = false;        // ModelSpec::temperature counts
   // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries.
   bool output_gate = false;
+  NormSpec v_norm = {};          // of each head's values; its weight is not stored
+  bool keys_are_values = false;  // one projection makes both, before their norms
+  int source = -1;               // the layer whose keys and values it reads; -1: it has its own
 
   int q_dim() const { return q_heads * head_dim; }
   int kv_dim() const { return kv_heads * head_dim; }
@@ -153,6 +158,36 @@ struct DeltaNet {
   std::int64_t values() const { return std::int64_t{value_heads} * value_dim; }
   // Of the convolution: queries, keys and values.
   std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
+};
+
+// Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net of which each row of a state
+// forgets at a rate of its own. Rates and output gates are products of two matrices with `head_dim` numbers
+// between them.
+struct KimiDelta {
+  int heads = 0;
+  int head_dim = 0;  // of queries, keys and values
+  int conv_width = 0;
+  NormSpec norm = {};  // of what each head puts out, before its gate
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+};
+
+// Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax, whose keys and
+// values count less by a fixed rate of each head with every token that comes after. A state is in place of
+// the past.
+struct LightningAttention {
+  int heads = 0;
+  int head_dim = 0;
+  std::vector<float> rates;  // of each head
+  NormSpec norm = {};        // of what all heads put out, before its gate
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+};
+
+// A second path beside attention (Gemma 3n, 2025): x + norm(W_right W_left x). See blocks/laurel.cc.
+struct Laurel {
+  int rank = 0;
+  NormSpec norm = {};
 };
 
 // A short convolution between two gates (Liquid AI, LFM2, 2025): of its input are made B, C and x, each as
@@ -206,6 +241,7 @@ struct Mlp {
   // Of what goes into a gate's activation; not of swigluoai. Where it is not 1, what has no gate is its own:
   // quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
+  std::optional<float> tail = {};  // KeepTailArgs::deviations: of gates, no more goes into the activation
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };
@@ -222,8 +258,27 @@ struct Experts {
   bool weigh_input = false;        // the one chosen expert's weight counts before it, not behind it
 };
 
+// A vector for each token and layer, made of the token's id and of its embedding ("per-layer embeddings",
+// Gemma 3n, 2025). Behind the halves of a layer it is multiplied by a gate of the residual, and what is made
+// of that is added. See blocks/layer_input.cc.
+struct LayerInputs {
+  int size = 0;                                   // of a layer's vector
+  int vocab = 0;                                  // ids with vectors; others have the first one's
+  NormSpec norm = {};                             // of the part that is made of the embedding
+  Activation activation = Activation::gelu_tanh;  // of the gate
+};
+
+// Several residuals side by side, of which layers work on the first (PredictStreamsArgs). The others begin as
+// products of the embedding, are as large as it, and are added to the first at the end, likewise.
+struct Streams {
+  int count = 0;
+  NormSpec norm = {};        // of what is read to mix them
+  bool scales_input = true;  // of LayerInputs: it sees the first one times a vector
+};
+
 // monostate: no such half
-using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet, ShortConv, Mamba2, Mamba>;
+using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet, KimiDelta,
+                           LightningAttention, ShortConv, Mamba2, Mamba, Laurel>;
 using FeedForward = std::variant<std::monostate, Mlp, Experts>;
 
 // How the two halves of a layer, F in {mixer, feed_forward}, act on the residual x:
@@ -231,7 +286,8 @@ using FeedForward = std::variant<std::monostate, Mlp, Experts>;
 //   parallel         x += mixer(pre_1(x)) + feed_forward(pre_2(x))
 //   parallel_shared  the same, with one pre-norm for both
 //   post_norm        x = post(x + F(x)), first the mixer, then the feed-forward, as BERT has it
-enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm };
+//   from_norm        x = pre(x), x += F(x), likewise, as MiniMax has it
+enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm };
 
 struct LayerSpec {
   Mixer mixer = {};
@@ -246,6 +302,11 @@ struct LayerSpec {
   float mixer_scale = 1;
   float second_mixer_scale = 1;
   float feed_forward_scale = 1;
+  // What the residual is multiplied by behind the mixers, and behind the layer; `scaled`: there by a number
+  // of the checkpoint (Names::layer_scale).
+  float mixed_scale = 1;
+  float passed_scale = 1;
+  bool scaled = false;
 
   // For families whose layers have these kinds.
   Attention& attention() { return std::get<Attention>(mixer); }
@@ -293,6 +354,22 @@ struct Names {
   std::string down = "mlp.down_proj";
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
   std::string sinks = "self_attn.sinks";
+  std::string layer_scale = "layer_scalar";
+
+  std::string layer_input_table = "embed_tokens_per_layer";
+  std::string layer_input_projection = "per_layer_model_projection";
+  std::string layer_input_norm = "per_layer_projection_norm";
+  std::string layer_input_gate = "per_layer_input_gate";
+  std::string layer_input_out = "per_layer_projection";
+  std::string layer_input_post_norm = "post_per_layer_input_norm";
+
+  std::string stream_in = "altup_projections.{}";  // '{}': the stream's number; these two: of Streams
+  std::string stream_out = "altup_unembed_projections.{}";
+  std::string streams =
+      "altup.";  // what stands before the names of a layer's tensors, of these and the three below
+  std::string laurel = "laurel.";
+  std::string kimi = "self_attn.";
+  std::string lightning = "self_attn.";
 
   std::string cross_q = {};
   std::vector<std::string> cross_kv = {};
@@ -486,6 +563,8 @@ struct ModelSpec {
   std::vector<RopeSpec> ropes;
   Temperature temperature = {};  // of the layers that have one
   std::vector<LayerSpec> layers;
+  std::optional<LayerInputs> layer_inputs = {};
+  std::optional<Streams> streams = {};
   NormSpec final_norm;
   bool tied = false;  // the embedding is also the output matrix
   bool logits_bias = false;

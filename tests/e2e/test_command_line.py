@@ -57,6 +57,12 @@ def test_readme_examples_print_a_sentence():
         assert len(words) > 20 and len(set(words)) > len(words) * 0.6, words
 
 
+def test_the_small_mixture_of_experts_writes_sentences():
+    answer = run("generate", "models/demo-moe", "-p", "Once upon a time", "--max-tokens", "40", "--temperature", "0")
+    words = answer.stdout.split()
+    assert len(words) > 20 and len(set(words)) > len(words) * 0.5, (words, answer.stderr)
+
+
 def test_generate_says_which_answer_is_whose():
     one = run("generate", "-p", "Mira", "--max-tokens", "3")
     assert one.returncode == 0 and "---" not in one.stdout

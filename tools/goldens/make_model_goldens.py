@@ -113,6 +113,67 @@ def biased_routers(model, generator):
             b.copy_(torch.randn(b.shape, generator=generator))
 
 
+def exact_rates(model, generator):
+    """MiniMax: decided routers; rates at which states forget as their formula has them, not as bf16 stores them."""
+    decided_routers(model, generator)
+    for module in model.modules():
+        module._non_persistent_buffers_set.update({"slope_rate", "query_decay", "key_decay", "diagonal_decay"} & set(module._buffers))
+
+
+def scaled_layers(model, generator):
+    """Gemma 4's scalars behind layers, which are all one at first."""
+    for name, b in model.named_buffers():
+        if name.endswith("layer_scalar"):
+            b.fill_(0.6 + 0.2 * torch.rand(1, generator=generator).item())
+
+
+def gemma4(config):
+    """As Google's own files: the heads of full attention have fields of their own."""
+    full = next(iter(config.pop("per_layer_config").values()))
+    return dict(config, global_head_dim=full["head_dim"], num_global_key_value_heads=full.get("num_key_value_heads"))
+
+
+def nested_gemma3n(config):
+    """As Google's own files: beside towers for images and sound."""
+    rope = config.pop("rope_parameters")
+    config.pop("architectures")
+    config.pop("activation_sparsity_pattern")
+    config = dict(config, intermediate_size=config["intermediate_size"][0], rope_theta=rope["full_attention"]["rope_theta"], rope_local_base_freq=rope["sliding_attention"]["rope_theta"],
+                  rope_scaling=None)
+    return dict(architectures=["Gemma3nForConditionalGeneration"], model_type="gemma3n", text_config=config, vision_config={}, audio_config={})
+
+
+def nested_gemma3n_tensors(tensors):
+    tensors = {name.replace("model.", "model.language_model."): t for name, t in tensors.items()}
+    return dict(tensors, **{f"model.{tower}.norm.weight": torch.zeros(4) for tower in ("vision_tower", "audio_tower", "embed_vision", "embed_audio")})
+
+
+def kimi_linear(config):
+    """As Moonshot's own files: other names, layers counted from 1, a nested part for the layers with delta attention."""
+    config = legacy(dict(config))
+    names = dict(max_position_embeddings="model_max_length", norm_topk_prob="moe_renormalize", n_group="num_expert_group",
+                 num_local_experts="num_experts", num_experts_per_tok="num_experts_per_token", n_shared_experts="num_shared_experts")
+    config = {names.get(field, field): value for field, value in config.items() if field != "mlp_layer_types"}
+    linear = dict(kda_layers=[1, 3], full_attn_layers=[2], num_heads=config.pop("linear_num_heads"), head_dim=config.pop("linear_head_dim"),
+                  short_conv_kernel_size=config.pop("linear_conv_kernel_dim"))
+    return dict(config, linear_attn_config=linear, head_dim=72, first_k_dense_replace=1, moe_layer_freq=1, mla_use_nope=True,
+                moe_router_activation_func="sigmoid", num_nextn_predict_layers=0)
+
+
+def kimi_linear_tensors(tensors):
+    """Which have their dense layers under "mlp", where transformers writes "block_sparse_moe"."""
+    return {re.sub(r"block_sparse_moe\.(gate|up|down)_proj", r"mlp.\1_proj", name): t for name, t in tensors.items()}
+
+
+def minimax_text_01(config):
+    """As MiniMax's own files."""
+    config = legacy(dict(config, architectures=["MiniMaxText01ForCausalLM"], model_type="minimax_text_01"))
+    for half, name in (("full_attn", "full_attention"), ("linear_attn", "linear_attention"), ("mlp", "mlp")):
+        for factor in ("alpha", "beta"):
+            config[f"layernorm_{name}_{factor}"] = config.pop(f"{half}_{factor}_factor")
+    return dict(config, attn_type_list=[0, 0, 1], postnorm=True, rotary_dim=16, head_dim=16, shared_intermediate_size=0)
+
+
 def deepseek(config):
     """As DeepSeek's own files: rope_scaling, the router's method, and layers of multi-token prediction behind the others."""
     config = legacy(config)
@@ -487,6 +548,48 @@ CASES = {
                                    ssm_multipliers=[0.35, 0.25, 0.7, 0.5, 0.8], mlp_multipliers=[0.6, 0.4]), {}),
     "falcon_h1-norm": ("FalconH1", dict(SMALL, **MAMBA2, mamba_d_ssm=96, mamba_rms_norm=True, mamba_norm_before_gate=True), {}),
     "mamba": ("Mamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
+    "gemma4": ("Gemma4Text", dict(SMALL, num_hidden_layers=5, head_dim=16, global_head_dim=24, hidden_size_per_layer_input=16,
+                                  vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=2, use_double_wide_mlp=True,
+                                  sliding_window=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"] +
+                                  ["sliding_attention", "full_attention"]),
+               dict(model="Gemma4ForCausalLM", weights=scaled_layers, config=gemma4)),
+    "gemma4-dense": ("Gemma4Text", dict(BASE, num_hidden_layers=3, head_dim=24, global_head_dim=48, hidden_size_per_layer_input=0,
+                                        attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=30.0,
+                                        sliding_window=12, layer_types=["sliding_attention", "full_attention", "full_attention"]),
+                     dict(model="Gemma4ForCausalLM", weights=scaled_layers)),
+    "gemma3n": ("Gemma3nText", dict(SMALL, num_hidden_layers=5, head_dim=24, hidden_size_per_layer_input=16, num_kv_shared_layers=2,
+                                    vocab_size_per_layer_input=VOCAB - 8, intermediate_size=[64, 72, 64, 80, 64], laurel_rank=10,
+                                    activation_sparsity_pattern=[0.6, 0.0, 0.3, 0.0, 0.9], sliding_window=9,
+                                    layer_types=["sliding_attention", "full_attention", "sliding_attention"] +
+                                    ["sliding_attention", "full_attention"]),
+                dict(model="Gemma3nForCausalLM")),
+    "gemma3n-eyes": ("Gemma3nText", dict(BASE, num_hidden_layers=3, head_dim=16, hidden_size_per_layer_input=12, num_kv_shared_layers=0,
+                                         vocab_size_per_layer_input=VOCAB, intermediate_size=40, laurel_rank=6, altup_num_inputs=3,
+                                         altup_correct_scale=False, final_logit_softcapping=5.0, sliding_window=8,
+                                         layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+                     dict(model="Gemma3nForCausalLM", config=nested_gemma3n, tensors=nested_gemma3n_tensors)),
+    "kimi_linear": ("KimiLinear", dict(BASE, num_hidden_layers=4, num_key_value_heads=None, kv_lora_rank=32, qk_nope_head_dim=24,
+                                       qk_rope_head_dim=8, v_head_dim=32, moe_intermediate_size=24, num_local_experts=6, n_shared_experts=2,
+                                       num_experts_per_tok=3, n_group=2, topk_group=1, routed_scaling_factor=2.4, linear_head_dim=24,
+                                       linear_num_heads=3, linear_conv_kernel_dim=3,
+                                       layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"]),
+                    dict(weights=biased_routers)),
+    "kimi_linear-published": ("KimiLinear", dict(SMALL, num_hidden_layers=3, num_key_value_heads=None, kv_lora_rank=64, qk_nope_head_dim=16,
+                                                 qk_rope_head_dim=16, v_head_dim=32, moe_intermediate_size=40, num_local_experts=5,
+                                                 n_shared_experts=1, num_experts_per_tok=2, norm_topk_prob=False, linear_head_dim=80, linear_num_heads=1,
+                                                 layer_types=["linear_attention", "full_attention", "linear_attention"]),
+                              dict(weights=biased_routers, config=kimi_linear, tensors=kimi_linear_tensors)),
+    "minimax": ("MiniMax", dict(SMALL, num_hidden_layers=4, head_dim=24, num_local_experts=4, num_experts_per_tok=2, full_attn_alpha_factor=1.5,
+                                full_attn_beta_factor=0.7, linear_attn_alpha_factor=2.0, linear_attn_beta_factor=1.2, mlp_alpha_factor=0.8,
+                                mlp_beta_factor=1.1, block_size=16), dict(weights=exact_rates)),
+    "minimax_text_01": ("MiniMax", dict(BASE, num_hidden_layers=3, num_local_experts=3, num_experts_per_tok=2, linear_attn_alpha_factor=3.5,
+                                        full_attn_alpha_factor=3.5, mlp_alpha_factor=3.5, block_size=8,
+                                        layer_types=["linear_attention", "linear_attention", "full_attention"]),
+                        dict(weights=exact_rates, config=minimax_text_01)),
+    "deepseek_v32": ("DeepseekV32", dict(LATENT, q_lora_rank=40, n_routed_experts=3, n_group=1, topk_group=1, index_topk=64, index_head_dim=32, index_n_heads=2,
+                                         num_key_value_heads=4), dict(weights=biased_routers)),
+    "glm_moe_dsa": ("GlmMoeDsa", dict(LATENT, q_lora_rank=24, n_routed_experts=3, n_group=1, topk_group=1, index_topk=48, index_head_dim=16, index_n_heads=3,
+                                      num_key_value_heads=4), dict(weights=biased_routers)),
     "falcon_mamba": ("FalconMamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
     "jamba": ("Jamba", dict(SMALL, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
                             expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_d_conv=3,
@@ -592,13 +695,15 @@ def randomize(model, generator):
                 # Gemma's and Qwen's later norms store what is added to one.
                 kind = model.config.model_type
                 offset = 1.0 if name.endswith(("norm.weight", "norm_f.weight", ".D")) or ".norms." in name or "ln_" in name else 0.0
-                if "gemma" in kind or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:
+                if "gemma" in kind and not kind.startswith(("gemma3n", "gemma4")) or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:
                     offset = 0.0
                 if name.endswith("bias"):
                     offset = 0.0
                 if name.endswith("A_log"):
                     offset = -2.0  # states that remember
                 p.copy_(offset + 0.2 * noise)
+            elif name.endswith("A_log"):
+                p.copy_(-2.0 + 0.2 * noise)
             elif "embed" in name or "wte" in name or "wpe" in name:
                 p.copy_(0.3 * noise)
             else:

@@ -23,6 +23,7 @@ constexpr Ops kCpuOps{
     .add_norm = cpu::add_norm,
     .matmul = cpu::matmul,
     .activate = cpu::activate,
+    .keep_tail = cpu::keep_tail,
     .scale_rows = cpu::scale_rows,
     .route = cpu::route,
     .grouped_matmul = cpu::grouped_matmul,
@@ -38,6 +39,9 @@ constexpr Ops kCpuOps{
     .gated_delta = cpu::gated_delta,
     .scan = cpu::scan,
     .channel_scan = cpu::channel_scan,
+    .predict_streams = cpu::predict_streams,
+    .correct_streams = cpu::correct_streams,
+    .match_size = cpu::match_size,
     .gather_rows = cpu::gather_rows,
     .pool = cpu::pool,
     .put_sampled = reference::put_sampled,  // a few ids

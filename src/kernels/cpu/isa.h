@@ -92,6 +92,7 @@ struct AddNormRow {
   Format delta_format;
   float delta_scale;
   NormRow delta_norm;
+  float residual_scale = 1;
   NormRow norm;
   bool replace = false;  // AddNormArgs
   void* out;             // or nullptr
@@ -157,8 +158,9 @@ struct DeltaStep {
   const float* k;
   const float* v;  // columns
   float decay;
+  const float* decays = nullptr;  // keys: one for each row, in place of `decay`
   float beta;
-  bool corrects;  // of v is taken what the state holds for k; a scan does not
+  bool corrects;  // of v is taken what the state holds for k; a scan does not, and has one decay
   float* out;     // columns
 };
 

@@ -156,6 +156,23 @@ struct TokenStore {
     kernels.head(row);
   }
 
+  // Numbers of the values of a head.
+  void read_value(const std::byte* x, float* values) const {
+    const Norm& norm = args.v_norm;
+    if (norm.kind == NormKind::none) return kernels.widen(x, format, values, dim);
+    kernels.head(
+        {.x = x,
+         .format = format,
+         .dim = dim,
+         .norm = {norm.kind, norm.eps, norm.weight.as<float>(), norm.bias ? norm.bias.as<float>() : nullptr},
+         .stats = kernels.norm_stats(x, format, dim, norm.kind, norm.eps),
+         .cos = nullptr,
+         .sin = nullptr,
+         .rotary = 0,
+         .interleaved = false,
+         .out = values});
+  }
+
   // Heads [begin, end) of token i, those of queries first, those of keys, those of values.
   void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
     const KvSpec& spec = args.cache.spec;
@@ -176,7 +193,7 @@ struct TokenStore {
     alignas(64) float wide[kMaxHeadDim];
     for (std::int64_t head = std::max<std::int64_t>(0, begin - values_first); head < end - values_first;
          ++head) {
-      kernels.widen(input(i, values_first + head), format, wide, dim);
+      read_value(input(i, values_first + head), wide);
       writer.put_value(place, head, wide);
     }
   }
@@ -270,7 +287,7 @@ void qkv_store(Stream& stream, const QkvStoreArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const TokenStore tokens{
       args, kernels, {args.cache, kernels}, args.cache.spec.head_dim, format_of(args.qkv.dtype)};
-  const std::int64_t heads = args.q_heads + 2 * args.cache.spec.kv_heads;
+  const std::int64_t heads = args.q_heads + (args.stores ? 2 * args.cache.spec.kv_heads : 0);
   for_pieces(
       pool_of(stream), args.qkv.size(0), heads, std::max<std::int64_t>(1, kElementsAtOnce / tokens.dim),
       [&](std::int64_t i, std::int64_t head, std::int64_t count) { tokens.store(i, head, head + count); });

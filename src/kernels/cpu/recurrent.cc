@@ -98,15 +98,19 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
   if (tokens.begins)
     for (std::int64_t i = 0; i < key_dim; ++i) std::fill_n(state + i * value_dim, count, 0.0F);
   const float rate = -std::exp(args.a_log.as<float>()[head]);
-  const float dt_bias = args.dt_bias.as<float>()[head];
+  const bool by_row = args.dt_bias.elements() != heads;
+  const float* const dt_bias = args.dt_bias.as<float>() + head * (by_row ? key_dim : 1);
   const float q_factor = 1 / std::sqrt(static_cast<float>(key_dim));
   const std::int64_t value = head * value_dim + column;
-  alignas(64) float q[kMaxStateDim], k[kMaxStateDim], v[kColumns], out[kColumns];
+  alignas(64) float q[kMaxStateDim], k[kMaxStateDim], decays[kMaxStateDim], v[kColumns], out[kColumns];
   for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
     unit(kernels, address(args.qkv, t, key_head * key_dim), format, key_dim, q_factor, q);
     unit(kernels, address(args.qkv, t, keys_begin + key_head * key_dim), format, key_dim, 1, k);
     kernels.widen(address(args.qkv, t, 2 * keys_begin + value), format, v, count);
-    const float* ba = args.ba.row<float>(t);
+    const float beta = args.ba.row<float>(t)[head];
+    const float* const a = args.ba.row<float>(t) + heads + head * (by_row ? key_dim : 1);
+    for (std::int64_t i = 0; i < (by_row ? key_dim : 1); ++i)
+      decays[i] = std::exp(rate * softplus(a[i] + dt_bias[i]));
     kernels.delta({.state = state,
                    .stride = value_dim,
                    .keys = key_dim,
@@ -114,8 +118,9 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
                    .q = q,
                    .k = k,
                    .v = v,
-                   .decay = std::exp(rate * softplus(ba[heads + head] + dt_bias)),
-                   .beta = 1 / (1 + std::exp(-ba[head])),
+                   .decay = decays[0],
+                   .decays = by_row ? decays : nullptr,
+                   .beta = 1 / (1 + std::exp(-beta)),
                    .corrects = true,
                    .out = out});
     kernels.narrow(out, nullptr, format, address_to(args.out, t, value), count);
@@ -139,9 +144,11 @@ void scan_head(const IsaKernels& kernels, const ScanArgs& args, const Tokens& to
     kernels.widen(address(args.xbc, t, b_begin), format, b, state_dim);
     kernels.widen(address(args.xbc, t, c_begin), format, c, state_dim);
     kernels.widen(address(args.xbc, t, first), format, x, count);
-    float dt;
-    kernels.widen(address(args.dt, t, head), format, &dt, 1);
-    const float step = time_step(args.time_step, dt, head);
+    float step = 1;
+    if (args.dt) {
+      kernels.widen(address(args.dt, t, head), format, &step, 1);
+      step = time_step(args.time_step, step, head);
+    }
     kernels.delta({.state = state,
                    .stride = head_dim,
                    .keys = state_dim,

@@ -82,6 +82,10 @@ void add_norm(const AddNormRow& row) {
                S::fma(delta, scale, load<S>(row.residual, Format::f32, i, n)));
     }
   }
+  if (row.residual_scale != 1)
+    for (std::int64_t i = 0; i < n; i += S::kLanes)
+      store<S>(row.residual, Format::f32, i, n,
+               S::mul(load<S>(row.residual, Format::f32, i, n), S::set(row.residual_scale)));
   if (row.out == nullptr && !row.replace) return;
   const NormStats stats = row.norm.kind == NormKind::none
                               ? NormStats{}

@@ -70,6 +70,7 @@ void add_norm(Stream& stream, const AddNormArgs& args) {
                       .delta_format = args.delta ? format_of(args.delta.dtype) : Format::f32,
                       .delta_scale = args.delta_scale,
                       .delta_norm = norm_row(args.delta_norm),
+                      .residual_scale = args.residual_scale ? *args.residual_scale.as<float>() : 1,
                       .norm = norm_row(args.norm),
                       .replace = args.replace,
                       .out = args.out ? row_address(args.out, i) : nullptr,
@@ -94,6 +95,27 @@ void activate(Stream& stream, const ActivateArgs& args) {
                kernels.activate(x, args.gated ? x + h * element_bytes : nullptr, format_of(args.y.dtype),
                                 rule, row_address(args.y, i) + column * element_bytes, count);
              });
+}
+
+void keep_tail(Stream& stream, const KeepTailArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  constexpr std::int64_t kColumns = 1024;
+  const Format format = format_of(args.x.dtype);
+  const std::int64_t dim = args.x.size(1);
+  for_rows(stream, args.x.size(0), dim, [&](std::int64_t i) {
+    const NormStats stats = kernels.norm_stats(row_address(args.x, i), format, dim, NormKind::layer, 0);
+    const float cut = stats.mean + args.deviations / stats.scale;
+    for (std::int64_t column = 0; column < dim; column += kColumns) {
+      const std::int64_t count = std::min(kColumns, dim - column);
+      std::byte* const piece =
+          row_address(args.x, i) + column * static_cast<std::int64_t>(size_of(args.x.dtype));
+      alignas(64) float x[kColumns];
+      kernels.widen(piece, format, x, count);
+      for (std::int64_t k = 0; k < count; ++k) x[k] -= cut;
+      kernels.activate(x, nullptr, Format::f32, {Activation::relu, 1, 0}, x, count);
+      kernels.narrow(x, nullptr, format, piece, count);
+    }
+  });
 }
 
 void scale_rows(Stream& stream, const ScaleRowsArgs& args) {

@@ -175,6 +175,8 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
                                 .k_weight_stride = weight_stride(args.k_norm),
                                 .norm_whole_row = args.norm_whole_row,
                                 .norm_turned = args.norm_turned,
+                                .v_norm = params_of(args.v_norm),
+                                .stores = args.stores,
                                 .cos = args.rope.cos ? rows_of(args.rope.cos) : Rows{},
                                 .sin = args.rope.sin ? rows_of(args.rope.sin) : Rows{},
                                 .rotary_dim = args.rope.rotary_dim,
@@ -217,7 +219,8 @@ void run_add_norm(Stream& stream, const AddNormArgs& args) {
                                .delta_norm = params_of(args.delta_norm),
                                .norm = params_of(args.norm),
                                .replace = args.replace,
-                               .out = rows_of(args.out)});
+                               .out = rows_of(args.out),
+                               .residual_scale = data_of<float>(args.residual_scale)});
 }
 
 void run_matmul(Stream& stream, const MatmulArgs& args) {
@@ -240,6 +243,12 @@ void run_activate(Stream& stream, const ActivateArgs& args) {
                                .alpha = args.alpha,
                                .limit = args.limit,
                                .slopes = data_of<float>(args.slopes)});
+}
+
+void run_keep_tail(Stream& stream, const KeepTailArgs& args) {
+  keep_tail(
+      handle_of(stream),
+      {.n = args.x.size(0), .dim = args.x.size(1), .x = rows_of(args.x), .deviations = args.deviations});
 }
 
 void run_scale_rows(Stream& stream, const ScaleRowsArgs& args) {
@@ -357,11 +366,12 @@ void run_gated_delta(Stream& stream, const GatedDeltaArgs& args) {
                                   .ba = rows_of(args.ba),
                                   .a_log = args.a_log.as<float>(),
                                   .dt_bias = args.dt_bias.as<float>(),
+                                  .by_row = args.dt_bias.elements() != args.state.size(1),
                                   .state = states_of(args.plan, args.state)});
 }
 
 TimeStepParams params_of(const TimeStep& rule) {
-  return {.scale = rule.scale, .bias = rule.bias.as<float>(), .least = rule.least, .most = rule.most};
+  return {.scale = rule.scale, .bias = data_of<float>(rule.bias), .least = rule.least, .most = rule.most};
 }
 
 void run_scan(Stream& stream, const ScanArgs& args) {
@@ -389,6 +399,33 @@ void run_channel_scan(Stream& stream, const ChannelScanArgs& args) {
                                    .a_log = rows_of(args.a_log),
                                    .d = args.d.as<float>(),
                                    .state = states_of(args.plan, args.state)});
+}
+
+StreamsParams streams_of(const View& x, const View& router, const View& coefs) {
+  return {.n = x.size(0),
+          .streams = x.size(1),
+          .dim = x.size(2),
+          .x = x.as<float>(),
+          .token_stride = x.stride[0],
+          .stream_stride = x.stride[1],
+          .router = rows_of(router),
+          .coefs = rows_of(coefs)};
+}
+
+void run_predict_streams(Stream& stream, const PredictStreamsArgs& args) {
+  predict_streams(handle_of(stream), streams_of(args.x, args.router, args.coefs));
+}
+
+void run_correct_streams(Stream& stream, const CorrectStreamsArgs& args) {
+  correct_streams(handle_of(stream), {.streams = streams_of(args.x, args.router, args.coefs),
+                                      .before = rows_of(args.before),
+                                      .out = rows_of(args.out),
+                                      .scale = data_of<float>(args.scale)});
+}
+
+void run_match_size(Stream& stream, const MatchSizeArgs& args) {
+  match_size(handle_of(stream),
+             {.n = args.x.size(0), .dim = args.x.size(1), .x = rows_of(args.x), .like = rows_of(args.like)});
 }
 
 void run_add_rows(Stream& stream, const AddRowsArgs& args) {
@@ -491,6 +528,7 @@ constexpr Ops kCudaOps{
     .add_norm = run_add_norm,
     .matmul = run_matmul,
     .activate = run_activate,
+    .keep_tail = run_keep_tail,
     .scale_rows = run_scale_rows,
     .route = run_route,
     .grouped_matmul = run_grouped_matmul,
@@ -506,6 +544,9 @@ constexpr Ops kCudaOps{
     .gated_delta = run_gated_delta,
     .scan = run_scan,
     .channel_scan = run_channel_scan,
+    .predict_streams = run_predict_streams,
+    .correct_streams = run_correct_streams,
+    .match_size = run_match_size,
     .gather_rows = run_gather_rows,
     .pool = run_pool,
     .put_sampled = run_put_sampled,

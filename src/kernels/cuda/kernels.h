@@ -51,7 +51,8 @@ struct AddNormParams {
   float delta_scale;
   NormParams delta_norm, norm;
   bool replace;
-  Rows out;  // optional
+  Rows out;  // these two: optional
+  const float* residual_scale = nullptr;
 };
 void add_norm(StreamHandle stream, const AddNormParams& p);
 
@@ -64,6 +65,13 @@ struct ActivateParams {
   const float* slopes;  // of xielu
 };
 void activate(StreamHandle stream, const ActivateParams& p);
+
+struct KeepTailParams {
+  std::int64_t n, dim;
+  Rows x;
+  float deviations;
+};
+void keep_tail(StreamHandle stream, const KeepTailParams& p);
 
 struct ScaleRowsParams {
   std::int64_t n, dim;
@@ -108,6 +116,7 @@ struct GatedDeltaParams {
   Rows qkv, out;  // of one format
   Rows ba;
   const float *a_log, *dt_bias;
+  bool by_row;        // a and dt_bias are of each row of a state
   StateParams state;  // of each slot [value_heads, key_dim, value_dim]
 };
 void gated_delta(StreamHandle stream, const GatedDeltaParams& p);
@@ -120,12 +129,33 @@ struct TimeStepParams {
 
 struct ScanParams {
   int heads, groups, state_dim, head_dim;
-  Rows xbc, dt, out;  // of one format
+  Rows xbc, dt, out;  // of one format; dt is optional
   TimeStepParams time_step;
   const float *a_log, *d;
   StateParams state;  // of each slot [heads, state_dim, head_dim]
 };
 void scan(StreamHandle stream, const ScanParams& p);
+
+struct StreamsParams {
+  std::int64_t n, streams, dim;
+  float* x;  // [n, streams, dim]
+  std::int64_t token_stride, stream_stride;
+  Rows router, coefs;
+};
+void predict_streams(StreamHandle stream, const StreamsParams& p);
+
+struct CorrectStreamsParams {
+  StreamsParams streams;
+  Rows before, out;
+  const float* scale;  // optional
+};
+void correct_streams(StreamHandle stream, const CorrectStreamsParams& p);
+
+struct MatchSizeParams {
+  std::int64_t n, dim;
+  Rows x, like;
+};
+void match_size(StreamHandle stream, const MatchSizeParams& p);
 
 struct ChannelScanParams {
   std::int64_t channels;
@@ -245,6 +275,8 @@ struct QkvStoreParams {
   NormParams q_norm, k_norm;
   std::int64_t q_weight_stride, k_weight_stride;  // of the norms' weights, from head to head; 0: one for all
   bool norm_whole_row, norm_turned;
+  NormParams v_norm = {};
+  bool stores = true;  // keys and values; else there are none
   Rows cos, sin;  // [n, rotary_dim / 2]
   int rotary_dim;
   bool interleaved;

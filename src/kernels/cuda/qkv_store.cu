@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
   const std::int64_t weight_stride = head.part == kQuery ? p.q_weight_stride : p.k_weight_stride;
   if (head.part != kValue && !p.norm_turned)
     normalize(norm, p.norm_whole_row, weight_stride, row, head, dim, x);
+  if (head.part == kValue) normalize(p.v_norm, false, 0, row, head, dim, x);
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) whole[lane() + j * kWarp] = x[j];
   __syncwarp();
@@ -138,7 +139,8 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
 }  // namespace
 
 void qkv_store(StreamHandle stream, const QkvStoreParams& p) {
-  const dim3 grid(static_cast<unsigned>(p.n), static_cast<unsigned>(p.q_heads + 2 * p.cache.layout.kv_heads));
+  const int heads = p.q_heads + (p.stores ? 2 * p.cache.layout.kv_heads : 0);
+  const dim3 grid(static_cast<unsigned>(p.n), static_cast<unsigned>(heads));
   for_activation(p.qkv.format,
                  [&](auto t) { launch(stream, grid, kWarp, 0, qkv_store_kernel<decltype(t)>, p); });
 }

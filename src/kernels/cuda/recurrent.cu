@@ -51,6 +51,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
   OCTAVO_SHARED(float, partials, [kWarp]);
   OCTAVO_SHARED(float, q, [kMostKeys]);
   OCTAVO_SHARED(float, k, [kMostKeys]);
+  OCTAVO_SHARED(float, decays, [kMostKeys]);
   const std::int64_t sequence = block_x(), head = block_y();
   const std::int64_t begin = p.state.starts[sequence], end = p.state.starts[sequence + 1];
   if (begin == end) return;
@@ -62,7 +63,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
   float* state = state_of(p.state, sequence) + head * keys * p.value_dim + column;
   if (p.state.positions[begin] == 0 && has_column)
     for (std::int64_t i = 0; i < keys; ++i) state[i * p.value_dim] = 0;
-  const float rate = -expf(p.a_log[head]), dt_bias = p.dt_bias[head];
+  const float rate = -expf(p.a_log[head]);
 
   // `to` = the head of qkv that begins there, divided by its length
   const auto take_unit = [&](std::int64_t t, std::int64_t from, float factor, float* to) {
@@ -78,17 +79,19 @@ __global__ void delta_kernel(GatedDeltaParams p) {
   for (std::int64_t t = begin; t < end; ++t) {
     take_unit(t, key_head * keys, 1 / sqrtf(static_cast<float>(keys)), q);
     take_unit(t, first_key, 1, k);
+    for (std::int64_t i = thread(); i < keys; i += threads) {
+      const std::int64_t own = p.by_row ? head * keys + i : head;
+      decays[i] = expf(rate * softplus(element<float>(p.ba, t, p.value_heads + own) + p.dt_bias[own]));
+    }
     __syncthreads();
     if (has_column) {
-      const float x = element<float>(p.ba, t, p.value_heads + head) + dt_bias;
-      const float decay = expf(rate * softplus(x));
       const float beta = 1 / (1 + expf(-element<float>(p.ba, t, head)));
       float held = 0, out = 0;
-      for (std::int64_t i = 0; i < keys; ++i) held = fmaf(k[i], state[i * p.value_dim], held);
-      const float change = beta * (to_float(element<T>(p.qkv, t, value)) - decay * held);
+      for (std::int64_t i = 0; i < keys; ++i) held = fmaf(k[i], decays[i] * state[i * p.value_dim], held);
+      const float change = beta * (to_float(element<T>(p.qkv, t, value)) - held);
       for (std::int64_t i = 0; i < keys; ++i) {
         float& s = state[i * p.value_dim];
-        s = fmaf(k[i], change, decay * s);
+        s = fmaf(k[i], change, decays[i] * s);
         out = fmaf(q[i], s, out);
       }
       element<T>(p.out, t, head * p.value_dim + column) = from_float<T>(out);
@@ -121,7 +124,8 @@ __global__ void scan_kernel(ScanParams p) {
     }
     __syncthreads();
     if (has_column) {
-      const float step = time_step(p.time_step, to_float(element<T>(p.dt, t, head)), head);
+      const float step =
+          p.dt.data != nullptr ? time_step(p.time_step, to_float(element<T>(p.dt, t, head)), head) : 1;
       const float decay = expf(rate * step), x = to_float(element<T>(p.xbc, t, x_begin + column));
       float out = 0;
       for (std::int64_t i = 0; i < numbers; ++i) {

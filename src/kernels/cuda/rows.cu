@@ -65,6 +65,8 @@ __global__ void __launch_bounds__(kThreads) add_norm_kernel(AddNormParams p) {
       residual = fmaf(p.delta_scale, x, residual);
     }
   }
+  if (p.residual_scale != nullptr)
+    for (std::int64_t i = thread(); i < p.dim; i += kThreads) element<float>(p.residual, row, i) *= *p.residual_scale;
   if (p.out.data == nullptr && !p.replace) return;
   const auto residual = [&](std::int64_t i) { return element<float>(p.residual, row, i); };
   Moments m{0, 1};
@@ -122,6 +124,18 @@ __global__ void activate_kernel(ActivateParams p) {
     y = activation(p.activation, x) * up;
   }
   element<T>(p.y, row, k) = from_float<T>(y);
+}
+
+// A block for each row.
+template <class T>
+__global__ void __launch_bounds__(kThreads) keep_tail_kernel(KeepTailParams p) {
+  OCTAVO_SHARED(float, partials, [kWarp]);
+  const std::int64_t row = block_x();
+  const auto x = [&](std::int64_t i) { return to_float(element<T>(p.x, row, i)); };
+  const Moments m = moments_of({.kind = NormKind::layer}, p.dim, partials, x);
+  const float cut = m.mean + p.deviations / m.scale;
+  for (std::int64_t i = thread(); i < p.dim; i += kThreads)
+    element<T>(p.x, row, i) = from_float<T>(activation(Activation::relu, x(i) - cut));
 }
 
 template <class T>
@@ -224,6 +238,11 @@ void activate(StreamHandle stream, const ActivateParams& p) {
   for_activation(p.x.format, [&](auto t) {
     launch(stream, element_grid(p.n, p.hidden), kThreads, 0, activate_kernel<decltype(t)>, p);
   });
+}
+
+void keep_tail(StreamHandle stream, const KeepTailParams& p) {
+  for_activation(p.x.format,
+                 [&](auto t) { launch(stream, row_grid(p.n), kThreads, 0, keep_tail_kernel<decltype(t)>, p); });
 }
 
 void scale_rows(StreamHandle stream, const ScaleRowsParams& p) {

@@ -155,18 +155,19 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
     std::byte* block = block_address(args.cache, slot / spec.block_size);
     const auto norm_of = [&](const Norm& norm) { return args.norm_turned ? Norm{} : norm; };
     const auto queries = normalized_heads(norm_of(args.q_norm), args.norm_whole_row, slice(i, 0, q_row), dim);
-    const auto keys =
-        normalized_heads(norm_of(args.k_norm), args.norm_whole_row, slice(i, q_row, kv_row), dim);
     const auto turn = [&](const Norm& norm, std::int64_t head, std::vector<double>& values) {
       rotate(args.rope, i, values);
       if (args.norm_turned) normalize(norm, values, norm.weight.rank == 2 ? head * dim : 0);
     };
-    const auto values = slice(i, q_row + kv_row, kv_row);
     for (std::int64_t h = 0; h < args.q_heads; ++h) {
       std::vector<double> q = head_of(queries, h);
       turn(args.q_norm, h, q);
       for (std::int64_t d = 0; d < dim; ++d) put(args.q_out, {i, h, d}, q[static_cast<std::size_t>(d)]);
     }
+    if (!args.stores) continue;
+    const auto keys =
+        normalized_heads(norm_of(args.k_norm), args.norm_whole_row, slice(i, q_row, kv_row), dim);
+    const auto values = normalized_heads(args.v_norm, false, slice(i, q_row + kv_row, kv_row), dim);
     for (std::int64_t h = 0; h < spec.kv_heads; ++h) {
       std::vector<double> k = head_of(keys, h);
       turn(args.k_norm, h, k);

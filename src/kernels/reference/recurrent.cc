@@ -68,17 +68,20 @@ void gated_delta(Stream&, const GatedDeltaArgs& args) {
       const std::vector<double> q = unit(t, key_head * key_dim);
       const std::vector<double> k = unit(t, keys_begin + key_head * key_dim);
       const double beta = 1 / (1 + std::exp(-at(args.ba, {t, h})));
-      const double dt = std::log1p(std::exp(at(args.ba, {t, heads + h}) + at(args.dt_bias, {h})));
-      const double decay = std::exp(-std::exp(at(args.a_log, {h})) * dt);
+      const auto decay = [&](std::int64_t i) {
+        const std::int64_t rate = args.dt_bias.elements() == heads ? h : h * key_dim + i;
+        const double dt = std::log1p(std::exp(at(args.ba, {t, heads + rate}) + at(args.dt_bias, {rate})));
+        return std::exp(-std::exp(at(args.a_log, {h})) * dt);
+      };
       for (std::int64_t j = 0; j < value_dim; ++j) {
         double held = 0;
         for (std::int64_t i = 0; i < key_dim; ++i)
-          held += decay * at(args.state, {slot, h, i, j}) * k[static_cast<std::size_t>(i)];
+          held += decay(i) * at(args.state, {slot, h, i, j}) * k[static_cast<std::size_t>(i)];
         const double change = beta * (at(args.qkv, {t, values_begin + h * value_dim + j}) - held);
         double out = 0;
         for (std::int64_t i = 0; i < key_dim; ++i) {
           const double sum =
-              decay * at(args.state, {slot, h, i, j}) + k[static_cast<std::size_t>(i)] * change;
+              decay(i) * at(args.state, {slot, h, i, j}) + k[static_cast<std::size_t>(i)] * change;
           put(args.state, {slot, h, i, j}, sum);
           out += sum * q[static_cast<std::size_t>(i)] / std::sqrt(static_cast<double>(key_dim));
         }
@@ -95,7 +98,7 @@ void scan(Stream&, const ScanArgs& args) {
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t b_begin = heads * head_dim + h * args.groups / heads * state_dim;
       const std::int64_t c_begin = b_begin + args.groups * state_dim;
-      const double step = step_of(args.time_step, args.dt, t, h);
+      const double step = args.dt ? step_of(args.time_step, args.dt, t, h) : 1;
       const double decay = std::exp(-std::exp(at(args.a_log, {h})) * step);
       for (std::int64_t j = 0; j < head_dim; ++j) {
         const double x = at(args.xbc, {t, h * head_dim + j});

@@ -85,6 +85,9 @@ void add_norm(Stream&, const AddNormArgs& args) {
       for (std::int64_t k = 0; k < dim; ++k)
         put(args.residual, {i, k}, at(args.residual, {i, k}) + args.delta_scale * unit(k));
     }
+    if (args.residual_scale)
+      for (std::int64_t k = 0; k < dim; ++k)
+        put(args.residual, {i, k}, at(args.residual, {i, k}) * at(args.residual_scale, {0}));
     if (!args.out && !args.replace) continue;
     for (std::int64_t k = 0; k < dim; ++k) unit(k) = at(args.residual, {i, k});
     normalize(args.norm, row);
@@ -114,6 +117,18 @@ void activate(Stream&, const ActivateArgs& args) {
       const double clamped = std::isnan(up) ? up : std::clamp(up, -limit, limit);
       put(args.y, {i, k}, gate / (1 + std::exp(-args.alpha * gate)) * (clamped + 1));
     }
+}
+
+void keep_tail(Stream&, const KeepTailArgs& args) {
+  const std::int64_t dim = args.x.size(1);
+  for (std::int64_t i = 0; i < args.x.size(0); ++i) {
+    double mean = 0, squares = 0;
+    for (std::int64_t k = 0; k < dim; ++k) mean += at(args.x, {i, k}) / static_cast<double>(dim);
+    for (std::int64_t k = 0; k < dim; ++k) squares += std::pow(at(args.x, {i, k}) - mean, 2);
+    const double cut = mean + args.deviations * std::sqrt(squares / static_cast<double>(dim));
+    for (std::int64_t k = 0; k < dim; ++k)
+      put(args.x, {i, k}, activation(Activation::relu, at(args.x, {i, k}) - cut));
+  }
 }
 
 void scale_rows(Stream&, const ScaleRowsArgs& args) {

@@ -9,7 +9,9 @@ namespace {
 // Rows of each kind (query, key, value), when the checkpoint has each kind in a matrix of its own; else the
 // sum.
 std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
+  if (a.source >= 0) return {a.q_dim()};
   if (matrices == 1) return {a.qkv_dim()};
+  if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), a.kv_dim()};
 }
 
@@ -76,10 +78,19 @@ class AttentionBlock final : public Block {
   AttentionBlock(const Attention& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
         q_norm_(head_norm(spec, name, name.names.q_norm, spec.q_heads)),
-        k_norm_(head_norm(spec, name, name.names.k_norm, spec.kv_heads)) {
+        v_norm_(name.norm(spec.v_norm, "", spec.head_dim)) {
     const Names& names = name.names;
+    if (spec.source < 0) k_norm_ = head_norm(spec, name, names.k_norm, spec.kv_heads);
     const std::int64_t input_dim = spec.input_dim > 0 ? spec.input_dim : dim;
-    qkv_ = name.linear(names.qkv, qkv_rows(spec, names.qkv.size()), input_dim, spec.qkv_bias);
+    const std::vector<std::int64_t> rows = qkv_rows(spec, names.qkv.size());
+    qkv_ = name.linear({names.qkv.begin(), names.qkv.begin() + std::ssize(rows)}, rows, input_dim,
+                       spec.qkv_bias);
+    if (spec.keys_are_values && spec.source < 0) {
+      const RowRange keys{spec.q_dim(), spec.kv_dim()};
+      qkv_.weight.order = qkv_.bias.order = {{0, spec.q_dim()}, keys, keys};
+      qkv_.weight.rows = spec.qkv_dim();
+      if (spec.qkv_bias) qkv_.bias.size = spec.qkv_dim();
+    }
     if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
     if (spec.output_gate) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
     if (spec.qkv_bias && !spec.k_bias) {
@@ -96,12 +107,14 @@ class AttentionBlock final : public Block {
     list.add(qkv_);
     list.add(q_norm_);
     list.add(k_norm_);
+    list.add(v_norm_);
     list.add(sinks_);
     list.add(slopes_);
     list.add(out_);
   }
 
   std::optional<CacheNeed> cache() const override {
+    if (spec_.source >= 0) return {};
     return CacheNeed{.window = spec_.window,
                      .q_heads = spec_.q_heads,
                      .kv_heads = spec_.kv_heads,
@@ -122,7 +135,8 @@ class AttentionBlock final : public Block {
         spec_.causal ? seen_by_first(pass.context, window) - seen_by_first(pass.context - pass.tokens, window)
                      : seen_both_ways(pass, window);
     const std::int64_t read = window > 0 ? std::min(pass.context, window + pass.tokens - 1) : pass.context;
-    const BlockCost attention{.cached = 2 * static_cast<double>(read + pass.tokens) * spec_.kv_dim(),
+    const std::int64_t written = spec_.source < 0 ? pass.tokens : 0;
+    const BlockCost attention{.cached = 2 * static_cast<double>(read + written) * spec_.kv_dim(),
                               .operations = 4 * seen * spec_.q_dim()};
     return linear_cost(qkv_, pass) + attention + linear_cost(out_, pass);
   }
@@ -131,6 +145,8 @@ class AttentionBlock final : public Block {
     std::string text =
         fmt::format("{} query and {} key heads of {}", spec_.q_heads, spec_.kv_heads, spec_.head_dim);
     if (spec_.qk_norm != QkNorm::none) text += ", normed";
+    if (spec_.keys_are_values) text += ", keys are values";
+    if (spec_.source >= 0) text += fmt::format(", cache of layer {}", spec_.source);
     if (!spec_.causal) text += ", both ways";
     if (spec_.local) text += ", in windows";
     if (spec_.chunk > 0) text += fmt::format(", chunks of {}", spec_.chunk);
@@ -149,12 +165,14 @@ class AttentionBlock final : public Block {
     Stream& stream = *step.backend.stream;
     linear(step, x, qkv_, qkv);
     ops.qkv_store(stream,
-                  {.qkv = qkv.columns(0, spec_.qkv_dim()),
+                  {.qkv = qkv.columns(0, spec_.source < 0 ? spec_.qkv_dim() : spec_.q_dim()),
                    .q_heads = spec_.q_heads,
                    .q_norm = q_norm_.norm(),
                    .k_norm = k_norm_.norm(),
                    .norm_whole_row = spec_.qk_norm == QkNorm::whole_row,
                    .norm_turned = spec_.qk_norm_turned,
+                   .v_norm = v_norm_.norm(),
+                   .stores = spec_.source < 0,
                    .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
                    .slots = step.slots,
                    .cache = step.cache,
@@ -219,7 +237,7 @@ class AttentionBlock final : public Block {
   }
 
   Attention spec_;
-  NormParameter q_norm_, k_norm_;
+  NormParameter q_norm_, v_norm_, k_norm_;
   VectorParameter sinks_, slopes_;
   LinearParameter qkv_, out_;
 };

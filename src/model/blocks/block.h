@@ -92,6 +92,8 @@ struct StepContext {
   KvLayer cross_cache = {};
   const AttentionPlan* cross_plan = nullptr;
 
+  View layer_input = {};  // act [tokens, LayerInputs::size]: the layer's
+
   View state = {};  // f32 [slots, state_floats()]
   StatePlan states = {};
 };
@@ -130,11 +132,15 @@ std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std:
 std::unique_ptr<Block> make_block(const CrossAttention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const KimiDelta& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const LightningAttention& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const Laurel& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const LayerInputs& spec, const Namer& name, std::int64_t dim);
 // An MLP of these tensors.
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,
                                 const std::vector<std::string>& up, const std::string& down);

@@ -32,14 +32,17 @@ class MlpBlock final : public Block {
   }
 
   std::string text() const override {
-    return fmt::format("MLP {} {}{}", spec_.hidden, spec_.gated ? "gated " : "",
-                       octavo::name(spec_.activation));
+    return fmt::format("MLP {} {}{}{}", spec_.hidden, spec_.gated ? "gated " : "",
+                       octavo::name(spec_.activation), spec_.tail ? ", sparse" : "");
   }
 
   void run(const StepContext& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
     const auto [up, hidden] = take(scratch, step.tokens, x.dtype);
     linear(step, x, up_, up);
+    if (spec_.tail)
+      step.backend.ops.keep_tail(*step.backend.stream,
+                                 {.x = up.columns(0, spec_.hidden), .deviations = *spec_.tail});
     if (spec_.gate_scale != 1) {
       const View gate = up.columns(0, spec_.hidden);
       step.backend.ops.gate(*step.backend.stream,

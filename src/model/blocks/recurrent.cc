@@ -13,11 +13,19 @@ View state_part(const View& states, std::int64_t begin, std::initializer_list<st
   return part;
 }
 
-CausalConv::CausalConv(const Namer& name, const std::string& tensor, std::int64_t channels,
+CausalConv::CausalConv(const Namer& name, const std::vector<std::string>& tensors, std::int64_t channels,
                        std::int64_t width, bool bias)
-    : channels_(channels), width_(width), weight_(name.rows_of_vectors(tensor + ".weight", channels, width)) {
-  weight_.parts[0].shape = {channels, 1, width};  // one input channel for each output
-  if (bias) bias_ = name.vector({tensor + ".bias"}, {channels});
+    : channels_(channels), width_(width) {
+  const std::int64_t each = channels / std::ssize(tensors);
+  std::vector<std::string> weights, biases;
+  for (const std::string& tensor : tensors) {
+    weights.push_back(tensor + ".weight");
+    biases.push_back(tensor + ".bias");
+  }
+  weight_ = name.vector(weights, std::vector(tensors.size(), each * width));
+  weight_.row = width;
+  for (Slot& part : weight_.parts) part.shape = {each, 1, width};  // one input channel for each output
+  if (bias) bias_ = name.vector(biases, std::vector(tensors.size(), each));
 }
 
 void CausalConv::list(ParameterList& list) {

@@ -13,9 +13,13 @@ View state_part(const View& states, std::int64_t begin, std::initializer_list<st
 // A causal convolution of each channel on its own (ConvArgs). Its state is the beginning of the block's.
 class CausalConv {
  public:
-  // `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels].
+  // `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels]; of several tensors, one
+  // behind the other, each has as many channels.
+  CausalConv(const Namer& name, const std::vector<std::string>& tensors, std::int64_t channels,
+             std::int64_t width, bool bias);
   CausalConv(const Namer& name, const std::string& tensor, std::int64_t channels, std::int64_t width,
-             bool bias);
+             bool bias)
+      : CausalConv(name, std::vector{tensor}, channels, width, bias) {}
 
   void list(ParameterList& list);
   // What channels [begin, begin + count) read is multiplied by.

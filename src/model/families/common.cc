@@ -105,9 +105,14 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
     const double suggested =
         s.factor <= 1 ? 1 : std::sqrt(1 + std::log(s.factor) / std::log(std::max(s.original_positions, 2)));
     TRY(s.attention_factor, rope.number("attention_factor", kFactor, suggested));
+  } else if (kind == "proportional") {
+    s.kind = RopeScalingKind::proportional;
+    TRY(s.factor, rope.number("factor", kFactor, 1.0));
+    TRY(s.share, rope.number("partial_rotary_factor", {0, 1}, 1.0));
   } else {
     return field_failure("rope_type", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are default, linear, dynamic, llama3, yarn and longrope",
+                         "{} is \"{}\"; supported are default, linear, dynamic, llama3, yarn, longrope and "
+                         "proportional",
                          rope.where("rope_type"), kind);
   }
   return s;
@@ -179,7 +184,9 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
   Mlp mlp;
   const auto derived =
       dialect.hidden_to_dim > 0 ? std::optional(dialect.hidden_to_dim * spec.dim) : std::nullopt;
-  TRY(mlp.hidden, config.integer(dialect.hidden, kDim, derived));
+  if (!dialect.hidden.empty() || derived) {
+    TRY(mlp.hidden, config.integer(dialect.hidden, kDim, derived));
+  }
   TRY(mlp.activation, read_activation(config, dialect));
   layer.feed_forward = mlp;
   if (dialect.rotary) {

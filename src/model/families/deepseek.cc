@@ -1,7 +1,8 @@
 // DeepSeek-V2 (2024): latent attention, and many small experts beside shared ones, chosen by softmax within a
 // few groups. DeepSeek-V3 (2024), as Moonlight and Kimi K2 have it: scores by sigmoid, with a learned bias
-// for the choice alone; so is GLM-4.7-Flash (Glm4MoeLite, 2026). dots.llm1 (2025) has V3's experts and plain
-// attention.
+// for the choice alone; so is GLM-4.7-Flash (Glm4MoeLite, 2026). DeepSeek-V3.2 (2025) and GLM-5 (2026) are V3
+// that looks at index_topk tokens at most, and these are served up to that length, where it is all. dots.llm1
+// (2025) has V3's experts and plain attention.
 #include <cmath>
 #include <utility>
 
@@ -150,6 +151,16 @@ Result<ModelSpec> describe_deepseek_v2(const Config& config) {
 Result<ModelSpec> describe_deepseek_v3(const Config& config) {
   TRY(ModelSpec spec, describe_latent(config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  return spec;
+}
+
+Result<ModelSpec> describe_deepseek_v32(const Config& config) {
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  TRY(const int seen, config.integer("index_topk", {1, 1 << 27}));
+  spec.max_positions = std::min(spec.max_positions, seen);
+  for (const char* tensor : {"wq_b.weight", "wq_b.weight_scale_inv", "wk.weight", "wk.weight_scale_inv",
+                             "k_norm.weight", "k_norm.bias", "weights_proj.weight"})
+    spec.names.ignorable.push_back(fmt::format("*.self_attn.indexer.{}", tensor));
   return spec;
 }
 

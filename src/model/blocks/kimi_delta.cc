@@ -1,0 +1,115 @@
+// Kimi delta attention: the gated delta rule with a rate for each row of a state.
+#include "model/blocks/recurrent.h"
+
+namespace octavo {
+namespace {
+
+std::vector<std::string> of_each(const std::string& prefix, const std::string& suffix) {
+  return {prefix + "q" + suffix, prefix + "k" + suffix, prefix + "v" + suffix};
+}
+
+class KimiDeltaBlock final : public Block {
+ public:
+  KimiDeltaBlock(const KimiDelta& spec, const Namer& name, std::int64_t dim)
+      : spec_(spec),
+        conv_(name, of_each(name.names.kimi, "_conv1d"), 3 * spec.inner(), spec.conv_width, false),
+        in_(name.linear(of_each(name.names.kimi, "_proj"), std::vector(3, spec.inner()), dim, false)),
+        low_(name.linear({name.names.kimi + "f_a_proj", name.names.kimi + "g_a_proj"},
+                         std::vector<std::int64_t>(2, spec.head_dim), dim, false)),
+        rates_(name.linear({name.names.kimi + "f_b_proj"}, {spec.inner()}, spec.head_dim, false)),
+        gate_(name.linear({name.names.kimi + "g_b_proj"}, {spec.inner()}, spec.head_dim, false)),
+        beta_(name.linear({name.names.kimi + "b_proj"}, {spec.heads}, dim, false)),
+        out_(name.linear({name.names.kimi + "o_proj"}, {dim}, spec.inner(), false)),
+        a_log_(name.vector({name.names.kimi + "A_log"}, {spec.heads})),
+        dt_bias_(name.vector({name.names.kimi + "dt_bias"}, {spec.inner()})),
+        norm_(name.norm(spec.norm, name.names.kimi + "o_norm", spec.head_dim)) {
+    a_log_.parts[0].shape = {1, 1, spec.heads, 1};
+    beta_.weight.use = MatrixUse::router;
+  }
+
+  void list(ParameterList& list) override {
+    list.add(in_);
+    conv_.list(list);
+    list.add(low_);
+    list.add(rates_);
+    list.add(gate_);
+    list.add(beta_);
+    list.add(a_log_);
+    list.add(dt_bias_);
+    list.add(norm_);
+    list.add(out_);
+  }
+
+  std::int64_t state_floats() const override { return conv_.state_floats() + spec_.inner() * spec_.head_dim; }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes();
+  }
+
+  BlockCost cost(const Pass& pass) const override {
+    const double rule = 8.0 * static_cast<double>(spec_.inner() * spec_.head_dim);
+    BlockCost cost{.state = 2.0 * static_cast<double>(state_floats()),
+                   .operations = (rule + conv_.operations()) * static_cast<double>(pass.tokens)};
+    for (const LinearParameter* linear : {&in_, &low_, &rates_, &gate_, &beta_, &out_})
+      cost = cost + linear_cost(*linear, pass);
+    return cost;
+  }
+
+  std::string text() const override {
+    return fmt::format("Kimi delta attention, {} heads of {}, convolution {}", spec_.heads, spec_.head_dim,
+                       spec_.conv_width);
+  }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    Scratch scratch = step.scratch;
+    const Work w = take(scratch, step.tokens, x.dtype);
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    linear(step, x, in_, w.in);
+    linear(step, x, low_, w.low);
+    linear(step, x, beta_, w.ba.columns(0, spec_.heads));
+    linear(step, w.low.columns(0, spec_.head_dim), rates_, w.ba.columns(spec_.heads, spec_.inner()));
+    linear(step, w.low.columns(spec_.head_dim, spec_.head_dim), gate_, w.gate);
+    conv_.run(step, {.x = w.in, .y = w.mixed});
+    ops.gated_delta(stream, {.qkv = w.mixed,
+                             .key_heads = spec_.heads,
+                             .ba = w.ba,
+                             .a_log = a_log_.value,
+                             .dt_bias = dt_bias_.value,
+                             .state = state_part(step.state, conv_.state_floats(),
+                                                 {spec_.heads, spec_.head_dim, spec_.head_dim}),
+                             .plan = step.states,
+                             .out = w.heads});
+    ops.gate(stream, {.x = w.heads, .gate = w.gate, .norm = norm_.norm(), .y = w.heads});
+    linear(step, w.heads, out_, out);
+  }
+
+ private:
+  struct Work {
+    View in, low, ba, gate, mixed, heads;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {.in = scratch.take(act, {n, 3 * spec_.inner()}),
+            .low = scratch.take(act, {n, 2 * std::int64_t{spec_.head_dim}}),
+            .ba = scratch.take(DType::f32, {n, spec_.heads + spec_.inner()}),
+            .gate = scratch.take(act, {n, spec_.inner()}),
+            .mixed = scratch.take(act, {n, 3 * spec_.inner()}),
+            .heads = scratch.take(act, {n, spec_.inner()})};
+  }
+
+  KimiDelta spec_;
+  CausalConv conv_;
+  LinearParameter in_, low_, rates_, gate_, beta_, out_;
+  VectorParameter a_log_, dt_bias_;
+  NormParameter norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const KimiDelta& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<KimiDeltaBlock>(spec, name, dim);
+}
+
+}  // namespace octavo

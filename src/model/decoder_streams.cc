@@ -1,0 +1,82 @@
+// Networks with several residuals side by side (Streams): how the decoder begins, mixes and joins them.
+#include "model/decoder.h"
+
+namespace octavo {
+
+// f32 [tokens, dim]
+View Decoder::stream(int number) const {
+  return streams_.rows(tokens_).columns(std::int64_t{number} * model_.spec.dim, model_.spec.dim);
+}
+
+// Products of the first one, as large as it.
+void Decoder::make_streams() {
+  const Ops& ops = backend_.ops;
+  Stream& queue = *backend_.stream;
+  const View x = x_.rows(tokens_);
+  add({}, {}, x);
+  for (int i = 1; i < model_.spec.streams->count; ++i) {
+    const LinearParameter& product = model_.network.stream_in[static_cast<std::size_t>(i - 1)];
+    ops.matmul(queue, {.x = x, .w = *product.weight.weight, .y = stream(i)});
+    ops.match_size(queue, {.x = stream(i), .like = residual_.rows(tokens_)});
+  }
+}
+
+// What mixes them, of the residual with all that is pending.
+void Decoder::route_streams(const Layer& layer) {
+  add(pending_, layer.streams.norm.norm(), x_.rows(tokens_));
+  pending_ = {};
+  backend_.ops.matmul(
+      *backend_.stream,
+      {.x = x_.rows(tokens_), .w = *layer.streams.router.weight, .y = routed_.rows(tokens_)});
+}
+
+void Decoder::predict_streams(const Layer& layer) {
+  const Ops& ops = backend_.ops;
+  const View all = streams_.rows(tokens_);
+  route_streams(layer);
+  ops.predict_streams(
+      *backend_.stream,
+      {.x = View::of(all.data, all.dtype, {tokens_, model_.spec.streams->count, model_.spec.dim}),
+       .router = routed_.rows(tokens_),
+       .coefs = layer.streams.predict.value});
+  ops.gather_rows(
+      *backend_.stream,
+      {.x = residual_.rows(tokens_), .rows = every_row_.rows(tokens_), .out = before_.rows(tokens_)});
+}
+
+// A layer's input is made of the first one, and goes to the others.
+void Decoder::correct_streams(const Layer& layer, const StepContext& step) {
+  const Ops& ops = backend_.ops;
+  const View all = streams_.rows(tokens_), x = x_.rows(tokens_), delta = delta_.rows(tokens_);
+  route_streams(layer);
+  ops.correct_streams(
+      *backend_.stream,
+      {.x = View::of(all.data, all.dtype, {tokens_, model_.spec.streams->count, model_.spec.dim}),
+       .before = before_.rows(tokens_),
+       .router = routed_.rows(tokens_),
+       .coefs = layer.streams.correct.value,
+       .scale = layer.streams.scale.value,
+       .out = x});
+  if (!layer.input) return;
+  run(*layer.input, step, x, delta);
+  for (int i = 1; i < model_.spec.streams->count; ++i)
+    ops.add_norm(*backend_.stream,
+                 {.residual = stream(i), .delta = delta, .delta_norm = layer.input_post_norm.norm()});
+}
+
+// The sum of all, each of which is a product as large as the first one.
+void Decoder::join_streams() {
+  const Ops& ops = backend_.ops;
+  Stream& queue = *backend_.stream;
+  const View x = x_.rows(tokens_), residual = residual_.rows(tokens_);
+  for (int i = 1; i < model_.spec.streams->count; ++i) {
+    const LinearParameter& product = model_.network.stream_out[static_cast<std::size_t>(i - 1)];
+    ops.add_norm(queue, {.residual = stream(i), .out = x});
+    ops.matmul(queue, {.x = x, .w = *product.weight.weight, .y = stream(i)});
+    ops.match_size(queue, {.x = stream(i), .like = residual});
+  }
+  for (int i = 1; i < model_.spec.streams->count; ++i)
+    ops.add_norm(queue, {.residual = residual, .delta = stream(i)});
+}
+
+}  // namespace octavo

@@ -1,0 +1,211 @@
+// Gemma 3n (Google DeepMind, 2025) and Gemma 4 (2026), their language models: layers that read the keys and
+// values of others, a vector of each token for each layer. 3n has several residuals, a second path beside
+// attention and sparse MLPs; 4 has heads of two sizes.
+#include <cmath>
+#include <numbers>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+constexpr Config::Range kDim{1, 1 << 20};
+constexpr Dialect kGemma4{.activation = "hidden_activation", .rotary = false};
+constexpr Dialect kGemma3n{.hidden = "", .activation = "hidden_activation"};
+
+// The last layer before `first` that sees as far as this one.
+Result<int> source_of(const ModelSpec& spec, int layer, int first) {
+  const int window = spec.layers[static_cast<std::size_t>(layer)].attention().window;
+  for (int i = first - 1; i >= 0; --i)
+    if (spec.layers[static_cast<std::size_t>(i)].attention().window == window) return i;
+  return invalid("num_kv_shared_layers", "config.json: no layer before {} has the attention of layer {}",
+                 first, layer);
+}
+
+// Full attention has heads of its own: in fields of their own, or as transformers writes them, layer by
+// layer.
+Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
+  Attention full = spec.layers[0].attention();
+  full.window = 0;
+  TRY(full.keys_are_values, config.boolean("attention_k_eq_v", false));
+  TRY(const std::optional<Config> by_layer, config.object("per_layer_config"));
+  for (std::size_t i = 0; by_layer && i < spec.layers.size(); ++i) {
+    TRY(const std::optional<Config> own, by_layer->object(fmt::format("{}", i)));
+    if (!own) continue;
+    TRY(full.head_dim, own->integer("head_dim", {1, 1 << 16}, full.head_dim));
+    TRY(full.kv_heads, own->integer("num_key_value_heads", {1, full.q_heads}, full.kv_heads));
+    return full;
+  }
+  TRY(full.head_dim, config.integer("global_head_dim", {1, 1 << 16}, 512));
+  if (full.keys_are_values) {
+    TRY(full.kv_heads, config.integer("num_global_key_value_heads", {1, full.q_heads}, full.kv_heads));
+  }
+  return full;
+}
+
+// Norms of queries, keys and values; rope 0 turns those of full attention, 1 the others.
+void set_norms(ModelSpec& spec) {
+  for (LayerSpec& layer : spec.layers) {
+    Attention& a = layer.attention();
+    a.rope = a.window == 0 ? 0 : 1;
+    a.scale = 1;
+    a.qk_norm = QkNorm::shared;
+    a.qk_norm_spec = a.v_norm = layer.pre_norm;
+    a.v_norm.stored = false;
+    layer.post_norm = layer.pre_norm;
+  }
+  spec.names.attention_post_norm = "post_attention_layernorm";
+  spec.names.mlp_norm = "pre_feedforward_layernorm";
+  spec.names.mlp_post_norm = "post_feedforward_layernorm";
+}
+
+// Gemma 4's full attention turns a part of each head.
+Result<> set_attention(ModelSpec& spec, const Config& config) {
+  TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 6 != 0; }));
+  spec.layers.back().attention().window = 0;
+  TRY(const Attention full, full_attention(spec, config));
+  const int sliding_dim = spec.layers[0].attention().head_dim;
+  TRY(RopeSpec turns, read_rope(config, kGemma4, full.head_dim, spec.max_positions, "full_attention"));
+  TRY(RopeSpec slides, read_rope(config, kGemma4, sliding_dim, spec.max_positions, "sliding_attention"));
+  spec.ropes = {std::move(turns), std::move(slides)};
+  for (LayerSpec& layer : spec.layers)
+    if (layer.attention().window == 0) layer.mixer = full;
+  set_norms(spec);
+  return {};
+}
+
+// The last layers have no keys and values of their own.
+Result<> set_sources(ModelSpec& spec, const Config& config) {
+  const int layers = static_cast<int>(std::ssize(spec.layers));
+  TRY(const int shared, config.integer("num_kv_shared_layers", {0, layers - 1}, 0));
+  for (int i = layers - shared; i < layers; ++i) {
+    Attention& attention = spec.layers[static_cast<std::size_t>(i)].attention();
+    TRY(attention.source, source_of(spec, i, layers - shared));
+    attention.keys_are_values = false;
+    for (const char* unused : {"k_proj", "v_proj", "k_norm"})
+      spec.names.ignorable.push_back(fmt::format("*layers.{}.self_attn.{}.weight", i, unused));
+  }
+  return {};
+}
+
+Result<> set_layer_inputs(ModelSpec& spec, const Config& config) {
+  TRY(const int size, config.integer("hidden_size_per_layer_input", {0, 1 << 16}, 0));
+  if (size == 0) return {};
+  spec.layer_inputs = {
+      .size = size, .vocab = 0, .norm = spec.final_norm, .activation = spec.layers[0].mlp().activation};
+  TRY(spec.layer_inputs->vocab, config.integer("vocab_size_per_layer_input", {1, spec.vocab}));
+  spec.layer_inputs->norm.eps *= static_cast<float>(spec.dim);  // of what is divided by the root of dim
+  return {};
+}
+
+// What both have: scaled embeddings, a soft cap, a language model beside towers.
+Result<> set_ends(ModelSpec& spec, const Config& config) {
+  TRY_VOID(refuse(config, "attention_bias", true));
+  spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
+  spec.embed_scale_rounds = true;
+  TRY(spec.logits_soft_cap, soft_cap(config, "final_logit_softcapping"));
+  spec.names.prefixes = {"model.", "model.language_model.", "language_model.model."};
+  for (const char* other : {"vision_tower", "audio_tower", "embed_vision", "embed_audio"})
+    spec.names.ignorable.push_back(fmt::format("model.{}.*", other));
+  return {};
+}
+
+// How many standard deviations above the mean of a bell curve so much of it lies below.
+float deviations(double share) {
+  double low = -10, high = 10;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (0.5 * std::erfc(-middle / std::numbers::sqrt2) < share ? low : high) = middle;
+  }
+  return static_cast<float>(low);
+}
+
+// One width for all layers or one for each; likewise which share of the gates does not count.
+Result<> set_widths(ModelSpec& spec, const Config& config) {
+  constexpr int kSparseLayers = 10;  // these two: where the file does not say
+  constexpr double kShare = 0.95;
+  const std::size_t layers = spec.layers.size();
+  std::vector<double> shares(layers, 0.0);
+  if (layers > kSparseLayers) std::fill_n(shares.begin(), kSparseLayers, kShare);
+  if (config.has("activation_sparsity_pattern")) {
+    TRY(shares, config.numbers("activation_sparsity_pattern", layers, {0, 0.999999}));
+  }
+  std::vector<int> widths;
+  if (config.is_list("intermediate_size")) {
+    TRY(widths, config.integers("intermediate_size", kDim));
+    if (widths.size() != layers)
+      return invalid("intermediate_size", "{} has {} entries, there are {} layers",
+                     config.where("intermediate_size"), widths.size(), layers);
+  } else {
+    TRY(const int width, config.integer("intermediate_size", kDim));
+    widths.assign(layers, width);
+  }
+  for (std::size_t i = 0; i < layers; ++i) {
+    spec.layers[i].mlp().hidden = widths[i];
+    if (shares[i] > 0) spec.layers[i].mlp().tail = deviations(shares[i]);
+  }
+  return {};
+}
+
+// Alternating updates. The streams' sum stands for their mean, which the last norm makes one of.
+Result<> set_streams(ModelSpec& spec, const Config& config) {
+  TRY(const int count, config.integer("altup_num_inputs", {2, kMaxStreams}));
+  TRY(const int active, config.integer("altup_active_idx", {0, count - 1}));
+  if (active != 0)
+    return field_failure("altup_active_idx", ErrorCode::unsupported, "{} is {}; only 0 is supported",
+                         config.where("altup_active_idx"), active);
+  TRY(const bool scales, config.boolean("altup_correct_scale"));
+  spec.streams = {.count = count, .norm = spec.final_norm, .scales_input = scales};
+  if (!scales) spec.names.ignorable.emplace_back("*.altup.correct_output_scale");
+  spec.final_norm.eps *= static_cast<float>(count * count);
+  return {};
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_gemma3n(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, kGemma3n));
+  const int head_dim = spec.layers[0].attention().head_dim;
+  TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 5 != 0; }));
+  TRY(spec.max_positions, config.integer("max_position_embeddings", {1, 1 << 27}));
+  TRY(spec.ropes[0], read_rope(config, kGemma3n, head_dim, spec.max_positions, "full_attention"));
+  Dialect local = kGemma3n;
+  local.theta = "rope_local_base_freq";
+  TRY(RopeSpec slides, read_rope(config, local, head_dim, spec.max_positions, "sliding_attention"));
+  spec.ropes.push_back(std::move(slides));
+  set_norms(spec);
+  TRY_VOID(set_widths(spec, config));
+  TRY_VOID(set_sources(spec, config));
+  TRY_VOID(set_layer_inputs(spec, config));
+  TRY(const int rank, config.integer("laurel_rank", kDim));
+  for (LayerSpec& layer : spec.layers) {
+    layer.second_mixer = Laurel{.rank = rank, .norm = layer.pre_norm};
+    layer.mixed_scale = std::numbers::sqrt2_v<float> / 2;
+  }
+  TRY_VOID(set_streams(spec, config));
+  TRY_VOID(set_ends(spec, config));
+  return spec;
+}
+
+Result<ModelSpec> describe_gemma4(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, kGemma4));
+  TRY_VOID(refuse(config, "enable_moe_block", true));
+  TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));
+  if (both_ways == "all")
+    return field_failure("use_bidirectional_attention", ErrorCode::unsupported,
+                         "{} is \"all\"; only causal attention is supported",
+                         config.where("use_bidirectional_attention"));
+  TRY_VOID(set_attention(spec, config));
+  TRY_VOID(set_sources(spec, config));
+  TRY_VOID(set_layer_inputs(spec, config));
+  TRY(const bool wide, config.boolean("use_double_wide_mlp", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.scaled = true;
+    if (wide && layer.attention().source >= 0) layer.mlp().hidden *= 2;
+  }
+  TRY_VOID(set_ends(spec, config));
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,134 @@
+// MiniMax (2025), Mixtral's tensors. Text-01 and M1: lightning attention in most layers, residuals that go on
+// from the norms. M2: attention alone, experts chosen by sigmoid with a learned bias, norms over whole
+// queries and keys.
+#include <cmath>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/recurrent.h"
+
+namespace octavo {
+namespace {
+
+// A part of each head turns.
+Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim) {
+  if (!config.has("rotary_dim")) return {};
+  RopeSpec& rope = spec.ropes[0];
+  TRY(const int rotary_dim, config.integer("rotary_dim", {2, head_dim}));
+  if (rotary_dim % 2 != 0)
+    return invalid("rotary_dim", "{} is {}; it must be even", config.where("rotary_dim"), rotary_dim);
+  if (rope.scaling.kind == RopeScalingKind::longrope && rotary_dim != rope.rotary_dim)
+    return invalid("rotary_dim", "{} is {}; the factors of longrope are for the {} of partial_rotary_factor",
+                   config.where("rotary_dim"), rotary_dim, rope.rotary_dim);
+  rope.rotary_dim = rotary_dim;
+  return {};
+}
+
+// Which layers have lightning attention: as a list of words says, or one of numbers, 0 for those that have.
+Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t layers) {
+  constexpr std::array<std::string_view, 2> kKinds{"linear_attention", "full_attention"};
+  TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds, layers));
+  TRY(const std::vector<int> numbers, config.integers("attn_type_list", {0, 1}));
+  if (kinds.empty() && !numbers.empty() && numbers.size() != layers)
+    return invalid("attn_type_list", "{} has {} entries, there are {} layers", config.where("attn_type_list"),
+                   numbers.size(), layers);
+  std::vector<bool> lightning;
+  for (std::size_t i = 0; i < layers; ++i)
+    lightning.push_back(!kinds.empty()    ? kinds[i] == kKinds[0]
+                        : numbers.empty() ? i % 2 == 1
+                                          : numbers[i] == 0);
+  return lightning;
+}
+
+// Heads forget the slower the later they come, and the deeper the layer.
+std::vector<float> lightning_rates(int heads, std::size_t layer, std::size_t layers) {
+  const double depth = 1 - static_cast<double>(layer) / (static_cast<double>(layers - 1) + 1e-5) + 1e-5;
+  std::vector<float> rates;
+  for (int head = 1; head <= heads; ++head)
+    rates.push_back(static_cast<float>(std::exp2(-8.0 * head / heads) * depth));
+  return rates;
+}
+
+// residual = alpha * norm(residual) + beta * half
+struct Factors {
+  float alpha = 1, beta = 1;
+};
+Result<Factors> read_factors(const Config& config, std::string_view half) {
+  Factors factors;
+  TRY(factors.alpha, multiplier(config, fmt::format("{}_alpha_factor", half)));
+  TRY(factors.beta, multiplier(config, fmt::format("{}_beta_factor", half)));
+  return factors;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_minimax(const Config& file) {
+  const Config config = file.with_names({{"full_attn_alpha_factor", "layernorm_full_attention_alpha"},
+                                         {"full_attn_beta_factor", "layernorm_full_attention_beta"},
+                                         {"linear_attn_alpha_factor", "layernorm_linear_attention_alpha"},
+                                         {"linear_attn_beta_factor", "layernorm_linear_attention_beta"},
+                                         {"mlp_alpha_factor", "layernorm_mlp_alpha"},
+                                         {"mlp_beta_factor", "layernorm_mlp_beta"}});
+  TRY(ModelSpec spec, describe_mixtral(config));
+  const Attention& attention = spec.layers[0].attention();
+  LightningAttention lightning{.heads = attention.q_heads,
+                               .head_dim = attention.head_dim,
+                               .rates = {},
+                               .norm = {.kind = NormKind::rms, .eps = 1e-6F}};
+  TRY_VOID(set_rotary_dim(spec, config, lightning.head_dim));
+  TRY_VOID(refuse(config, "postnorm", false));
+  TRY(const int shared, config.integer("shared_intermediate_size", {0, 1 << 20}, 0));
+  if (shared > 0)
+    return field_failure("shared_intermediate_size", ErrorCode::unsupported,
+                         "{} is {}; shared experts are not supported",
+                         config.where("shared_intermediate_size"), shared);
+  if (lightning.head_dim > kMaxStateDim || lightning.inner() > kMaxGateDim)
+    return field_failure(
+        "head_dim", ErrorCode::unsupported,
+        "{}: {} heads of {}; lightning attention takes heads of at most {}, {} numbers in all",
+        config.where("head_dim"), lightning.heads, lightning.head_dim, kMaxStateDim, kMaxGateDim);
+  if (std::get<Experts>(spec.layers[0].feed_forward).expert.activation != Activation::silu)
+    return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
+                         config.where("hidden_act"));
+  TRY(const Factors full, read_factors(config, "full_attn"));
+  TRY(const Factors linear, read_factors(config, "linear_attn"));
+  TRY(const Factors mlp, read_factors(config, "mlp"));
+  TRY(const std::vector<bool> forgets, lightning_layers(config, spec.layers.size()));
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    LayerSpec& layer = spec.layers[i];
+    layer.residual = Residual::from_norm;
+    if (forgets[i]) {
+      lightning.rates = lightning_rates(lightning.heads, i, spec.layers.size());
+      layer.mixer = lightning;
+    }
+    const Factors& mixer = forgets[i] ? linear : full;
+    layer.mixer_scale = mixer.beta / mixer.alpha;
+    layer.mixed_scale = mixer.alpha;
+    layer.feed_forward_scale = mlp.beta / mlp.alpha;
+    layer.passed_scale = mlp.alpha;
+  }
+  // Which transformers writes, and which follow from the number of the layer.
+  for (const char* table : {"slope_rate", "query_decay", "key_decay", "diagonal_decay"})
+    spec.names.ignorable.push_back(fmt::format("*.self_attn.{}", table));
+  return spec;
+}
+
+Result<ModelSpec> describe_minimax_m2(const Config& config) {
+  TRY(ModelSpec spec, describe_mixtral(config));
+  const int head_dim = spec.layers[0].attention().head_dim;
+  TRY(spec.ropes[0],
+      read_rope(config, {.rotary_fraction = "partial_rotary_factor"}, head_dim, spec.max_positions));
+  TRY_VOID(set_rotary_dim(spec, config, head_dim));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().window = 0;
+    layer.attention().qk_norm = QkNorm::whole_row;
+    layer.attention().qk_norm_spec = layer.pre_norm;
+    auto& experts = std::get<Experts>(layer.feed_forward);
+    experts.router.scores = RouterScores::sigmoid;
+    experts.choice_bias = true;
+  }
+  spec.names.choice_bias = "block_sparse_moe.e_score_correction_bias";
+  return spec;
+}
+
+}  // namespace octavo
