@@ -115,9 +115,9 @@ TEST_F(AdmissionTest, MemoryThatRunsOutEndsOneRequest) {
 TEST_F(AdmissionTest, MemoryThatRunsOutForAQuestionIsItsFailure) {
   serve_text("x");
   engine_->out_of_memory = true;
-  EXPECT_EQ(get("/metrics").status, 503);
+  EXPECT_EQ(client().get("/metrics")->status, 503);
   engine_->out_of_memory = false;
-  EXPECT_EQ(get("/metrics").status, 200);
+  EXPECT_EQ(client().get("/metrics")->status, 200);
 }
 
 TEST_F(AdmissionTest, DetokenizeTakesOnlySoManyIds) {

@@ -37,7 +37,8 @@ Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
   return out;
 }
 
-// The codes of a row, and whether one of them is a NaN of fp8: loops without a branch, which become vectors.
+// The codes of a row, and whether one of them is a NaN of fp8: loops over iterators, whose places are not
+// checked one by one, and without a branch, so that they become vectors.
 void copy_codes(const PackedMatrix& m, std::int64_t row, std::span<std::uint8_t> codes) {
   const PackedItems& items = m.code_items;
   if (!items.rows_of_bytes()) {
@@ -47,8 +48,9 @@ void copy_codes(const PackedMatrix& m, std::int64_t row, std::span<std::uint8_t>
   }
   const auto from = m.codes.bytes.subspan(static_cast<std::size_t>(row * items.other_stride), codes.size());
   const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // two's complement, counted from -128
-  for (std::size_t k = 0; k < codes.size(); ++k)
-    codes[k] = static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(from[k]) ^ flip);
+  std::ranges::transform(from, codes.begin(), [flip](std::byte code) {
+    return static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(code) ^ flip);
+  });
 }
 bool any_nan(std::span<const std::uint8_t> codes) {
   std::uint8_t found = 0;
