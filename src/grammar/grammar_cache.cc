@@ -37,8 +37,8 @@ namespace {
 
 std::string key_of(const GrammarSource& source) {
   const JsonOptions& o = source.options;
-  return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace),
-                     o.strict, o.any_order, o.refuse_unknown, source.text);
+  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace),
+                     o.strict, o.any_order, o.refuse_unknown, o.refuse_unique, source.text);
 }
 
 }  // namespace

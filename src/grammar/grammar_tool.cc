@@ -134,6 +134,7 @@ class Session {
         static_cast<GrammarKind>(std::ranges::find(kKinds, text(request, "kind")) - std::begin(kKinds));
     if (number(request, "whitespace") == 0) source.options.whitespace = JsonOptions::Whitespace::none;
     if (const Json* refuse = request.find("refuse_unknown")) source.options.refuse_unknown = refuse->boolean;
+    if (const Json* refuse = request.find("refuse_unique")) source.options.refuse_unique = refuse->boolean;
     if (const Json* strict = request.find("strict")) source.options.strict = strict->boolean;
     matcher_.reset();
     Result<std::shared_ptr<const CompiledGrammar>> compiled = failure(ErrorCode::internal, "");

@@ -293,7 +293,10 @@ ExprId SchemaWriter::array_of(ExprId item, std::uint32_t min, std::uint32_t max)
 }
 
 Result<ExprId> SchemaWriter::array(const Facts& facts) {
-  if (facts.unique_items && facts.items_max > 1) return array_of_different(facts);
+  return facts.unique_items && facts.items_max > 1 ? array_of_different(facts) : array_of_any(facts);
+}
+
+Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   if (!facts.contains.empty()) return array_containing(facts);
   const std::size_t prefix = reader_.prefix_size(facts);
   std::uint32_t min = facts.items_min, max = facts.items_max;
@@ -366,20 +369,32 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Items out of a few values, none of them twice.
+// Items out of a few values, none of them twice. Of others some may come twice, but never more of them than
+// there are values.
 Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
-  if (reader_.prefix_size(facts) > 0 || !facts.contains.empty())
+  const bool alike = reader_.prefix_size(facts) == 0 && facts.contains.empty();
+  std::optional<std::vector<const Json*>> values;
+  if (alike) {
+    TRY(values, known_values(reader_.item_goals(facts, 0)));
+  }
+  if (values && values->size() <= kDifferentItemsMax) {
+    std::vector<ExprId> items;
+    for (const Json* value : *values) items.push_back(value_text(*value));
+    const ExprId all = each_once(items, facts.items_min, facts.items_max);
+    return g_.sequence({g_.literal("["), space(), all, space(), g_.literal("]")});
+  }
+  if (options_.refuse_unique)
     return reader_.refuse(facts.unique_items, "uniqueItems",
-                          "is not supported beside 'prefixItems' and 'contains'");
-  TRY(const std::vector<const Json*> values, few_values(reader_.item_goals(facts, 0), facts.unique_items));
-  std::vector<ExprId> items;
-  for (const Json* value : values) items.push_back(value_text(*value));
-  const ExprId all = each_once(items, facts.items_min, facts.items_max);
-  return g_.sequence({g_.literal("["), space(), all, space(), g_.literal("]")});
+                          "is supported for items out of at most {} listed values, without 'prefixItems' and "
+                          "'contains' beside it",
+                          kDifferentItemsMax);
+  log_unique_items();
+  Facts some = facts;
+  if (values) some.items_max = std::min(some.items_max, static_cast<std::uint32_t>(values->size()));
+  return array_of_any(some);
 }
 
-// All values that satisfy the goals, where these are few and known.
-Result<std::vector<const Json*>> SchemaWriter::few_values(const Goals& goals, const Json* asker) {
+Result<std::optional<std::vector<const Json*>>> SchemaWriter::known_values(const Goals& goals) {
   static const std::vector<Json> kWords = [] {
     std::vector<Json> words(3);
     words[1].kind = words[2].kind = Json::Kind::boolean;
@@ -394,18 +409,16 @@ Result<std::vector<const Json*>> SchemaWriter::few_values(const Goals& goals, co
     if (facts.values)
       candidates = *facts.values;
     else if (facts.types & ~unsigned{kNull | kBoolean})
-      return reader_.refuse(asker, "uniqueItems", "is supported only for items out of a list of values");
+      return std::nullopt;
     Facts rest = facts;
     rest.values.reset();
     for (const Json* value : candidates) {
       TRY(const bool fits, reader_.satisfies(*value, rest));
+      TRY_VOID(reader_.work(1 + found.size() / 8, facts.about, ""));
       if (fits && std::ranges::none_of(found, [&](const Json* other) { return equal(*other, *value); }))
         found.push_back(value);
     }
   }
-  if (found.size() > kDifferentItemsMax)
-    return reader_.refuse(asker, "uniqueItems", "is supported for items out of at most {} values",
-                          kDifferentItemsMax);
   return found;
 }
 

@@ -43,8 +43,8 @@ void fields(Is<CacheIdentity> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<grammar::JsonOptions> auto& value, F&& f) {
-  auto& [whitespace, whitespace_max, strict, any_order] = value;
-  f(whitespace, whitespace_max, strict, any_order);
+  auto& [whitespace, strict, any_order, refuse_unknown, refuse_unique] = value;
+  f(whitespace, strict, any_order, refuse_unknown, refuse_unique);
 }
 template <class F>
 void fields(Is<grammar::GrammarSource> auto& value, F&& f) {
