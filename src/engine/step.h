@@ -6,6 +6,9 @@
 //   sample   logits of the rows that matter to tokens    sample/
 //   commit   tokens to their sequences and their owners  here
 //
+// Grammars see a token when it is committed, and make the mask of the next one. What takes them longer than
+// kStepWork goes to the mask worker: the sequence is parked, and the others go on.
+//
 // With a proposer, a step also computes guesses of what follows, and samples behind each as if it were true;
 // for the next step, the proposer guesses when the tokens of this one are committed and on their way.
 // What is drawn depends on the seed and the place alone: so a guess came true when the row before it drew the
@@ -22,6 +25,7 @@
 #include "engine/answer_table.h"
 #include "engine/batch.h"
 #include "engine/executor.h"
+#include "engine/mask_worker.h"
 #include "request/engine_stats.h"
 #include "schedule/scheduler.h"
 #include "speculate/guess_policy.h"
@@ -32,16 +36,22 @@ namespace octavo {
 class StepLoop {
  public:
   // proposer: may be null.
-  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, Proposer* proposer,
-           GuessPolicy guess_policy)
+  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, MaskWorker& mask_worker,
+           Proposer* proposer, GuessPolicy guess_policy)
       : scheduler_(scheduler),
         executor_(executor),
         answers_(answers),
+        mask_worker_(mask_worker),
         proposer_(proposer),
         guess_policy_(std::move(guess_policy)) {}
 
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
+
+  // The mask worker is done with the sequence's text.
+  void resume(SequenceId sequence);
+  // Those that the mask worker has, of ended sequences, too.
+  int masks_under_way() const { return masks_under_way_; }
 
   // Scheduler::finish; the proposer hears of it.
   bool finish(SequenceId sequence);
@@ -55,7 +65,8 @@ class StepLoop {
   // What grammars have cost so far.
   struct MaskCounters {
     std::int64_t filled = 0;
-    std::int64_t nanoseconds = 0;
+    std::int64_t nanoseconds = 0;  // of steps
+    std::int64_t deferred = 0;     // left to the mask worker
   };
   const MaskCounters& mask_counters() const { return mask_counters_; }
 
@@ -86,14 +97,16 @@ class StepLoop {
   Result<bool> add_answer_rows(const PlannedSequence& s, int last_token);
   void drop_rows_from(std::size_t row);
   void add_row(const PlannedSequence& s, int token, const SampleRow& row);
-  Result<> fill_mask(Answer& answer, std::span<const std::int32_t>& mask);
+  bool follow_draft(GuidedText& text, TokenId guess, SampleRow& row);
+  bool mask_is_ready(SequenceId sequence, Answer& answer);
   Result<> commit_flying();
   Result<> commit_pooled(const StepRecord& record, std::int64_t began_us);
   void note_computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
   void fail_broken(const RowOwner& owner, std::int64_t now_us);
   void drop_rows(std::span<const SampledToken> results);
   bool commit_row(std::size_t row, const SampledToken& result, std::int64_t now_us);
-  bool jump_forward(const RowOwner& owner, std::int64_t now_us);
+  bool follow_grammar(const RowOwner& owner, std::int64_t now_us);
+  bool say(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens, std::int64_t now_us);
   void note_texts(std::span<const SampledToken> results);
   void want_guesses(const RowOwner& owner);
   Result<> propose();
@@ -102,6 +115,7 @@ class StepLoop {
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
+  MaskWorker& mask_worker_;
   Proposer* proposer_;
   GuessPolicy guess_policy_;
 
@@ -111,7 +125,7 @@ class StepLoop {
   std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
-  std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those under a grammar
+  std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those behind guesses
   std::vector<TokenId> bans_;                     // scratch
   std::vector<RowOwner> guessing_;                // sequences that may take guesses into the next step
   std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
@@ -124,6 +138,7 @@ class StepLoop {
   RecentSteps recent_steps_ = {};
   double prompt_token_seconds_ = 0;
   MaskCounters mask_counters_;
+  int masks_under_way_ = 0;
   DraftCounters draft_counters_;
 };
 

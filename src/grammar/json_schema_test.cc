@@ -349,6 +349,18 @@ TEST(JsonSchema, Unevaluated) {
   check(cases);
 }
 
+// A long pattern and a large length together are more than an automaton holds: the shorter texts are left.
+TEST(JsonSchema, LengthsBesideAPatternAreNarrowed) {
+  const std::string pattern = R"(^arn:[a-z]{0,20}:[a-z0-9]{0,20}:[^:]*:[a-z]+/[^/]*$)",
+                    start = "\"arn:a:b:c:d/";
+  const std::string schema = fmt::format(R"({{"type":"string","pattern":"{}","maxLength":20000}})", pattern);
+  const auto grammar = compile(schema);
+  ASSERT_TRUE(grammar);
+  EXPECT_TRUE(accepts(grammar, start + std::string(90, 'x') + "\""));
+  EXPECT_FALSE(accepts(grammar, start + std::string(20000, 'x') + "\""));
+  EXPECT_FALSE(accepts(grammar, start + "x/\""));
+}
+
 TEST(JsonSchema, RefusesUniqueItemsOnRequest) {
   JsonOptions options;
   options.refuse_unique = true;

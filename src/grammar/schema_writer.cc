@@ -270,13 +270,22 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
       if (const auto written = spelled(g_, counted, all)) return quoted(*written);
     }
   }
-  TRY(const std::optional<Automaton> cut, reader_.contents_of_length(facts));
-  auto text = spelled(*cut);
-  if (!text)
-    return reader_.refuse(facts.about, "", "the automaton of the string has more than {} states",
-                          kDfaStatesMax);
-  TRY_VOID(reader_.work(10 * text->states.size(), facts.about, ""));
-  return g_.leaf(between_quotes(*text));
+  // Texts of all lengths that are asked for, or as many of the shorter ones as the automaton has room for.
+  constexpr std::uint32_t kLengthsMin = 100;
+  const auto room = static_cast<std::uint32_t>(kDfaStatesMax / contents.states.size());
+  for (const std::uint32_t more : {kUnbounded, room, room / 2, room / 4}) {
+    LengthRange range = wanted;
+    if (more != kUnbounded) range.max = std::min(range.max, range.min + more);
+    if (range.max < wanted.max && more < kLengthsMin) break;
+    const auto cut = range.contains(lengths_of(contents)) ? std::optional(contents)
+                                                          : of_length(contents, range, kDfaStatesMax);
+    TRY_VOID(reader_.work(cut ? 10 * cut->states.size() : 3 * kDfaStatesMax, facts.about, ""));
+    const auto text = cut ? spelled(*cut) : std::nullopt;
+    if (!text) continue;
+    TRY_VOID(reader_.work(10 * text->states.size(), facts.about, ""));
+    return g_.leaf(between_quotes(*text));
+  }
+  return reader_.too_many_lengths(facts);
 }
 
 // --- arrays ---
