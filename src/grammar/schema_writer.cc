@@ -38,6 +38,14 @@ std::vector<std::string> spellings(const Json& value) {
   return texts;
 }
 
+// Repetitions that are counted rather than written out, or that have no end.
+std::size_t long_repeats(const Grammar& grammar) {
+  return static_cast<std::size_t>(std::ranges::count_if(grammar.exprs, [](const Expr& expr) {
+    const auto* repeat = std::get_if<Repeat>(&expr.node);
+    return repeat && repeat->max > kUnrollStatesMax;
+  }));
+}
+
 }  // namespace
 
 Result<RuleId> SchemaWriter::write(const Goals& goals) {
@@ -253,15 +261,18 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
   const LengthRange wanted{facts.length_min, facts.length_max};
-  // One repetition that takes up what room there is need not be written out.
-  if (const auto pattern = reader_.only_pattern(facts); pattern && !wanted.contains(lengths_of(contents))) {
+  // One repetition that takes up what room there is need not be written out, and one that is long by itself has
+  // the same masks wherever it stands when it is counted.
+  const bool fits = wanted.contains(lengths_of(contents));
+  if (const auto pattern = reader_.only_pattern(facts);
+      pattern && (!fits || contents.states.size() > kUnrollStatesMax)) {
     Grammar unspelled;
     TRY_VOID(reader_.work(2000, facts.about, ""));
     TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
-    const auto cut = of_length(unspelled, whole, wanted);
+    const auto cut = fits && long_repeats(unspelled) != 1 ? std::nullopt : of_length(unspelled, whole, wanted);
     const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
     if (text) return quoted(*text);
-    const auto within = facts.formats.empty()
+    const auto within = fits || facts.formats.empty()
                             ? std::nullopt
                             : format_pattern_within(facts.formats[0], wanted.min, wanted.max);
     if (within) {
