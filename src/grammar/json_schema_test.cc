@@ -249,7 +249,9 @@ TEST(JsonSchema, Arrays) {
        {"[]", "[true,null,false]"},
        {"[true,true]", "[null,false,null]"}},
       // What is not listed may come twice; of a long list, no more values than it has.
-      {R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})", {R"(["a","b"])", R"(["a","a"])"}, {"[1]"}},
+      {R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})",
+       {R"(["a","b"])", R"(["a","a"])"},
+       {"[1]"}},
       {R"({"type":"array","uniqueItems":true,"items":{"enum":[1,2,3,4,5,6,7,8,9]}})",
        {"[9,1]", "[1,2,3,4,5,6,7,8,9]"},
        {"[1,2,3,4,5,6,7,8,9,1]", "[10]"}},

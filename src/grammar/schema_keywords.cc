@@ -167,7 +167,8 @@ void log_unique_items() {
   static std::once_flag logged;
   std::call_once(logged, [] {
     log_warning(
-        "JSON Schema: 'uniqueItems' holds for items out of a short list; of others some may come twice, unless "
+        "JSON Schema: 'uniqueItems' holds for items out of a short list; of others some may come twice, "
+        "unless "
         "such schemas are refused (--structured-outputs-config '{{\"unique_items\": \"refuse\"}}')");
   });
 }

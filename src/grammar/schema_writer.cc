@@ -261,15 +261,16 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
   const LengthRange wanted{facts.length_min, facts.length_max};
-  // One repetition that takes up what room there is need not be written out, and one that is long by itself has
-  // the same masks wherever it stands when it is counted.
+  // One repetition that takes up what room there is need not be written out, and one that is long by itself
+  // has the same masks wherever it stands when it is counted.
   const bool fits = wanted.contains(lengths_of(contents));
   if (const auto pattern = reader_.only_pattern(facts);
       pattern && (!fits || contents.states.size() > kUnrollStatesMax)) {
     Grammar unspelled;
     TRY_VOID(reader_.work(2000, facts.about, ""));
     TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
-    const auto cut = fits && long_repeats(unspelled) != 1 ? std::nullopt : of_length(unspelled, whole, wanted);
+    const auto cut =
+        fits && long_repeats(unspelled) != 1 ? std::nullopt : of_length(unspelled, whole, wanted);
     const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
     if (text) return quoted(*text);
     const auto within = fits || facts.formats.empty()

@@ -36,6 +36,8 @@ class Ours(Octavo):
     def read(self, tokens):
         self.restart()
         answer = self.ask(op="walk", tokens=tokens)
+        self.steps += answer["steps"]
+        self.late += answer["late"]
         return answer["end"], answer["masks"]
 
     def memory_mb(self):
@@ -126,7 +128,7 @@ for name in options.engines.split(","):
     engine.grown_mb = resident_mb("self") - before
     engine.name, engine.eos = name, eos
     engine.count, engine.reasons = collections.Counter(), collections.Counter()
-    engine.masks, engine.first = [], []
+    engine.masks, engine.first, engine.steps, engine.late = [], [], [], 0
     engines.append(engine)
 
 files = sorted(glob.glob(os.path.join(options.folder, "**", "*.json"), recursive=True))
@@ -183,6 +185,10 @@ for engine in engines:
     print(f"| {engine.name} | {c['schemas']} | {c['compiled']} | {c['right']} | {c['rejected']} | {c['accepted']} | "
           + " | ".join(f"{t:.1f}" for t in masks) + f" | {mean:.1f} | {first[0] / 1e3:.2f} | {first[1] / 1e3:.1f} | {first[3] / 1e3:.0f} | {engine.memory_mb():.0f} |")
 for engine in engines:
+    if engine.steps:
+        times = percentiles(engine.steps)
+        print(f"{engine.name}: a step would spend on a mask us p50 {times[0]:.1f}, p99 {times[1]:.1f}, p99.9 {times[2]:.1f}, "
+              f"max {times[3]:.1f}; {engine.late} of {len(engine.steps)} are left to the thread beside it")
     print(f"\nrefused by {engine.name}:")
     for reason, times in engine.reasons.most_common(25):
         print(f"{times:6}  {reason}")
