@@ -17,9 +17,9 @@ Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view js
       // Objects that list properties admit no others in any case.
       if (field == "disable_any_whitespace" && given.get_bool())
         options.whitespace = grammar::JsonOptions::Whitespace::none;
-    } else if (field == "unknown_keywords") {
+    } else if (field == "unknown_keywords" || field == "unique_items") {
       if (given != "ignore" && given != "refuse") return invalid(field, "must be \"ignore\" or \"refuse\"");
-      options.refuse_unknown = given == "refuse";
+      (field == "unique_items" ? options.refuse_unique : options.refuse_unknown) = given == "refuse";
     } else {
       return invalid("structured_outputs_config", "field \"{}\" is not supported", field);
     }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/matcher.h"
+#include "engine/guided_text.h"
 #include "request/request.h"
 #include "sample/finish.h"
 #include "sample/sequence_sampling.h"
@@ -57,16 +57,16 @@ struct Answer {
 
   const SamplingParams& params() const { return accepted->request.sampling; }
   // What the next token must follow; null: it is free.
-  grammar::Matcher* rule() { return matcher && !grammar_waits ? &*matcher : nullptr; }
+  GuidedText* rule() { return guided && !grammar_waits ? guided.get() : nullptr; }
   // From now on the answer follows the grammar. False: what it has said so far does not.
   bool follow(std::shared_ptr<const grammar::CompiledGrammar> grammar) {
-    matcher.emplace(std::move(grammar));
+    guided = std::make_shared<GuidedText>(std::move(grammar), sampling.vocab_size());
     grammar_waits = accepted->request.grammar_after.has_value();
     return std::ranges::all_of(so_far.tokens, [&](TokenId token) { return take(token); });
   }
   // The grammar's view of the answer's next token. False: it cannot follow.
   bool take(TokenId token) {
-    if (!grammar_waits) return !matcher || matcher->accept(token);
+    if (!grammar_waits) return !guided || guided->take(token);
     grammar_waits = token != *accepted->request.grammar_after;
     return true;
   }
@@ -77,8 +77,9 @@ struct Answer {
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;
-  std::optional<grammar::Matcher> matcher;  // with a grammar: has taken all tokens behind grammar_after
+  std::shared_ptr<GuidedText> guided;       // with a grammar: all tokens behind grammar_after
   bool grammar_waits = false;               // for grammar_after
+  bool mask_under_way = false;              // `guided` is the mask worker's for now
   Acceptance acceptance;                    // of draft tokens
   int adapter = -1;                         // place of its LoRA adapter; -1: none, or it is not there yet
   RequestTimes times;

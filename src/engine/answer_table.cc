@@ -55,7 +55,7 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
     return true;
   }
   // Also under ignore_eos: nothing may follow.
-  if (!finish && under_grammar && answer.matcher->is_terminated()) finish.emplace();
+  if (!finish && under_grammar && answer.guided->matcher().is_terminated()) finish.emplace();
   if (!finish) return false;
   answer.news.stop_token = finish->stop_token;
   end(index, finish->reason, now_us);

@@ -56,7 +56,8 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
       images_(*executor_, info_.sound.mels > 0 ? info_.sound.places : image_tokens_max(info_.max_model_len)),
-      steps_(*scheduler_, *executor_, answers_, proposer_.get(), std::move(parts.draft_policy)),
+      masks_([this](SequenceId sequence) { inbox_.mask_ready(sequence); }),
+      steps_(*scheduler_, *executor_, answers_, masks_, proposer_.get(), std::move(parts.draft_policy)),
       watch_(parts.watch, executor_->asynchronous()) {}
 
 Engine::~Engine() {
@@ -123,7 +124,8 @@ void Engine::thread_main() {
     for (AdapterCommand& command : mail.adapters) take(command);
     for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
     for (Submission& submission : mail.submissions) admit(submission);
-    for (GrammarReady& ready : mail.grammars) start_guided(ready);
+    for (const GrammarReady& ready : mail.grammars) start_guided(ready);
+    for (const SequenceId sequence : mail.masks) steps_.resume(sequence);
     for (const RequestId id : mail.aborts) abort_request(id);
     advance_adapters();
     if (transfers_) advance_transfers();
@@ -171,7 +173,12 @@ void Engine::admit(Submission& submission) {
     start(opened);
   }
   if (!request.images.empty()) images_.add(accepted);
-  if (request.grammar) grammars_.post(accepted->id, std::move(*accepted->request.grammar));
+  if (!request.grammar) return;
+  if (auto known = grammars_.known(*request.grammar)) {
+    start_guided({accepted->id, std::move(known)});
+  } else {
+    grammars_.post(accepted->id, std::move(*accepted->request.grammar));
+  }
 }
 
 // Schedules the answer if its grammar, its images, its adapter and the blocks that another engine has for it
@@ -179,7 +186,7 @@ void Engine::admit(Submission& submission) {
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
-  if (request.grammar && !answer.matcher) return;
+  if (request.grammar && !answer.guided) return;
   if (answer.accepted->images.size() < request.images.size()) return;
   CacheIdentity identity = request.identity;
   if (!identity.adapter.empty()) {
@@ -218,7 +225,7 @@ void Engine::schedule(AnswerIndex index) {
 }
 
 // A request that has ended meanwhile has no answers any more.
-void Engine::start_guided(GrammarReady& ready) {
+void Engine::start_guided(const GrammarReady& ready) {
   answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
     if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
     if (!answer.follow(*ready.grammar))
@@ -254,7 +261,7 @@ void Engine::advance_transfers() {
 
 // Nothing has run: blocks that are kept for others stand in the way of what waits.
 bool Engine::must_give_way() const {
-  if (!transfers_) return false;
+  if (!transfers_ || steps_.masks_under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
 }
@@ -341,6 +348,7 @@ void Engine::publish_stats(bool healthy) {
   if (transfers_) transfers_->add_stats(stats_);
   stats_.grammar_masks = steps_.mask_counters().filled;
   stats_.grammar_mask_ns = steps_.mask_counters().nanoseconds;
+  stats_.grammar_masks_deferred = steps_.mask_counters().deferred;
   stats_.drafts = steps_.draft_counters().drafts;
   stats_.draft_tokens = steps_.draft_counters().tokens;
   stats_.accepted_drafts = steps_.draft_counters().accepted;

@@ -15,6 +15,7 @@
 #include "engine/image_table.h"
 #include "engine/inbox.h"
 #include "engine/kv_transfers.h"
+#include "engine/mask_worker.h"
 #include "engine/step.h"
 #include "engine/step_watch.h"
 #include "events/kv_event_options.h"
@@ -80,7 +81,7 @@ class Engine final : public EngineClient {
   void fall_asleep();
   void end_sleeps(const Result<>& result);
   void advance_images();
-  void start_guided(GrammarReady& ready);
+  void start_guided(const GrammarReady& ready);
   void abort_request(RequestId id);
   void fail_everything(const Error& error);
   void publish_stats(bool healthy);
@@ -99,6 +100,7 @@ class Engine final : public EngineClient {
   AnswerTable answers_;
   AdapterTable adapters_;
   ImageTable images_;
+  MaskWorker masks_;
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/out_of_memory.h"
+#include "grammar/matcher.h"
 
 namespace octavo {
 namespace {
@@ -30,6 +31,11 @@ void GrammarCompiler::post(RequestId id, grammar::GrammarSource source) {
     tasks_.push_back({id, std::move(source)});
   }
   came_.notify_one();
+}
+
+std::shared_ptr<const grammar::CompiledGrammar> GrammarCompiler::known(const grammar::GrammarSource& source) {
+  const std::lock_guard lock(mutex_);
+  return cache_ ? cache_->find(source) : nullptr;
 }
 
 void GrammarCompiler::cancel(RequestId id) {
@@ -68,6 +74,12 @@ void GrammarCompiler::run() {
     done_(task.id, std::move(compiled));
     lock.lock();
     compile_us_ += took;
+    if (!cache_ || warm_ || !tasks_.empty()) continue;
+    // Nobody waits: what most grammars share is found before it is asked for.
+    warm_ = true;
+    lock.unlock();
+    cache_->warm_up();
+    lock.lock();
   }
 }
 
@@ -79,7 +91,12 @@ CompiledGrammar GrammarCompiler::compile(const grammar::GrammarSource& source) {
     const std::lock_guard lock(mutex_);
     cache_ = std::make_unique<grammar::GrammarCache>(std::move(vocabulary), kCacheBytesMax);
   }
-  return cache_->compile(source);
+  TRY(auto compiled, cache_->compile(source));
+  // The answers' first mask, which is kept with the grammar. What is wrong with it, they hear when they
+  // begin.
+  std::vector<std::int32_t> mask(compiled->vocabulary().mask_words());
+  (void)grammar::Matcher(compiled).fill_mask(mask);
+  return compiled;
 }
 
 }  // namespace octavo

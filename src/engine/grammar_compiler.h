@@ -32,6 +32,8 @@ class GrammarCompiler {
 
   // Never waits. Errors, handed to `done`, are invalid_argument and name the source's field.
   void post(RequestId id, grammar::GrammarSource source);
+  // What was compiled before, at once; null: post it.
+  std::shared_ptr<const grammar::CompiledGrammar> known(const grammar::GrammarSource& source);
   // The request has ended: its grammar is not compiled any more if it still waits.
   void cancel(RequestId id);
 
@@ -56,6 +58,7 @@ class GrammarCompiler {
   std::unique_ptr<grammar::GrammarCache> cache_;
   std::int64_t compile_us_ = 0;
   bool stopping_ = false;
+  bool warm_ = false;
 
   std::thread thread_;
 };

@@ -206,6 +206,61 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
   rig.expect_empty();
 }
 
+// Ambiguous texts, whose masks take longer the longer they are, beside others: no step waits for them, and
+// what is said is the same.
+TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
+  const MakeVocabulary vocabulary = letters([](std::string_view text) {
+    const bool plain = std::ranges::all_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
+    return plain ? spelled(text) : std::vector<TokenId>{};
+  });
+  Rig rig(tight(GetParam(), vocabulary));
+  const grammar::GrammarSource slow{.kind = grammar::GrammarKind::ebnf,
+                                    .text =
+                                        "root ::= (word [t-z] \"longforcedtext\"){1,5}\n"
+                                        "word ::= word word word | word word | [a-c] | [a-c] [1-3]",
+                                    .field = "structured_outputs.grammar"};
+  const bool jumps = GetParam() != Mode::asynchronous;
+  const auto reference = compiled(slow, vocabulary);
+  std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+  for (unsigned i = 0; i < 24; ++i) {
+    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 40);
+    request.eos_ids = {kEndOfText};
+    request.sampling.ignore_eos = true;
+    if (i % 3 == 0) request.grammar = slow;
+    const auto& entry = all.emplace_back(
+        std::make_shared<Recorder>(), request.grammar ? expected_under(reference, request.prompt, 40, jumps)
+                                                      : expected(request.prompt, 40));
+    rig.learn(request.prompt, entry.second);
+    ASSERT_TRUE(rig.engine->submit(std::move(request), entry.first).has_value());
+  }
+  for (const auto& [sink, expectation] : all) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expectation);
+  }
+  EXPECT_GT(rig.engine->own_stats().grammar_masks_deferred, 0);
+  rig.expect_empty();
+}
+
+// Also when its owner goes away meanwhile.
+TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
+  Rig rig(tight(GetParam()));
+  for (unsigned i = 0; i < 12; ++i) {
+    Request request = request_for(some_prompt(i, 20), 60);
+    request.sampling.ignore_eos = true;
+    request.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::ebnf,
+                                             .text = "root ::= root root root | root root | [a-z] | [0-9]",
+                                             .field = "structured_outputs.grammar"};
+    auto sink = std::make_shared<Recorder>();
+    const auto id = rig.engine->submit(std::move(request), sink);
+    ASSERT_TRUE(id.has_value());
+    sink->wait_outputs(1 + static_cast<int>(i));
+    rig.engine->abort(*id);
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().ends[0].finished, FinishReason::abort);
+  }
+  rig.expect_empty();
+}
+
 // Forced tokens come at once and beyond the blocks that were promised to their sequence.
 TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
   const MakeVocabulary vocabulary = letters(spelled);

@@ -90,9 +90,16 @@ void Inbox::grammar_ready(GrammarReady ready) {
   mail_came_.notify_one();
 }
 
+void Inbox::mask_ready(SequenceId sequence) {
+  const std::lock_guard lock(mutex_);
+  mail_.masks.push_back(sequence);
+  mail_came_.notify_one();
+}
+
 bool Inbox::take(Mail& mail, std::int64_t until_us) {
   mail.submissions.clear();
   mail.grammars.clear();
+  mail.masks.clear();
   mail.aborts.clear();
   mail.adapters.clear();
   mail.sleeps.clear();
@@ -101,7 +108,8 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
   std::unique_lock lock(mutex_);
   const auto something = [&] {
     return stopped_ || mail_.reset_prefix_cache || !mail_.submissions.empty() || !mail_.grammars.empty() ||
-           !mail_.aborts.empty() || !mail_.adapters.empty() || !mail_.sleeps.empty() || mail_.woken;
+           !mail_.masks.empty() || !mail_.aborts.empty() || !mail_.adapters.empty() ||
+           !mail_.sleeps.empty() || mail_.woken;
   };
   if (until_us == kForever)
     mail_came_.wait(lock, something);

@@ -14,6 +14,7 @@
 #include "engine/grammar_compiler.h"
 #include "request/adapter_source.h"
 #include "request/request.h"
+#include "schedule/sequence.h"
 
 namespace octavo {
 
@@ -46,6 +47,7 @@ using SleepDone = std::function<void(Result<>)>;
 struct Mail {
   std::vector<Submission> submissions;
   std::vector<GrammarReady> grammars;
+  std::vector<SequenceId> masks;  // that MaskWorker has made
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
   std::vector<SleepDone> sleeps;
@@ -71,6 +73,8 @@ class Inbox {
   bool asleep() const;
   // The grammar compiler's thread.
   void grammar_ready(GrammarReady ready);
+  // The mask worker's thread.
+  void mask_ready(SequenceId sequence);
 
   // The engine thread: swaps what is there into `mail` (emptied first). Sleeps until there is something, this time
   // has come, or stop() was called. False after stop().

@@ -29,7 +29,7 @@ TEST_P(SharedCacheEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"threads", 3, 256, 6},
                                   {"chunks", 2, 7, 6},
                                   {"preempted", 2, 48, 6, 6},
-                                  {"guesses", 2, 256, 6, {}, true}};
+                                  {"drafts", 2, 256, 6, {}, true}};
   expect_the_same_answers(options_, kRequests, variations);
 }
 

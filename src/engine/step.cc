@@ -126,7 +126,8 @@ StepRecord StepLoop::record_of_plan() const {
   return record;
 }
 
-// Rows of sequences that ended while their forward pass ran are left out.
+// Rows of sequences that ended while their forward pass ran are left out, and of those whose mask is not
+// ready, which are to be computed again.
 void StepLoop::choose_rows() {
   row_tokens_.clear();
   rows_.clear();
@@ -138,6 +139,10 @@ void StepLoop::choose_rows() {
     const std::size_t rows_before = rows_.size();
     if (answers_[s.tag].params().prompt_logprobs) add_prompt_rows(s, first_token);
     if (!s.samples) continue;
+    if (!mask_is_ready(s.sequence, answers_[s.tag])) {
+      scheduler_.retract(s.sequence);
+      continue;
+    }
     const Result<bool> added = add_answer_rows(s, first_token + s.count - 1);
     if (added.value_or(false)) continue;
     drop_rows_from(rows_before);  // they point into the answer, which ends here
@@ -168,29 +173,26 @@ void StepLoop::add_prompt_rows(const PlannedSequence& s, int first_token) {
 }
 
 // One row behind the last known token and one behind each draft token. A grammar follows the draft tokens for
-// the masks, as far as it allows them, and goes back. False: nothing is left to follow, and the text may end
-// here. Error: nothing is left, and it may not.
+// the masks, as far as it allows them and at once, and goes back. False: nothing is left to follow, and the
+// text may end here. Error: nothing is left, and it may not.
 Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token) {
   Answer& answer = answers_[s.tag];
-  grammar::Matcher* const rule = answer.rule();
+  GuidedText* const rule = answer.rule();
   std::size_t followed = 0;
   for (int drafts = 0; drafts <= static_cast<int>(s.drafts.size()); ++drafts) {
     const TokenId draft_token = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
     SampleRow row;
     row.drafts = drafts;
-    if (rule) {
-      if (drafts > 0 && !rule->accept(draft_token)) break;
+    if (rule && drafts == 0) {
+      TRY(row.mask, rule->mask());
+    } else if (rule) {
+      if (!follow_draft(*rule, draft_token, row)) break;
       followed = static_cast<std::size_t>(drafts);
-      if (rule->is_terminated()) break;
-      if (const Result<> filled = fill_mask(answer, row.mask); !filled) {
-        if (drafts > 0) break;
-        return std::unexpected(filled.error());
-      }
     } else if (const auto forced = answer.thinking.forced()) {
       row.mask = mask_of(answer, *forced);
     }
     if (drafts == 0 && answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), bans_)) {
-      if (rule && rule->can_terminate()) return false;  // under min_tokens
+      if (rule && rule->matcher().can_terminate()) return false;  // under min_tokens
       return invalid("",
                      "no token is left: allowed_token_ids, bad_words, min_tokens and the structured output "
                      "of this request exclude each other after {} tokens",
@@ -199,37 +201,77 @@ Result<bool> StepLoop::add_answer_rows(const PlannedSequence& s, int last_token)
     owners_.push_back({s.sequence, s.tag, false, drafts, draft_token});
     add_row(s, last_token + drafts, row);
   }
-  if (rule) rule->rollback(followed);
+  if (rule) rule->matcher().rollback(followed);
   draft_counters_.drafts += !s.drafts.empty();
   draft_counters_.tokens += static_cast<std::int64_t>(s.drafts.size());
   return true;
 }
 
 // Of the row that comes next, for the caller to fill.
-std::span<std::int32_t> StepLoop::next_mask(const Answer& answer) {
+std::span<std::int32_t> StepLoop::next_mask(std::size_t words) {
   masks_.resize(std::max(masks_.size(), rows_.size() + 1));
-  std::vector<std::int32_t>& words = masks_[rows_.size()];
-  words.resize((static_cast<std::size_t>(answer.sampling.vocab_size()) + 31) / 32);
-  return words;
+  masks_[rows_.size()].resize(words);
+  return masks_[rows_.size()];
 }
 
 // Only this token may follow.
 std::span<const std::int32_t> StepLoop::mask_of(const Answer& answer, TokenId token) {
-  const std::span<std::int32_t> words = next_mask(answer);
+  const std::span<std::int32_t> words =
+      next_mask((static_cast<std::size_t>(answer.sampling.vocab_size()) + 31) / 32);
   std::ranges::fill(words, 0);
   words[static_cast<std::size_t>(token) / 32] = static_cast<std::int32_t>(std::uint32_t{1} << token % 32);
   return words;
 }
 
-// Which tokens the grammar of an answer lets follow.
-Result<> StepLoop::fill_mask(Answer& answer, std::span<const std::int32_t>& mask) {
-  const std::span<std::int32_t> words = next_mask(answer);
+// Takes the draft token and says what may follow it. False, and nothing was taken: it is not allowed, or ends
+// the text, or that is not known at once.
+bool StepLoop::follow_draft(GuidedText& text, TokenId draft_token, SampleRow& row) {
+  grammar::Matcher& rule = text.matcher();
+  if (!rule.try_accept(draft_token).value_or(false)) return false;
+  const std::span<std::int32_t> words = next_mask(text.mask_words());
   const std::int64_t began = now_ns();
-  TRY_VOID(answer.rule()->fill_mask(words));
+  const std::optional<Result<>> filled = rule.is_terminated() ? std::nullopt : rule.try_fill_mask(words);
+  mask_counters_.nanoseconds += now_ns() - began;
+  if (!filled || !*filled) {
+    rule.rollback(1);
+    return false;
+  }
+  ++mask_counters_.filled;
+  row.mask = words;
+  return true;
+}
+
+// Which tokens the grammar of an answer lets follow: known, or found out at once. Otherwise the mask worker
+// is at it, or is from now on, and the sequence is parked.
+bool StepLoop::mask_is_ready(SequenceId sequence, Answer& answer) {
+  GuidedText* const rule = answer.rule();
+  if (answer.mask_under_way || !rule) return !answer.mask_under_way;
+  if (rule->ready()) return true;
+  const std::int64_t began = now_ns();
+  const bool filled = rule->try_fill();
   mask_counters_.nanoseconds += now_ns() - began;
   ++mask_counters_.filled;
-  mask = words;
-  return {};
+  if (filled) return true;
+  ++mask_counters_.deferred;
+  ++masks_under_way_;
+  answer.mask_under_way = true;
+  scheduler_.park(sequence);
+  mask_worker_.post(sequence, answer.guided);
+  return false;
+}
+
+void StepLoop::resume(SequenceId sequence) {
+  --masks_under_way_;
+  const Sequence* parked = scheduler_.find(sequence);
+  if (parked == nullptr) return;  // it has ended meanwhile
+  const AnswerIndex index = parked->tag;
+  answers_[index].mask_under_way = false;
+  if (append(sequence, index, answers_[index].guided->jump(), now_us())) {
+    finish(sequence);
+  } else {
+    scheduler_.resume(sequence);
+  }
+  answers_.hand_over();
 }
 
 void StepLoop::add_row(const PlannedSequence& s, int token, const SampleRow& row) {
@@ -239,16 +281,25 @@ void StepLoop::add_row(const PlannedSequence& s, int token, const SampleRow& row
   rows_.back().output = scheduler_.output(s.sequence);
 }
 
-// Appends what the grammar forces, to be computed all at once by the next step. True: the answer has ended.
-// Where a sampled token would be judged by more than the grammar, or the next step is already on its way,
-// every token is sampled.
-bool StepLoop::jump_forward(const RowOwner& owner, std::int64_t now_us) {
+// Appends what the grammar forces, to be computed all at once by the next step, and has the mask of what
+// follows made. True: the answer has ended. Where a sampled token would be judged by more than the grammar,
+// or the next step is already on its way, every token is sampled.
+bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
-  if (!answer.rule() || executor_.asynchronous()) return false;
-  if (answer.params().logprobs || answer.sampling.restricts()) return false;
-  for (const TokenId token : answer.rule()->forced_tokens()) {
-    scheduler_.append(owner.sequence, token);
-    if (answers_.deliver(owner.answer, {token, {}}, scheduler_.output(owner.sequence), now_us)) return true;
+  GuidedText* const rule = answer.rule();
+  if (!rule) return false;
+  const bool jumps = !executor_.asynchronous() && !answer.params().logprobs && !answer.sampling.restricts();
+  if (jumps && append(owner.sequence, owner.answer, rule->try_jump(), now_us)) return true;
+  mask_is_ready(owner.sequence, answer);
+  return false;
+}
+
+// Tokens that come next without being sampled. True: the answer has ended with one of them.
+bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens,
+                   std::int64_t now_us) {
+  for (const TokenId token : tokens) {
+    scheduler_.append(sequence, token);
+    if (answers_.deliver(answer, {token, {}}, scheduler_.output(sequence), now_us)) return true;
   }
   return false;
 }
@@ -332,7 +383,8 @@ Result<> StepLoop::propose() {
   return {};
 }
 
-// Cuts draft tokens where the answer's grammar does not allow them, and behind what changes its masks.
+// Cuts draft tokens where the answer's grammar does not allow them, or cannot say at once, and behind what
+// changes its masks.
 void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
   const auto cut_at = [&](TokenId token) {
     draft_tokens.erase(std::ranges::find(draft_tokens, token), draft_tokens.end());
@@ -340,10 +392,11 @@ void StepLoop::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) 
   if (const auto begin = answer.thinking.begin()) cut_at(*begin);
   if (answer.grammar_waits) {
     cut_at(*answer.accepted->request.grammar_after);
-  } else if (answer.matcher) {
+  } else if (answer.guided) {
+    grammar::Matcher& rule = answer.guided->matcher();
     std::size_t allowed = 0;
-    while (allowed < draft_tokens.size() && answer.matcher->accept(draft_tokens[allowed])) ++allowed;
-    answer.matcher->rollback(allowed);
+    while (allowed < draft_tokens.size() && rule.try_accept(draft_tokens[allowed]).value_or(false)) ++allowed;
+    rule.rollback(allowed);
     draft_tokens.resize(allowed);
   }
 }
@@ -446,8 +499,8 @@ bool StepLoop::commit_row(std::size_t row, SampledToken&& result, std::int64_t n
     return true;
   const bool last = row + 1 == owners_.size() || owners_[row + 1].drafts == 0 || owners_[row + 1].dropped;
   if (!last) return false;
-  if (jump_forward(owner, now_us)) return true;
-  want_drafts(owner);
+  if (follow_grammar(owner, now_us)) return true;
+  if (!answers_[owner.answer].mask_under_way) want_drafts(owner);
   return false;
 }
 

@@ -6,6 +6,9 @@
 //   sample   logits of the rows that matter to tokens    sample/
 //   commit   tokens to their sequences and their owners  here
 //
+// Grammars see a token when it is committed, and make the mask of the next one. What takes them longer than
+// kStepWork goes to the mask worker: the sequence is parked, and the others go on.
+//
 // With a proposer, a step also computes draft tokens, and samples behind each as if it were accepted;
 // for the next step, the proposer makes them when the tokens of this one are committed and on their way.
 // What is drawn depends on the seed and the place alone: so a draft token is accepted when the row before it
@@ -23,6 +26,7 @@
 #include "engine/answer_table.h"
 #include "engine/batch.h"
 #include "engine/executor.h"
+#include "engine/mask_worker.h"
 #include "request/engine_stats.h"
 #include "schedule/scheduler.h"
 #include "speculate/draft_policy.h"
@@ -33,16 +37,22 @@ namespace octavo {
 class StepLoop {
  public:
   // proposer: may be null.
-  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, Proposer* proposer,
-           DraftPolicy draft_policy)
+  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, MaskWorker& mask_worker,
+           Proposer* proposer, DraftPolicy draft_policy)
       : scheduler_(scheduler),
         executor_(executor),
         answers_(answers),
+        mask_worker_(mask_worker),
         proposer_(proposer),
         draft_policy_(std::move(draft_policy)) {}
 
   // Runs one step. False: there was nothing to do. An error means that the device failed for good.
   Result<bool> run();
+
+  // The mask worker is done with the sequence's text.
+  void resume(SequenceId sequence);
+  // Those that the mask worker has, of ended sequences, too.
+  int masks_under_way() const { return masks_under_way_; }
 
   // Scheduler::finish; the proposer hears of it.
   bool finish(SequenceId sequence);
@@ -56,7 +66,8 @@ class StepLoop {
   // What grammars have cost so far.
   struct MaskCounters {
     std::int64_t filled = 0;
-    std::int64_t nanoseconds = 0;
+    std::int64_t nanoseconds = 0;  // of steps
+    std::int64_t deferred = 0;     // left to the mask worker
   };
   const MaskCounters& mask_counters() const { return mask_counters_; }
 
@@ -97,9 +108,10 @@ class StepLoop {
   Result<bool> add_answer_rows(const PlannedSequence& s, int last_token);
   void drop_rows_from(std::size_t row);
   void add_row(const PlannedSequence& s, int token, const SampleRow& row);
-  std::span<std::int32_t> next_mask(const Answer& answer);
+  std::span<std::int32_t> next_mask(std::size_t words);
   std::span<const std::int32_t> mask_of(const Answer& answer, TokenId token);
-  Result<> fill_mask(Answer& answer, std::span<const std::int32_t>& mask);
+  bool follow_draft(GuidedText& text, TokenId draft_token, SampleRow& row);
+  bool mask_is_ready(SequenceId sequence, Answer& answer);
   Result<> commit_flying();
   Result<> commit_pooled(const StepRecord& record, std::int64_t began_us);
   void note_computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
@@ -107,7 +119,8 @@ class StepLoop {
   void drop_rows(std::span<const SampledToken> results);
   bool commit_row(std::size_t row, SampledToken&& result, std::int64_t now_us);
   bool reports(const RowOwner& owner) const;
-  bool jump_forward(const RowOwner& owner, std::int64_t now_us);
+  bool follow_grammar(const RowOwner& owner, std::int64_t now_us);
+  bool append(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens, std::int64_t now_us);
   void note_texts(std::span<const SampledToken> results);
   void want_drafts(const RowOwner& owner);
   Result<> propose();
@@ -116,6 +129,7 @@ class StepLoop {
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
+  MaskWorker& mask_worker_;
   Proposer* proposer_;
   DraftPolicy draft_policy_;
 
@@ -125,7 +139,7 @@ class StepLoop {
   std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
-  std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those under a grammar
+  std::vector<std::vector<std::int32_t>> masks_;  // by row; used by those behind draft tokens, and by thoughts that end
   std::vector<TokenId> bans_;                     // scratch
   std::vector<RowOwner> drafting_;                // sequences that may take draft tokens into the next step
   std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
@@ -139,6 +153,7 @@ class StepLoop {
   RecentSteps recent_steps_ = {};
   double prompt_token_seconds_ = 0;
   MaskCounters mask_counters_;
+  int masks_under_way_ = 0;
   DraftCounters draft_counters_;
 };
 

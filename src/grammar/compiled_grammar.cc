@@ -12,11 +12,11 @@ CompiledGrammar::CompiledGrammar(Tables tables, std::shared_ptr<const Vocabulary
     : tables_(std::move(tables)),
       vocabulary_(std::move(vocabulary)),
       parser_bytes_max_(parser_bytes_max),
+      tables_bytes_(tables_.byte_size()),
       table_(std::make_unique<MaskTable>(tables_, *vocabulary_)) {}
 
 std::size_t CompiledGrammar::byte_size() const {
-  const std::scoped_lock lock(mutex_);
-  return sizeof *this + tables_.byte_size() + table_->byte_size();
+  return sizeof *this + tables_bytes_ + learned_bytes_.load(std::memory_order_relaxed);
 }
 
 Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
@@ -34,6 +34,7 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
         "the grammar has too many ways to begin a text: finding them takes more than {} units of work",
         kWorkMax);
   compiled->table_->look_ahead();
+  compiled->learned_bytes_ = compiled->table_->byte_size();
   return compiled;
 }
 

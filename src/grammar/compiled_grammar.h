@@ -1,6 +1,7 @@
 // A grammar made ready for one vocabulary; immutable to its users and shared by all requests that ask for it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,8 @@ class CompiledGrammar {
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   std::size_t state_count() const { return tables_.states.size(); }
-  // Its tables and what its matchers have learned so far; the latter stays below parser_bytes_max.
+  // Its tables and what its matchers have learned so far; the latter stays below parser_bytes_max. Never
+  // waits.
   std::size_t byte_size() const;
 
  private:
@@ -34,11 +36,13 @@ class CompiledGrammar {
   const Tables tables_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   const std::size_t parser_bytes_max_;
+  const std::size_t tables_bytes_;
 
   // Lazily filled, under the mutex. Configuration ids hold within one epoch.
   mutable std::mutex mutex_;
   mutable std::unique_ptr<MaskTable> table_;
   mutable std::uint64_t epoch_ = 0;
+  mutable std::atomic<std::size_t> learned_bytes_ = 0;  // of table_, when a matcher last looked
 };
 
 }  // namespace octavo::grammar

@@ -36,7 +36,8 @@ std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, St
   return rule;
 }
 
-StateMask DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, StateId state) const {
+std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, StateId state,
+                                         std::size_t most) const {
   const auto trie = vocabulary.trie();
   const auto sorted = vocabulary.sorted_tokens();
   StateMask out;
@@ -45,7 +46,7 @@ StateMask DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, St
   std::vector<std::uint32_t> open;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> scratch;
   out.visited = walk_trie(
-      vocabulary, scratch, 0, state - first_, [&](std::uint32_t at) { return bytes_[at]; },
+      vocabulary, scratch, 0, state - first_, most, [&](std::uint32_t at) { return bytes_[at]; },
       [&](std::uint32_t at, std::uint8_t byte) { return next(tables, at, byte); },
       [&](std::uint32_t i, std::uint32_t at) {
         const TrieNode& node = trie[i];
@@ -54,6 +55,7 @@ StateMask DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, St
         if (accepting_[at]) open.push_back(i);
         return !ends_[at];
       });
+  if (out.visited > most) return std::nullopt;
   out.set_open(trie, open, {});
   out.accepted = TokenSet(accepted, vocabulary.mask_words());
   return out;
@@ -70,16 +72,18 @@ std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const
     return count;
   };
   const std::uint32_t from = state - first_;
-  for (const std::uint8_t byte : {'~', '`', 'Q', '4'}) {
-    const std::uint32_t to = next(tables, from, byte);
+  for (const char byte : {'~', '`', 'Q', '4'}) {
+    const std::uint32_t to = next(tables, from, static_cast<std::uint8_t>(byte));
     if (to != kNowhere && to != from && leading(from, to) >= kMany && leading(to, to) >= kMost)
       return to + first_;
   }
   return std::nullopt;
 }
 
-StateMask DenseRule::mask_near(const Tables& tables, const Vocabulary& vocabulary, StateId state, StateId hub,
-                               std::shared_ptr<const StateMask> of_hub) const {
+std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabulary& vocabulary,
+                                              StateId state, StateId hub,
+                                              std::shared_ptr<const StateMask> of_hub,
+                                              std::size_t most) const {
   const auto trie = vocabulary.trie();
   const auto sorted = vocabulary.sorted_tokens();
   StateMask out;
@@ -101,6 +105,7 @@ StateMask DenseRule::mask_near(const Tables& tables, const Vocabulary& vocabular
     const auto bytes = vocabulary.child_bytes(at.node);
     const auto nodes = vocabulary.child_nodes(at.node);
     out.visited += bytes.size();
+    if (out.visited > most) return std::nullopt;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
       if (here == there) continue;
@@ -122,7 +127,8 @@ StateMask DenseRule::mask_near(const Tables& tables, const Vocabulary& vocabular
   return out;
 }
 
-StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start) const {
+std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary,
+                                             StateId start, std::size_t most) const {
   const auto trie = vocabulary.trie();
   const auto sorted = vocabulary.sorted_tokens();
   struct Place {
@@ -135,7 +141,7 @@ StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary
   std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // with the repetitions that were begun
   std::vector<std::pair<std::uint32_t, Place>> scratch;
   out.visited = walk_trie(
-      vocabulary, scratch, 0, Place{start - first_, 0, false},
+      vocabulary, scratch, 0, Place{start - first_, 0, false}, most,
       [&](const Place& at) { return bytes_[at.state]; },
       [&](const Place& at, std::uint8_t byte) {
         const std::uint32_t behind = next(tables, at.state, byte);
@@ -153,6 +159,7 @@ StateMask DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary
         }
         return true;
       });
+  if (out.visited > most) return std::nullopt;
   out.set_open(trie, open, open_repeats);
   // Counting sort.
   out.repeats_begin.assign(vocabulary.token_bytes_max() + 2, 0);

@@ -22,7 +22,9 @@ class DenseRule {
   // only.
   bool prefix_free() const { return prefix_free_; }
 
-  StateMask mask(const Tables& tables, const Vocabulary& vocabulary, StateId state) const;
+  // Masks are given up, nullopt, when more than `most` nodes of the trie would have to be looked at.
+  std::optional<StateMask> mask(const Tables& tables, const Vocabulary& vocabulary, StateId state,
+                                std::size_t most) const;
 
   // The state to which nearly every byte leads from this one and from itself, such as the inside of a string
   // behind the names that it must not be; nullopt: there is none.
@@ -30,12 +32,14 @@ class DenseRule {
 
   // The mask of a state by its difference from that of its hub: only texts are followed on which the two
   // part.
-  StateMask mask_near(const Tables& tables, const Vocabulary& vocabulary, StateId state, StateId hub,
-                      std::shared_ptr<const StateMask> of_hub) const;
+  std::optional<StateMask> mask_near(const Tables& tables, const Vocabulary& vocabulary, StateId state,
+                                     StateId hub, std::shared_ptr<const StateMask> of_hub,
+                                     std::size_t most) const;
 
   // The mask of unbounded repetitions of the rule, with the number of repetitions behind each token and open
   // node. The rule must be prefix-free.
-  StateMask repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start) const;
+  std::optional<StateMask> repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start,
+                                    std::size_t most) const;
 
  private:
   static constexpr std::uint32_t kNowhere = UINT32_MAX;

@@ -37,8 +37,8 @@ namespace {
 
 std::string key_of(const GrammarSource& source) {
   const JsonOptions& o = source.options;
-  return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace),
-                     o.strict, o.any_order, o.refuse_unknown, source.text);
+  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace),
+                     o.strict, o.any_order, o.refuse_unknown, o.refuse_unique, source.text);
 }
 
 }  // namespace
@@ -47,16 +47,26 @@ GrammarCache::GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::si
                            std::size_t parser_bytes_max)
     : vocabulary_(std::move(vocabulary)), bytes_max_(bytes_max), parser_bytes_max_(parser_bytes_max) {}
 
+std::shared_ptr<const CompiledGrammar> GrammarCache::find(const GrammarSource& source) {
+  const std::string key = key_of(source);
+  const std::scoped_lock lock(mutex_);
+  return find(key);
+}
+
+std::shared_ptr<const CompiledGrammar> GrammarCache::find(const std::string& key) {
+  const auto it = by_key_.find(key);
+  if (it == by_key_.end()) return nullptr;
+  ++stats_.hits;
+  entries_.splice(entries_.begin(), entries_, it->second);
+  return it->second->grammar;
+}
+
 Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const GrammarSource& source) {
   const std::string key = key_of(source);
   {
     std::unique_lock lock(mutex_);
     compiled_.wait(lock, [&] { return !under_way_.contains(key); });
-    if (const auto it = by_key_.find(key); it != by_key_.end()) {
-      ++stats_.hits;
-      entries_.splice(entries_.begin(), entries_, it->second);
-      return it->second->grammar;
-    }
+    if (auto known = find(key)) return known;
     ++stats_.misses;
     under_way_.insert(key);
   }

@@ -31,6 +31,9 @@ class GrammarCache {
 
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& source);
 
+  // What was compiled before; null: it was not, or is forgotten.
+  std::shared_ptr<const CompiledGrammar> find(const GrammarSource& source);
+
   // Computes the masks of JSON strings, which every schema shares, before the first request needs them.
   void warm_up();
 
@@ -41,6 +44,7 @@ class GrammarCache {
   Stats stats() const;
 
  private:
+  std::shared_ptr<const CompiledGrammar> find(const std::string& key);  // under the mutex
   // Sums up what the grammars occupy by now, and drops the least recently used beyond the limit.
   void evict();
 

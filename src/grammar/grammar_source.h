@@ -21,6 +21,9 @@ struct JsonOptions {
   // Keywords and formats that are not known are errors; otherwise they are annotations, as the specification
   // has it, and named in the log once.
   bool refuse_unknown = false;
+  // `uniqueItems` is an error where it cannot be enforced; otherwise it is left to the model, and named in
+  // the log once.
+  bool refuse_unique = false;
 };
 
 enum class GrammarKind : std::uint8_t { json_schema, json_object, regex, ebnf, choice, structural_tag };

@@ -8,8 +8,9 @@
 //   {"error":".."}
 //   {"op":"accept","token":5}                                {"ok":true,"us":..,"end":false}
 //   {"op":"matches","text":"aa"}                             {"ok":true}: a whole text, from the beginning
-//   {"op":"walk","tokens":[5,7]}     {"masks":[us ..],"accepts":[us ..],"end":true}: up to the first token
-//   that is not allowed; whether all were and the text may end. Times are of the processor.
+//   {"op":"walk","tokens":[5,7]}     {"masks":[us ..],"steps":[us ..],"late":1,"accepts":[us ..],"end":true}:
+//   up to the first token that is not allowed; whether all were and the text may end. `steps`: what a step
+//   would spend on each mask, `late`: for how many of them that was not enough. Times are of the processor.
 //   {"op":"finish"}                                          {"text":hex}: some bytes that end the text
 //   {"op":"rollback","count":2}   {"op":"jump"}
 #include <fmt/format.h>
@@ -134,6 +135,7 @@ class Session {
         static_cast<GrammarKind>(std::ranges::find(kKinds, text(request, "kind")) - std::begin(kKinds));
     if (number(request, "whitespace") == 0) source.options.whitespace = JsonOptions::Whitespace::none;
     if (const Json* refuse = request.find("refuse_unknown")) source.options.refuse_unknown = refuse->boolean;
+    if (const Json* refuse = request.find("refuse_unique")) source.options.refuse_unique = refuse->boolean;
     if (const Json* strict = request.find("strict")) source.options.strict = strict->boolean;
     matcher_.reset();
     Result<std::shared_ptr<const CompiledGrammar>> compiled = failure(ErrorCode::internal, "");
@@ -187,17 +189,22 @@ class Session {
   }
 
   std::string walk(const Json& tokens) {
-    std::vector<double> masks, accepts;
+    std::vector<double> masks, steps, accepts;
+    int late = 0;
     for (const Json& item : tokens.items) {
       const auto token = static_cast<TokenId>(Decimal::parse(item.text)->count().value_or(0));
-      masks.push_back(timed([&] { (void)matcher_->fill_mask(mask_); }));
+      bool ready = false;
+      steps.push_back(timed([&] { ready = matcher_->try_fill_mask(mask_).has_value(); }));
+      masks.push_back(steps.back());
+      late += !ready;
+      if (!ready) masks.back() += timed([&] { (void)matcher_->fill_mask(mask_); });
       if ((static_cast<std::uint32_t>(mask_[static_cast<std::size_t>(token) / 32]) >> (token % 32) & 1) == 0)
         break;
       accepts.push_back(timed([&] { matcher_->accept(token); }));
     }
     const bool end = accepts.size() == tokens.items.size() && matcher_->can_terminate();
-    return fmt::format(R"({{"masks":[{:.2f}],"accepts":[{:.2f}],"end":{}}})", fmt::join(masks, ","),
-                       fmt::join(accepts, ","), end);
+    return fmt::format(R"({{"masks":[{:.2f}],"steps":[{:.2f}],"late":{},"accepts":[{:.2f}],"end":{}}})",
+                       fmt::join(masks, ","), fmt::join(steps, ","), late, fmt::join(accepts, ","), end);
   }
 
   std::string fill() {

@@ -248,6 +248,16 @@ TEST(JsonSchema, Arrays) {
       {R"({"type":"array","uniqueItems":true,"items":{"anyOf":[{"type":"boolean"},{"const":true},{"type":"null"}]}})",
        {"[]", "[true,null,false]"},
        {"[true,true]", "[null,false,null]"}},
+      // What is not listed may come twice; of a long list, no more values than it has.
+      {R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})",
+       {R"(["a","b"])", R"(["a","a"])"},
+       {"[1]"}},
+      {R"({"type":"array","uniqueItems":true,"items":{"enum":[1,2,3,4,5,6,7,8,9]}})",
+       {"[9,1]", "[1,2,3,4,5,6,7,8,9]"},
+       {"[1,2,3,4,5,6,7,8,9,1]", "[10]"}},
+      {R"({"type":"array","uniqueItems":true,"prefixItems":[{"type":"null"}],"items":{"type":"boolean"}})",
+       {"[null,true]"},
+       {"[true]"}},
   };
   check(cases);
 }
@@ -341,16 +351,42 @@ TEST(JsonSchema, Unevaluated) {
   check(cases);
 }
 
-TEST(JsonSchema, RefusesWhatItCannotEnforce) {
+// A long pattern and a large length together are more than an automaton holds: the shorter texts are left.
+TEST(JsonSchema, LengthsBesideAPatternAreNarrowed) {
+  const std::string pattern = R"(^arn:[a-z]{0,20}:[a-z0-9]{0,20}:[^:]*:[a-z]+/[^/]*$)",
+                    start = "\"arn:a:b:c:d/";
+  const std::string schema = fmt::format(R"({{"type":"string","pattern":"{}","maxLength":20000}})", pattern);
+  const auto grammar = compile(schema);
+  ASSERT_TRUE(grammar);
+  EXPECT_TRUE(accepts(grammar, start + std::string(90, 'x') + "\""));
+  EXPECT_FALSE(accepts(grammar, start + std::string(20000, 'x') + "\""));
+  EXPECT_FALSE(accepts(grammar, start + "x/\""));
+}
+
+TEST(JsonSchema, RefusesUniqueItemsOnRequest) {
+  JsonOptions options;
+  options.refuse_unique = true;
   const std::pair<std::string_view, std::string_view> cases[] = {
       {R"({"type":"array","uniqueItems":true})", "#/uniqueItems"},
       {R"({"properties":{"a":{"items":{"uniqueItems":true}}}})", "#/properties/a/items/uniqueItems"},
+      {R"({"items":{"type":"integer"},"uniqueItems":true})", "listed values"},
+      {R"({"items":{"enum":[1,2,3,4,5,6,7,8,9]},"uniqueItems":true})", "at most 8"},
+      {R"({"prefixItems":[{"const":1}],"uniqueItems":true})", "prefixItems"},
+  };
+  for (const auto& [schema, reason] : cases) {
+    const auto grammar = json_schema_grammar(schema, options);
+    ASSERT_FALSE(grammar) << schema;
+    EXPECT_NE(grammar.error().message.find(reason), std::string::npos) << grammar.error().message;
+  }
+  EXPECT_TRUE(json_schema_grammar(R"({"items":{"enum":[1,2]},"uniqueItems":true})", options));
+}
+
+TEST(JsonSchema, RefusesWhatItCannotEnforce) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
       {R"({"allOf":[{"unevaluatedProperties":false}],"properties":{"a":{}}})",
        "#/allOf/0/unevaluatedProperties"},
       {R"({"not":{"unevaluatedProperties":false}})", "negated"},
       {R"({"unevaluatedProperties":false,"not":{"not":{"properties":{"a":{}}}}})", "beside a 'not'"},
-      {R"({"items":{"type":"integer"},"uniqueItems":true})", "list of values"},
-      {R"({"items":{"enum":[1,2,3,4,5,6,7,8,9]},"uniqueItems":true})", "at most 8"},
       {R"({"type":"objekt"})", "#/type"},
       {R"({"type":[]})", "#/type"},
       {R"({"$ref":"#"})", "itself"},

@@ -23,7 +23,7 @@ inline constexpr std::size_t kUnrollStatesMax = 48;
 
 inline constexpr std::size_t kNfaStatesMax = 400'000;    // states of one grammar before determinization
 inline constexpr std::size_t kDfaStatesMax = 40'000;     // states of one regular language inside a schema
-inline constexpr std::size_t kPatternStatesMax = 5'000;  // those of one pattern alone
+inline constexpr std::size_t kPatternStatesMax = 12'000;  // those of one pattern alone
 // Determinization gives up (and the parser follows sets of states) when it makes more than
 // kDfaGrowthMax * states + kDfaSlackStates states.
 inline constexpr std::size_t kDfaGrowthMax = 2;
@@ -37,13 +37,14 @@ inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry
 // that cost a kWalkShare'th). About 50 ms.
 inline constexpr std::int64_t kWorkMax = 2'000'000;
 inline constexpr std::size_t kWalkShare = 8;
+inline constexpr std::int64_t kStepWork = 8'000;  // for a thread that must not wait: about 200 us
 inline constexpr std::int64_t kAheadWork =
     20'000;  // for masks computed with the grammar, before they are needed
 inline constexpr std::int64_t kWorkPerToken = 1'000;  // of a text that is read again
 inline constexpr std::size_t kShareStatesMax = 500;   // size of a rule whose masks are shared across grammars
 
 inline constexpr std::size_t kSchemaWorkMax =
-    1'200'000;  // steps of reading a schema, about a tenth of a microsecond each
+    2'400'000;  // steps of reading a schema, about a tenth of a microsecond each
 inline constexpr std::size_t kListBytesMax = 600'000;  // trie of the texts of one enum or choice
 inline constexpr int kSubschemasMax = 20'000;  // different conjunctions of subschemas in one JSON Schema
 inline constexpr int kAlternativesMax = 512;   // branches of one subschema after distribution

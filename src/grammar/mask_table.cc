@@ -51,11 +51,13 @@ MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
 
 template <class Visit>
 std::size_t MaskTable::walk(std::uint32_t node, ConfigId config, Visit&& visit) {
+  const std::size_t most = states_.nodes_left();
   const std::size_t looked_at = walk_trie(
-      vocabulary_, walk_, node, config, [&](ConfigId at) { return states_.bytes(at); },
+      vocabulary_, walk_, node, config, most, [&](ConfigId at) { return states_.bytes(at); },
       [&](ConfigId at, std::uint8_t byte) { return states_.step(at, byte); },
       [&](std::uint32_t at, ConfigId reached) { return reached != kDeadConfig && visit(at, reached); });
   states_.spend(looked_at / kWalkShare);
+  if (looked_at > most) states_.give_up();
   return looked_at;
 }
 
@@ -242,6 +244,7 @@ std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
       const StateId bounds = states_.counter_state(counter);
       if (const auto& known = mask_slot(bounds)) return known;
       const auto all = state_mask(states_.counter_state({counter.rule, 0, kUnbounded}));
+      if (states_.exhausted()) return all;
       const auto mask =
           std::make_shared<const StateMask>(bounded(all, counter.min, counter.max, vocabulary_.mask_words()));
       byte_size_ += mask->byte_size();
@@ -277,27 +280,41 @@ bool MaskTable::is_small(StateId state) {
 }
 
 const DenseRule* MaskTable::dense(RuleId rule) {
-  const auto [it, fresh] = dense_.try_emplace(rule);
-  if (fresh && !tables_.rules[rule].counted && !rule_calls_[rule])
-    it->second = DenseRule::make(tables_, tables_.rules[rule].start, rule_end_[rule]);
-  return it->second ? &*it->second : nullptr;
+  if (tables_.rules[rule].counted || rule_calls_[rule]) return nullptr;
+  const StateId start = tables_.rules[rule].start, end = rule_end_[rule];
+  const auto it = dense_.find(rule);
+  if (it != dense_.end()) return it->second ? &*it->second : nullptr;
+  states_.spend((end - start) * static_cast<std::size_t>(tables_.classes) / kWalkShare);
+  if (states_.exhausted()) return nullptr;
+  const std::optional<DenseRule>& made = dense_[rule] = DenseRule::make(tables_, start, end);
+  return made ? &*made : nullptr;
+}
+
+StateMask MaskTable::spent(std::optional<StateMask> mask) {
+  if (!mask) {
+    states_.give_up();
+    return {};
+  }
+  states_.spend(mask->visited / kWalkShare);
+  return *std::move(mask);
 }
 
 StateMask MaskTable::compute(StateId state) {
   if (!states_.is_counter(state)) {
     if (const DenseRule* table = dense(rule_of_state_[state])) {
       const std::optional<StateId> hub = table->hub(tables_, state);
-      StateMask mask = hub ? table->mask_near(tables_, vocabulary_, state, *hub, state_mask(*hub))
-                           : table->mask(tables_, vocabulary_, state);
-      states_.spend(mask.visited / kWalkShare);
-      return mask;
+      const std::shared_ptr<const StateMask> of_hub = hub ? state_mask(*hub) : nullptr;
+      if (states_.exhausted()) return {};
+      const std::size_t most = states_.nodes_left();
+      return spent(hub ? table->mask_near(tables_, vocabulary_, state, *hub, of_hub, most)
+                       : table->mask(tables_, vocabulary_, state, most));
     }
   } else if (const ParseStates::Counter counter = states_.counter(state);
              counter.min == 0 && counter.max == kUnbounded) {
     const RuleId body = tables_.rules[counter.rule].body;
     const DenseRule* table = dense(body);
     if (table && table->prefix_free())
-      return table->repeated(tables_, vocabulary_, tables_.rules[body].start);
+      return spent(table->repeated(tables_, vocabulary_, tables_.rules[body].start, states_.nodes_left()));
   }
   StateMask mask;
   mask.visited = follow(state);

@@ -68,6 +68,8 @@ class MaskTable {
   std::shared_ptr<const StateMask> state_mask(StateId state);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
+  // The mask of a rule that calls nothing, whose nodes are counted; given up: it has taken all that was left.
+  StateMask spent(std::optional<StateMask> mask);
   // Finds what every token does from the state on its own: fills accepted_ and open_, returns the nodes
   // looked at.
   std::size_t follow(StateId state);
@@ -80,7 +82,7 @@ class MaskTable {
   // too.
   std::optional<Hash128> key_of_what_follows(StateId root);
   const RuleKey& rule_key(RuleId rule);
-  const DenseRule* dense(RuleId rule);
+  const DenseRule* dense(RuleId rule);  // nullptr: there is none, or states().exhausted()
   // Whether the mask is so small that it is sooner computed than found in the shared cache.
   bool is_small(StateId state);
 

@@ -12,14 +12,12 @@ namespace {
 constexpr std::size_t kJumpBytesMax = 4096;
 }
 
-Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar) : grammar_(std::move(grammar)) {
-  const std::scoped_lock lock(grammar_->mutex_);
-  configs_.push_back(grammar_->table_->states().start());
-  epoch_ = grammar_->epoch_;
-}
+// The first configuration of a table has the same number in all epochs.
+Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
+    : grammar_(std::move(grammar)), configs_(1, ParseStates::kStartConfig) {}
 
-Result<std::unique_lock<std::mutex>> Matcher::enter() {
-  std::unique_lock lock(grammar_->mutex_);
+Result<Matcher::Lock> Matcher::enter() {
+  Lock lock(grammar_->mutex_);
   const CompiledGrammar& g = *grammar_;
   // Reading the text again would end in the same way, and take as long.
   if (too_large_) return too_ambiguous();
@@ -27,16 +25,29 @@ Result<std::unique_lock<std::mutex>> Matcher::enter() {
     g.table_ = std::make_unique<MaskTable>(g.tables_, *g.vocabulary_);
     ++g.epoch_;
   }
+  g.learned_bytes_.store(g.table_->byte_size(), std::memory_order_relaxed);
   ParseStates& states = g.table_->states();
   if (epoch_ != g.epoch_) {
     states.allow(kWorkMax + kWorkPerToken * static_cast<std::int64_t>(tokens_.size()));
-    configs_.assign(1, states.start());
+    configs_.resize(1);
     for (const TokenId token : tokens_) configs_.push_back(g.table_->step_token(current(), token));
     too_large_ = states.exhausted() || g.table_->byte_size() > g.parser_bytes_max_;
     if (too_large_) return too_ambiguous();
     epoch_ = g.epoch_;
   }
   states.allow(kWorkMax);
+  return lock;
+}
+
+std::optional<Matcher::Lock> Matcher::try_enter() {
+  Lock lock(grammar_->mutex_, std::try_to_lock);
+  if (!lock || too_large_) return std::nullopt;
+  const CompiledGrammar& g = *grammar_;
+  if (g.table_->byte_size() > g.parser_bytes_max_) return std::nullopt;
+  if (epoch_ != g.epoch_ && !tokens_.empty()) return std::nullopt;
+  epoch_ = g.epoch_;
+  g.learned_bytes_.store(g.table_->byte_size(), std::memory_order_relaxed);
+  g.table_->states().allow(kStepWork);
   return lock;
 }
 
@@ -49,6 +60,21 @@ std::unexpected<Error> Matcher::too_ambiguous() const {
 }
 
 Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
+  if (terminated_) return fill(mask);
+  TRY(const auto lock, enter());
+  return fill(mask);
+}
+
+std::optional<Result<void>> Matcher::try_fill_mask(std::span<std::int32_t> mask) {
+  if (terminated_) return fill(mask);
+  const auto lock = try_enter();
+  if (!lock) return std::nullopt;
+  Result<void> filled = fill(mask);
+  if (exhausted()) return std::nullopt;
+  return filled;
+}
+
+Result<void> Matcher::fill(std::span<std::int32_t> mask) {
   const std::size_t words = grammar_->vocabulary_->mask_words();
   CHECK(mask.size() >= words, "a mask of {} words for a vocabulary of {}", mask.size(),
         grammar_->vocabulary_->size());
@@ -58,7 +84,6 @@ Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
     std::ranges::fill(used, 0);
     return failure(ErrorCode::internal, "the text has ended, no token may follow");
   }
-  TRY(const auto lock, enter());
   const std::optional<bool> any = grammar_->table_->fill(current(), used);
   if (!any) return too_ambiguous();
   if (!*any)
@@ -109,12 +134,23 @@ void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> mask
 }
 
 bool Matcher::accept(TokenId token) {
-  const Vocabulary& vocabulary = *grammar_->vocabulary_;
-  if (terminated_ || !vocabulary.contains(token)) return false;
+  if (terminated_ || !grammar_->vocabulary_->contains(token)) return false;
   const auto lock = enter();
-  if (!lock) return false;
+  return lock && take(token);
+}
+
+std::optional<bool> Matcher::try_accept(TokenId token) {
+  if (terminated_ || !grammar_->vocabulary_->contains(token)) return false;
+  const auto lock = try_enter();
+  if (!lock) return std::nullopt;
+  const bool taken = take(token);
+  if (!taken && exhausted()) return std::nullopt;
+  return taken;
+}
+
+bool Matcher::take(TokenId token) {
   MaskTable& table = *grammar_->table_;
-  if (vocabulary.is_eos(token) && table.states().accepting(current())) {
+  if (grammar_->vocabulary_->is_eos(token) && table.states().accepting(current())) {
     terminated_ = true;
     tokens_.push_back(token);
     configs_.push_back(current());
@@ -135,10 +171,13 @@ void Matcher::rollback(std::size_t tokens) {
 }
 
 std::string Matcher::jump_forward() {
-  std::string forced;
-  if (terminated_) return forced;
+  if (terminated_) return {};
   const auto lock = enter();
-  if (!lock) return forced;
+  return lock ? forced_text() : std::string();
+}
+
+std::string Matcher::forced_text() {
+  std::string forced;
   ParseStates& states = grammar_->table_->states();
   ConfigId at = current();
   while (forced.size() < kJumpBytesMax) {
@@ -163,8 +202,21 @@ TokenId Matcher::forced_token() {
   return found;
 }
 
-std::vector<TokenId> Matcher::forced_tokens() {
-  const std::string forced = jump_forward();
+std::vector<TokenId> Matcher::forced_tokens() { return settled(jump_forward()); }
+
+std::optional<std::vector<TokenId>> Matcher::try_forced_tokens() {
+  if (terminated_) return std::vector<TokenId>{};
+  std::string forced;
+  {
+    const auto lock = try_enter();
+    if (!lock) return std::nullopt;
+    forced = forced_text();
+    if (exhausted()) return std::nullopt;
+  }
+  return settled(forced);
+}
+
+std::vector<TokenId> Matcher::settled(const std::string& forced) const {
   return forced.size() < 2 ? std::vector<TokenId>{} : grammar_->vocabulary_->settled_tokens(forced);
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +43,13 @@ class Matcher {
   // end-of-text token is taken where the text may end and terminates the matcher.
   bool accept(TokenId token);
 
+  // The same for a thread that must not wait: nullopt where another matcher of the grammar is at work, or
+  // where more than kStepWork is to be done, which is then left to one of the calls that wait. What these
+  // have found is there for the next try.
+  std::optional<Result<void>> try_fill_mask(std::span<std::int32_t> mask);
+  std::optional<bool> try_accept(TokenId token);
+  std::optional<std::vector<TokenId>> try_forced_tokens();
+
   // Takes back the last `tokens` accepted tokens; as many as there are at most.
   void rollback(std::size_t tokens);
 
@@ -59,8 +68,18 @@ class Matcher {
   std::size_t accepted() const { return tokens_.size(); }
 
  private:
+  using Lock = std::unique_lock<std::mutex>;
+
   // Locks the grammar and brings this matcher's configurations up to its epoch.
-  Result<std::unique_lock<std::mutex>> enter();
+  Result<Lock> enter();
+  // The same where it can be had at once.
+  std::optional<Lock> try_enter();
+  bool exhausted() const { return grammar_->table_->states().exhausted(); }
+  // Under the lock.
+  Result<void> fill(std::span<std::int32_t> mask);
+  bool take(TokenId token);
+  std::string forced_text();
+  std::vector<TokenId> settled(const std::string& forced) const;
   std::unexpected<Error> too_ambiguous() const;
   ConfigId current() const { return configs_.back(); }
 

@@ -124,5 +124,46 @@ TEST(Matcher, BatchMasksAreThoseOfOneAtATime) {
   }
 }
 
+// Whoever must not wait gets the same masks or none, and those that wait leave behind what the others lacked.
+TEST(Matcher, TriesSayTheSameOrNothing) {
+  std::vector<std::string> pairs;
+  for (char a = 'a'; a <= 'z'; ++a)
+    for (char b = '0'; b <= 'z'; ++b) pairs.push_back({a, b});
+  const auto large = testing::byte_vocabulary(pairs, {});
+  const auto compiled = [&](const GrammarSource& source) {
+    return CompiledGrammar::compile(make_grammar(source).value(), large).value();
+  };
+  Random random;
+  std::size_t left = 0, found = 0;
+  for (const GrammarSource& source :
+       {GrammarSource{GrammarKind::json_object, "", {}},
+        GrammarSource{GrammarKind::regex, "(ab|abc|12){2,90}", {}},
+        GrammarSource{GrammarKind::ebnf, "root ::= root root root | root root | [a-z] | [0-9]", {}}}) {
+    Matcher tries(compiled(source)), waits(compiled(source));
+    for (int step = 0; step < 30; ++step) {
+      std::vector<std::int32_t> mask(large->mask_words()), tried(mask);
+      ASSERT_TRUE(waits.fill_mask(mask));
+      auto first = tries.try_fill_mask(tried);
+      ++(first ? found : left);
+      if (!first) {
+        ASSERT_TRUE(tries.fill_mask(tried));
+        first = tries.try_fill_mask(tried);
+      }
+      ASSERT_TRUE(first && *first) << "what was found is not there for the next try";
+      ASSERT_EQ(tried, mask);
+      const auto forced = tries.try_forced_tokens();
+      EXPECT_TRUE(!forced || *forced == waits.forced_tokens());
+      const TokenId token = draw(testing::mask_of(waits, *large), random);
+      const bool taken = waits.accept(token);
+      const auto took = tries.try_accept(token);
+      EXPECT_EQ(took ? *took : tries.accept(token), taken);
+      ASSERT_EQ(tries.accepted(), waits.accepted());
+      if (waits.is_terminated()) break;
+    }
+  }
+  EXPECT_GT(left, 3u);
+  EXPECT_GT(found, 20u);
+}
+
 }  // namespace
 }  // namespace octavo::grammar

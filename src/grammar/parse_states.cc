@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "grammar/limits.h"
 
 namespace octavo::grammar {
@@ -36,7 +37,8 @@ ParseStates::ParseStates(const Tables& tables)
   configs_[kDeadConfig].closed = true;
   intern_stack({{kAcceptState, 0}});
   intern_stack({{kEscapeState, 0}});
-  start_ = config_of({{start_of(tables.root), kRootStack}});
+  const ConfigId start = config_of({{start_of(tables.root), kRootStack}});
+  CHECK(start == kStartConfig);
 }
 
 StateId ParseStates::counter_state(const Counter& counter) {

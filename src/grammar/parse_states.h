@@ -8,6 +8,7 @@
 // call.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -34,7 +35,8 @@ class ParseStates {
  public:
   explicit ParseStates(const Tables& tables);
 
-  ConfigId start() const { return start_; }
+  static constexpr ConfigId kStartConfig = 1;
+  ConfigId start() const { return kStartConfig; }
   // kDeadConfig when no reading continues with this byte.
   ConfigId step(ConfigId config, std::uint8_t byte) {
     if (const std::uint32_t row = configs_[config].moves; row != kNoMoves) {
@@ -85,6 +87,11 @@ class ParseStates {
   void allow(std::int64_t work) { work_left_ = work; }
   void spend(std::size_t work) { work_left_ -= static_cast<std::int64_t>(work); }
   bool exhausted() const { return work_left_ < 0; }
+  void give_up() { work_left_ = -1; }
+  // How many nodes of the trie may be looked at for what is left.
+  std::size_t nodes_left() const {
+    return static_cast<std::size_t>(std::max<std::int64_t>(work_left_, 0)) * kWalkShare;
+  }
 
   std::size_t byte_size() const { return byte_size_ + config_table_.byte_size() + stack_table_.byte_size(); }
 
@@ -147,7 +154,6 @@ class ParseStates {
   std::vector<ConfigId> moves_;
   std::vector<Counter> counters_;
   InternTable config_table_, stack_table_, counter_table_;
-  ConfigId start_ = 0;
   std::int64_t work_left_ = kWorkMax;
   std::size_t byte_size_ = 0;
 

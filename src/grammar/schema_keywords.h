@@ -28,8 +28,11 @@ bool is_reference(std::string_view keyword);
 // The constraint that was probably meant by an unknown keyword: the same but for case, or for one letter.
 std::optional<std::string_view> likely_constraint(std::string_view unknown);
 
-// Says in the log, once for each name, that a keyword (or a format) is ignored. Names come from clients: they
-// are cut and escaped, and only the first of them are logged.
+// Says in the log, once for each name, that an unknown keyword (or format) is ignored. Names come from
+// clients: they are cut and escaped, and only the first of them are logged.
 void log_ignored(std::string_view what, std::string_view name, std::optional<std::string_view> meant);
+
+// Says in the log, once, that `uniqueItems` was left to the model somewhere.
+void log_unique_items();
 
 }  // namespace octavo::grammar

@@ -113,6 +113,8 @@ class SchemaReader {
   Result<const Automaton*> contents(const Facts& facts);
   // Those of the lengths that are asked for; nullopt: nothing but lengths is said.
   Result<std::optional<Automaton>> contents_of_length(const Facts& facts);
+  // The error where they are too many.
+  std::unexpected<Error> too_many_lengths(const Facts& facts) const;
   // The only pattern (or that of the only format), where nothing else but lengths is said.
   std::optional<std::string> only_pattern(const Facts& facts) const;
 

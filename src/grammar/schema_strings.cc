@@ -149,14 +149,17 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
   const LengthRange wanted{facts.length_min, facts.length_max};
   if (wanted.contains(lengths_of(*all))) return std::optional(*all);
   auto cut = of_length(*all, wanted, kDfaStatesMax);
-  std::string_view keyword = wanted.max == kUnbounded ? "minLength" : "maxLength";
-  if (!facts.about->find(keyword)) keyword = "";  // it is in another one that applies
-  if (!cut)
-    return refuse(facts.about, keyword,
-                  "beside what else is said of the string its automaton has more than {} states",
-                  kDfaStatesMax);
-  TRY_VOID(work(10 * cut->states.size(), facts.about, keyword));
+  if (!cut) return too_many_lengths(facts);
+  TRY_VOID(work(10 * cut->states.size(), facts.about, ""));
   return cut;
+}
+
+std::unexpected<Error> SchemaReader::too_many_lengths(const Facts& facts) const {
+  std::string_view keyword = facts.length_max == kUnbounded ? "minLength" : "maxLength";
+  if (!facts.about->find(keyword)) keyword = "";  // it is in another one that applies
+  return refuse(facts.about, keyword,
+                "beside what else is said of the string its automaton has more than {} states",
+                kDfaStatesMax);
 }
 
 }  // namespace octavo::grammar

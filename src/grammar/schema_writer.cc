@@ -38,6 +38,14 @@ std::vector<std::string> spellings(const Json& value) {
   return texts;
 }
 
+// Repetitions that are counted rather than written out, or that have no end.
+std::size_t long_repeats(const Grammar& grammar) {
+  return static_cast<std::size_t>(std::ranges::count_if(grammar.exprs, [](const Expr& expr) {
+    const auto* repeat = std::get_if<Repeat>(&expr.node);
+    return repeat && repeat->max > kUnrollStatesMax;
+  }));
+}
+
 }  // namespace
 
 Result<RuleId> SchemaWriter::write(const Goals& goals) {
@@ -253,15 +261,19 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
   const LengthRange wanted{facts.length_min, facts.length_max};
-  // One repetition that takes up what room there is need not be written out.
-  if (const auto pattern = reader_.only_pattern(facts); pattern && !wanted.contains(lengths_of(contents))) {
+  // One repetition that takes up what room there is need not be written out, and one that is long by itself
+  // has the same masks wherever it stands when it is counted.
+  const bool fits = wanted.contains(lengths_of(contents));
+  if (const auto pattern = reader_.only_pattern(facts);
+      pattern && (!fits || contents.states.size() > kUnrollStatesMax)) {
     Grammar unspelled;
     TRY_VOID(reader_.work(2000, facts.about, ""));
     TRY(const ExprId whole, add_regex(unspelled, *pattern, RegexMatch::search, ""));
-    const auto cut = of_length(unspelled, whole, wanted);
+    const auto cut =
+        fits && long_repeats(unspelled) != 1 ? std::nullopt : of_length(unspelled, whole, wanted);
     const auto text = cut ? spelled(g_, unspelled, *cut) : std::nullopt;
     if (text) return quoted(*text);
-    const auto within = facts.formats.empty()
+    const auto within = fits || facts.formats.empty()
                             ? std::nullopt
                             : format_pattern_within(facts.formats[0], wanted.min, wanted.max);
     if (within) {
@@ -270,13 +282,22 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
       if (const auto written = spelled(g_, counted, all)) return quoted(*written);
     }
   }
-  TRY(const std::optional<Automaton> cut, reader_.contents_of_length(facts));
-  auto text = spelled(*cut);
-  if (!text)
-    return reader_.refuse(facts.about, "", "the automaton of the string has more than {} states",
-                          kDfaStatesMax);
-  TRY_VOID(reader_.work(10 * text->states.size(), facts.about, ""));
-  return g_.leaf(between_quotes(*text));
+  // Texts of all lengths that are asked for, or as many of the shorter ones as the automaton has room for.
+  constexpr std::uint32_t kLengthsMin = 100;
+  const auto room = static_cast<std::uint32_t>(kDfaStatesMax / contents.states.size());
+  for (const std::uint32_t more : {kUnbounded, room, room / 2, room / 4}) {
+    LengthRange range = wanted;
+    if (more != kUnbounded) range.max = std::min(range.max, range.min + more);
+    if (range.max < wanted.max && more < kLengthsMin) break;
+    const auto cut = range.contains(lengths_of(contents)) ? std::optional(contents)
+                                                          : of_length(contents, range, kDfaStatesMax);
+    TRY_VOID(reader_.work(cut ? 10 * cut->states.size() : 3 * kDfaStatesMax, facts.about, ""));
+    const auto text = cut ? spelled(*cut) : std::nullopt;
+    if (!text) continue;
+    TRY_VOID(reader_.work(10 * text->states.size(), facts.about, ""));
+    return g_.leaf(between_quotes(*text));
+  }
+  return reader_.too_many_lengths(facts);
 }
 
 // --- arrays ---
@@ -293,7 +314,10 @@ ExprId SchemaWriter::array_of(ExprId item, std::uint32_t min, std::uint32_t max)
 }
 
 Result<ExprId> SchemaWriter::array(const Facts& facts) {
-  if (facts.unique_items && facts.items_max > 1) return array_of_different(facts);
+  return facts.unique_items && facts.items_max > 1 ? array_of_different(facts) : array_of_any(facts);
+}
+
+Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   if (!facts.contains.empty()) return array_containing(facts);
   const std::size_t prefix = reader_.prefix_size(facts);
   std::uint32_t min = facts.items_min, max = facts.items_max;
@@ -366,20 +390,32 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Items out of a few values, none of them twice.
+// Items out of a few values, none of them twice. Of others some may come twice, but never more of them than
+// there are values.
 Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
-  if (reader_.prefix_size(facts) > 0 || !facts.contains.empty())
+  const bool alike = reader_.prefix_size(facts) == 0 && facts.contains.empty();
+  std::optional<std::vector<const Json*>> values;
+  if (alike) {
+    TRY(values, known_values(reader_.item_goals(facts, 0)));
+  }
+  if (values && values->size() <= kDifferentItemsMax) {
+    std::vector<ExprId> items;
+    for (const Json* value : *values) items.push_back(value_text(*value));
+    const ExprId all = each_once(items, facts.items_min, facts.items_max);
+    return g_.sequence({g_.literal("["), space(), all, space(), g_.literal("]")});
+  }
+  if (options_.refuse_unique)
     return reader_.refuse(facts.unique_items, "uniqueItems",
-                          "is not supported beside 'prefixItems' and 'contains'");
-  TRY(const std::vector<const Json*> values, few_values(reader_.item_goals(facts, 0), facts.unique_items));
-  std::vector<ExprId> items;
-  for (const Json* value : values) items.push_back(value_text(*value));
-  const ExprId all = each_once(items, facts.items_min, facts.items_max);
-  return g_.sequence({g_.literal("["), space(), all, space(), g_.literal("]")});
+                          "is supported for items out of at most {} listed values, without 'prefixItems' and "
+                          "'contains' beside it",
+                          kDifferentItemsMax);
+  log_unique_items();
+  Facts some = facts;
+  if (values) some.items_max = std::min(some.items_max, static_cast<std::uint32_t>(values->size()));
+  return array_of_any(some);
 }
 
-// All values that satisfy the goals, where these are few and known.
-Result<std::vector<const Json*>> SchemaWriter::few_values(const Goals& goals, const Json* asker) {
+Result<std::optional<std::vector<const Json*>>> SchemaWriter::known_values(const Goals& goals) {
   static const std::vector<Json> kWords = [] {
     std::vector<Json> words(3);
     words[1].kind = words[2].kind = Json::Kind::boolean;
@@ -394,18 +430,16 @@ Result<std::vector<const Json*>> SchemaWriter::few_values(const Goals& goals, co
     if (facts.values)
       candidates = *facts.values;
     else if (facts.types & ~unsigned{kNull | kBoolean})
-      return reader_.refuse(asker, "uniqueItems", "is supported only for items out of a list of values");
+      return std::nullopt;
     Facts rest = facts;
     rest.values.reset();
     for (const Json* value : candidates) {
       TRY(const bool fits, reader_.satisfies(*value, rest));
+      TRY_VOID(reader_.work(1 + found.size() / 8, facts.about, ""));
       if (fits && std::ranges::none_of(found, [&](const Json* other) { return equal(*other, *value); }))
         found.push_back(value);
     }
   }
-  if (found.size() > kDifferentItemsMax)
-    return reader_.refuse(asker, "uniqueItems", "is supported for items out of at most {} values",
-                          kDifferentItemsMax);
   return found;
 }
 

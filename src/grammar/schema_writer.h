@@ -48,9 +48,11 @@ class SchemaWriter {
   Result<ExprId> string_text(const Facts& facts, const Automaton& contents);
 
   Result<ExprId> array(const Facts& facts);
+  Result<ExprId> array_of_any(const Facts& facts);
   Result<ExprId> array_containing(const Facts& facts);
   Result<ExprId> array_of_different(const Facts& facts);
-  Result<std::vector<const Json*>> few_values(const Goals& goals, const Json* asker);
+  // All values that satisfy the goals, where these are known; nullopt: they are not.
+  Result<std::optional<std::vector<const Json*>>> known_values(const Goals& goals);
 
   Result<ExprId> object(const Facts& facts);
   Result<bool> add_properties(const Facts& facts, ObjectShape& shape);

@@ -13,13 +13,15 @@ namespace octavo::grammar {
 
 // Follows all paths below trie node `from`, which was reached in `state`. live(state) is the set of bytes
 // that may come next, step(state, byte) the state behind one of them. visit(node, state) sees every node that
-// is reached; false stops the descent below it. Returns how many nodes were looked at. `open` is scratch.
+// is reached; false stops the descent below it. Returns how many nodes were looked at: when more than `most`,
+// the walk was given up. `open` is scratch.
 template <class State, class Live, class Step, class Visit>
 std::size_t walk_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& open,
-                      std::uint32_t from, State state, Live&& live, Step&& step, Visit&& visit) {
+                      std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,
+                      Visit&& visit) {
   std::size_t looked_at = 0;
   open.assign(1, {from, state});
-  while (!open.empty()) {
+  while (!open.empty() && looked_at <= most) {
     const auto [at, before] = open.back();
     open.pop_back();
     const auto bytes = vocabulary.child_bytes(at);

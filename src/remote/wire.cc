@@ -43,8 +43,8 @@ void fields(Is<CacheIdentity> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<grammar::JsonOptions> auto& value, F&& f) {
-  auto& [whitespace, whitespace_max, strict, any_order] = value;
-  f(whitespace, whitespace_max, strict, any_order);
+  auto& [whitespace, strict, any_order, refuse_unknown, refuse_unique] = value;
+  f(whitespace, strict, any_order, refuse_unknown, refuse_unique);
 }
 template <class F>
 void fields(Is<grammar::GrammarSource> auto& value, F&& f) {
@@ -153,12 +153,12 @@ void fields(Is<EngineStats> auto& value, F&& f) {
   auto& [engine, unfinished, running, waiting, deferred, blocks_total, blocks_used, blocks_cached,
          grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens,
          prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions,
-         grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns,
+         grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, grammar_masks_deferred,
          step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier] = value;
   f(engine, unfinished, running, waiting, deferred, blocks_total, blocks_used, blocks_cached,
     grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens,
     prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions, grammar_cache_hits,
-    grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, step_tokens, recent_steps,
+    grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, grammar_masks_deferred, step_tokens, recent_steps,
     drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier);
 }
 template <class F>

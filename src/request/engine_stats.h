@@ -112,7 +112,8 @@ struct EngineStats {
   std::int64_t grammar_cache_misses = 0;
   std::int64_t grammar_compile_us = 0;
   std::int64_t grammar_masks = 0;    // filled for answers under a grammar
-  std::int64_t grammar_mask_ns = 0;  // that filling them took
+  std::int64_t grammar_mask_ns = 0;  // of steps that filling them took
+  std::int64_t grammar_masks_deferred = 0;  // not ready in time: their sequences waited
   Histogram step_tokens = step_token_histogram();
   RecentSteps recent_steps = {};
   std::int64_t drafts = 0;                                         // times that draft tokens were verified

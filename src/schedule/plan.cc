@@ -37,12 +37,13 @@ void Scheduler::plan(StepPlan& plan) {
   landed_.pop_back();
   flight.step = plan.step;
   for (const PlannedSequence& p : plan.sequences)
-    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).preemptions, p.first + p.count, p.state_to});
+    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).starts_over, p.first + p.count, p.state_to});
 }
 
-// Tokens that the sequence could compute next, 0 while the end of its length or draft tokens are on the way.
+// Tokens that the sequence could compute next, 0 while it is parked, or the end of its length or draft tokens
+// are on the way.
 int Scheduler::tokens_wanted(const Sequence& s) const {
-  if (s.drafting || s.length() >= s.max_total_tokens) return 0;
+  if (s.parked || s.drafting || s.length() >= s.max_total_tokens) return 0;
   if (s.sampling > 0 && !options_.samples_ahead) return 0;
   const int wanted = s.length() - s.planned;
   const int threshold = options_.long_prefill_token_threshold;
@@ -105,17 +106,33 @@ bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   while (last > place && at(running_[last]).non_preemptible) --last;
   if (last == place) return false;
   const Slot slot = running_[last];
+  promised_ -= promise(at(slot));
+  ++preemptions_;
+  ++at(slot).preemptions;
+  start_over(slot);
+  plan.preempted.push_back(id(slot));
+  return true;
+}
+
+// Back into the queue, without its memory.
+void Scheduler::start_over(Slot slot) {
   Sequence& s = at(slot);
-  promised_ -= promise(s);
   give_up_memory(s);
   s.state = Sequence::State::waiting;
   s.computed = s.planned = s.promised = 0;
-  ++s.preemptions;
-  ++preemptions_;
-  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(last));
+  ++s.starts_over;
+  std::erase(running_, slot);
   enqueue(slot);
-  plan.preempted.push_back(id(slot));
-  return true;
+}
+
+void Scheduler::retract(SequenceId sequence) {
+  Sequence* s = live(sequence);
+  CHECK(s != nullptr && s->state == Sequence::State::running && s->sampling == 1,
+        "sequence {} has no token on the way, or more than one", static_cast<std::uint64_t>(sequence));
+  s->sampling = 0;
+  s->drafting = false;
+  s->drafts.clear();
+  start_over(slot(sequence));
 }
 
 // Takes the blocks for positions up to `end`, which must be promised or spare.
@@ -206,7 +223,7 @@ void Scheduler::plan_waiting(StepPlan& plan) {
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
         break;
       case Admission::shares:
-        ++place;  // others need not wait for it: it waits for one that runs
+        ++place;  // others need not wait for it: it waits for one that runs, or for its owner
         break;
       case Admission::must_wait:
         return;  // and whoever comes after it, too, or it might wait for ever
@@ -218,6 +235,7 @@ void Scheduler::plan_waiting(StepPlan& plan) {
 // computed without a block from anyone else. After max_preemptions that holds for all it may ever generate.
 Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   Sequence& s = at(slot);
+  if (s.parked) return Admission::shares;
   if (s.sampling > 0) return Admission::must_wait;
   look_up_prefix(s);
   if (computed_elsewhere(s)) return Admission::shares;
@@ -246,7 +264,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   s.promised = promised;
   s.non_preemptible = non_preemptible;
   s.state = Sequence::State::running;
-  if (s.preemptions == 0 && s.read_prefix_cache) {
+  if (s.starts_over == 0 && s.read_prefix_cache) {
     s.cached_tokens = std::min(first, s.prompt_tokens);
     prefix_queries_ += known;
     prefix_hits_ += first;
@@ -281,8 +299,8 @@ void Scheduler::order_by_prefix() {
   }
   const auto goes_first = [&](Slot a, Slot b) {
     const Sequence &x = at(a), &y = at(b);
-    if ((x.preemptions > 0) != (y.preemptions > 0)) return x.preemptions > 0;
-    if (x.preemptions == 0 && x.match_blocks != y.match_blocks) return x.match_blocks > y.match_blocks;
+    if ((x.starts_over > 0) != (y.starts_over > 0)) return x.starts_over > 0;
+    if (x.starts_over == 0 && x.match_blocks != y.match_blocks) return x.match_blocks > y.match_blocks;
     return x.arrival < y.arrival;
   };
   std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);

@@ -131,7 +131,7 @@ bool Scheduler::before(Slot a, Slot b) const {
 void Scheduler::enqueue(Slot slot) {
   const auto place =
       options_.policy == Policy::longest_prefix
-          ? (at(slot).preemptions > 0 ? waiting_.begin() : waiting_.end())
+          ? (at(slot).starts_over > 0 ? waiting_.begin() : waiting_.end())
           : std::ranges::upper_bound(waiting_, slot, [&](Slot a, Slot b) { return before(a, b); });
   waiting_.insert(place, slot);
 }
@@ -155,7 +155,7 @@ void Scheduler::collect(StepNumber step) {
   Flight& flight = flights_.front();
   for (const Launched& launched : flight.sequences) {
     Sequence* s = live(launched.sequence);
-    if (s == nullptr || s->preemptions != launched.preemptions) {
+    if (s == nullptr || s->starts_over != launched.starts_over) {
       if (launched.state_to != kNoState) cache_.saved_states->give_back(launched.state_to);
       continue;
     }

@@ -77,6 +77,13 @@ class Scheduler {
   // already, and this is what was drawn behind it.
   void commit_draft(SequenceId sequence, TokenId token);
 
+  // Leaves the sequence out of plans until resume(): its owner is not ready for its next token.
+  void park(SequenceId sequence) { live(sequence)->parked = true; }
+  void resume(SequenceId sequence) { live(sequence)->parked = false; }
+  // The newest step in flight does not sample for the sequence after all: later plans compute it again, from
+  // what the prefix cache has of it.
+  void retract(SequenceId sequence);
+
   // Ends a sequence at any moment, done or aborted, in flight or not. Its computed prefix stays cached.
   // Returns false when it had ended already. A sequence that has reached max_total_tokens must be finished.
   bool finish(SequenceId sequence);
@@ -111,10 +118,10 @@ class Scheduler {
  private:
   using Slot = std::uint32_t;
 
-  // A planned sequence on the way: counts only while the sequence is the same and was not preempted.
+  // A planned sequence on the way: counts only while the sequence is the same and has not started over.
   struct Launched {
     SequenceId sequence;
-    int preemptions;
+    int starts_over;
     int end;       // positions computed once the step is
     int state_to;  // PlannedSequence::state_to
   };
@@ -150,6 +157,7 @@ class Scheduler {
   void plan_drafts(StepPlan& plan);
   bool make_room(std::size_t place, StepPlan& plan);
   bool preempt_below(std::size_t place, StepPlan& plan);
+  void start_over(Slot slot);
   Admission admit(Slot slot, StepPlan& plan);
   void compute(Slot slot, int count, StepPlan& plan);
   void take_blocks(Sequence& s, int end);

@@ -117,6 +117,44 @@ TEST(Scheduler, DecodesGoBeforeALongPrefill) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{slow, 10}, {quick, 1}}));
 }
 
+TEST(Scheduler, LeavesOutWhoIsParked) {
+  Engine engine(small());
+  const SequenceId a = engine.add(count_from(0, 8), 10), b = engine.add(count_from(100, 8), 10);
+  engine.run();
+  engine.scheduler->park(a);
+  EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{b, 1}}));
+  engine.scheduler->resume(a);
+  EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{a, 1}, {b, 1}}));
+  // In the queue, too.
+  const SequenceId c = engine.add(count_from(200, 8), 10), d = engine.add(count_from(300, 8), 10);
+  engine.scheduler->park(c);
+  EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{a, 1}, {b, 1}, {d, 8}}));
+  engine.scheduler->resume(c);
+  EXPECT_EQ(engine.run()[c], 8);
+}
+
+// What was computed and shared before stays in the cache, and is not a preemption.
+TEST(Scheduler, ComputesAgainWhatIsRetracted) {
+  Engine engine(small());
+  const SequenceId a = engine.add(count_from(0, 9), 10), b = engine.add(count_from(100, 9), 10);
+  engine.run();
+  StepPlan first, second;
+  engine.scheduler->plan(first);
+  engine.scheduler->plan(second);
+  engine.scheduler->collect(first.step);
+  for (const SequenceId id : {a, b}) ASSERT_TRUE(engine.scheduler->commit(id, 7));
+  engine.scheduler->retract(a);
+  engine.scheduler->check();
+  engine.scheduler->collect(second.step);
+  ASSERT_TRUE(engine.scheduler->commit(b, 7));
+  engine.scheduler->check();
+  EXPECT_EQ(engine.scheduler->find(a)->tokens.size(), 11u);
+  EXPECT_EQ(engine.plan(), (std::map<SequenceId, int>{{a, 3}, {b, 1}}));  // two blocks were full
+  engine.complete(engine.step);
+  EXPECT_EQ(engine.scheduler->find(a)->preemptions, 0);
+  EXPECT_GT(engine.run_until_idle(), 0);
+}
+
 TEST(Scheduler, PlansAheadOfTheTokenItDoesNotKnow) {
   Engine engine(small());
   const SequenceId a = engine.add(count_from(0, 8), 10);

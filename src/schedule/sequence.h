@@ -44,6 +44,7 @@ struct Sequence {
 
   State state = State::unused;
   bool read_prefix_cache = true;
+  bool parked = false;           // Scheduler::park
   bool non_preemptible = false;  // admitted with a promise of all blocks it can ever want; never a victim
   std::uint32_t generation = 0;  // how many sequences have had this slot
   std::uint64_t tag = 0;
@@ -63,6 +64,7 @@ struct Sequence {
   bool drafting = false;  // draft tokens are on the way, too: what comes next depends on them
   int promised = 0;       // length up to which blocks are kept free for it
   int preemptions = 0;
+  int starts_over = 0;          // times that it lost its memory: preemptions, and Scheduler::retract
   int cached_tokens = 0;        // of the prompt, found in the cache at the first admission
   int match_blocks = 0;         // longest_prefix: cached blocks when last looked up
   std::uint64_t last_step = 0;  // the last one that it had a part in

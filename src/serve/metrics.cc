@@ -261,7 +261,10 @@ void write_grammars(Engines engines, Exposition& out) {
   seconds("grammar_compile_seconds", "Time that compiling grammars took.", &Stats::grammar_compile_us, 1e-6);
   out.counter("grammar_masks", "Token masks filled for answers under a grammar.", engines,
               &Stats::grammar_masks);
-  seconds("grammar_mask_seconds", "Time that filling masks took.", &Stats::grammar_mask_ns, 1e-9);
+  seconds("grammar_mask_seconds", "Time of steps that filling masks took.", &Stats::grammar_mask_ns, 1e-9);
+  out.counter("grammar_masks_deferred",
+              "Token masks that were not ready in time, so that their sequence, and no other, waited.",
+              engines, &Stats::grammar_masks_deferred);
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 
 FOLDER holds JSON files {"schema": .., "tests": [{"data": .., "valid": true}, ..]}, as collect_schemas.py writes them. Each
 engine is in its default mode but for objects, which are open as the specification has them. Every instance is written as
-json.dumps does, cut into tokens and read with a mask before each token, engine by engine in turn; times are of the processor.
+json.dumps does, cut into tokens and read with a mask before each token, engine by engine in turn; times are of the processor,
+memory is what an engine's process has grown to (a package: what this process has grown by in its calls).
 """
 
 import argparse
@@ -23,6 +24,10 @@ def cpu_us():
     return time.thread_time_ns() / 1e3
 
 
+def resident_mb(process):
+    return int(open(f"/proc/{process}/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 class Ours(Octavo):
     def compile(self, text):
         answer = self.ask(op="new", kind="json_schema", text=text, whitespace=1, strict=False)
@@ -31,7 +36,12 @@ class Ours(Octavo):
     def read(self, tokens):
         self.restart()
         answer = self.ask(op="walk", tokens=tokens)
+        self.steps += answer["steps"]
+        self.late += answer["late"]
         return answer["end"], answer["masks"]
+
+    def memory_mb(self):
+        return resident_mb(self.process.pid)
 
 
 class Package:
@@ -47,6 +57,9 @@ class Package:
             if not self.accept(token):
                 return False, times
         return self.can_end(), times
+
+    def memory_mb(self):
+        return self.grown_mb
 
     def compile(self, text):
         begin = cpu_us()
@@ -110,10 +123,12 @@ makers = {
 }
 engines = []
 for name in options.engines.split(","):
+    before = resident_mb("self")
     engine = makers[name]()
+    engine.grown_mb = resident_mb("self") - before
     engine.name, engine.eos = name, eos
     engine.count, engine.reasons = collections.Counter(), collections.Counter()
-    engine.masks, engine.first = [], []
+    engine.masks, engine.first, engine.steps, engine.late = [], [], [], 0
     engines.append(engine)
 
 files = sorted(glob.glob(os.path.join(options.folder, "**", "*.json"), recursive=True))
@@ -134,7 +149,9 @@ for path in files:
     for engine in engines:
         count = engine.count
         count["schemas"] += 1
+        before = resident_mb("self")
         error, compile_us = engine.compile(text)
+        engine.grown_mb += resident_mb("self") - before
         if error:
             engine.reasons[reason_of(error)] += 1
             note(engine=engine.name, file=path, error=error)
@@ -142,7 +159,9 @@ for path in files:
         count["compiled"] += 1
         wrong = set()
         for index, (valid, ids) in enumerate(instances):
+            before = resident_mb("self")
             accepted, times = engine.read(ids)
+            engine.grown_mb += resident_mb("self") - before
             if index == 0 and times:
                 engine.first.append(compile_us + times[0])
             engine.masks += times
@@ -158,14 +177,18 @@ for path in files:
         for kind in wrong:
             count[kind] += 1
 
-print("| engine | schemas | compiled | right | valid rejected | invalid accepted | mask us p50 | p99 | p99.9 | max | mean | first mask ms p50 | p99 | max |")
-print("| --- " * 14 + "|")
+print("| engine | schemas | compiled | right | valid rejected | invalid accepted | mask us p50 | p99 | p99.9 | max | mean | first mask ms p50 | p99 | max | memory MB |")
+print("| --- " * 15 + "|")
 for engine in engines:
     c, masks, first = engine.count, percentiles(engine.masks), percentiles(engine.first)
     mean = sum(engine.masks) / max(1, len(engine.masks))
     print(f"| {engine.name} | {c['schemas']} | {c['compiled']} | {c['right']} | {c['rejected']} | {c['accepted']} | "
-          + " | ".join(f"{t:.1f}" for t in masks) + f" | {mean:.1f} | {first[0] / 1e3:.2f} | {first[1] / 1e3:.1f} | {first[3] / 1e3:.0f} |")
+          + " | ".join(f"{t:.1f}" for t in masks) + f" | {mean:.1f} | {first[0] / 1e3:.2f} | {first[1] / 1e3:.1f} | {first[3] / 1e3:.0f} | {engine.memory_mb():.0f} |")
 for engine in engines:
+    if engine.steps:
+        times = percentiles(engine.steps)
+        print(f"{engine.name}: a step would spend on a mask us p50 {times[0]:.1f}, p99 {times[1]:.1f}, p99.9 {times[2]:.1f}, "
+              f"max {times[3]:.1f}; {engine.late} of {len(engine.steps)} are left to the thread beside it")
     print(f"\nrefused by {engine.name}:")
     for reason, times in engine.reasons.most_common(25):
         print(f"{times:6}  {reason}")
