@@ -39,7 +39,7 @@ struct AnySizeRule {
 };
 
 struct ProcessorConfig {
-  std::variant<TileRule, RatioTileRule, SquareRule, AnySizeRule> rule = {};
+  std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule> rule = {};
   Filter filter = Filter::lanczos;
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;

@@ -29,6 +29,9 @@ class Config {
   using Names = std::map<std::string, std::string, std::less<>>;
   static Config of(boost::json::object fields, std::string file, Names names);
 
+  // Of a file with text_config: its other fields alone, without defaults.
+  Config outer() const;
+
   // What absent fields are: a JSON object.
   void set_defaults(std::string_view json);
 

@@ -23,6 +23,12 @@ struct Layer {
   std::int64_t state_floats() const;
 };
 
+// Of Projector.
+struct ProjectorParameter {
+  NormParameter norm;
+  std::vector<LinearParameter> matrices;
+};
+
 struct Network {
   MatrixParameter embedding, positions, token_types;  // positions: learned ones
   NormParameter embedding_norm;
@@ -37,8 +43,8 @@ struct Network {
       nullptr;              // that it guesses for, whose matrices it uses where it has none; lives longer
   LinearParameter patches;  // of ImageInput
   MatrixParameter class_token;
-  NormParameter projector_norm;
-  std::vector<LinearParameter> projector;       // Projector's matrices
+  ProjectorParameter projector;
+  std::vector<ProjectorParameter> deep_projectors;
   std::array<LinearParameter, 2> convolutions;  // of SoundInput
   std::vector<std::string> ignorable;           // tensors that may be in a checkpoint, as in Names
 
