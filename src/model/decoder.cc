@@ -314,10 +314,16 @@ void Decoder::embed_patches(const ForwardBatch& batch) {
   const Network& network = model_.network;
   const bool placed = network.positions.weight != nullptr;
   const View delta = placed ? delta_.rows(tokens_) : residual_.rows(tokens_);
-  backend_.ops.matmul(*backend_.stream, {.x = batch.patches,
-                                         .w = *network.patches.weight.weight,
-                                         .bias = network.patches.bias.value,
-                                         .y = delta});
+  const auto product = [&](std::int64_t first, std::int64_t count, const View& bias) {
+    backend_.ops.matmul(*backend_.stream, {.x = batch.patches.rows(first, count),
+                                           .w = *network.patches.weight.weight,
+                                           .bias = bias,
+                                           .y = delta.rows(first, count)});
+  };
+  // The class token's patch is all zeros and has no bias.
+  const std::int64_t first = network.class_token.weight ? 1 : 0;
+  if (first > 0) product(0, first, {});
+  product(first, tokens_ - first, network.patches.bias.value);
   if (placed) embed_positions(batch, delta);
 }
 

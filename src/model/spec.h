@@ -396,7 +396,7 @@ struct ImageInput {
   int frames = 0;    // of videos, that a patch has, each of them the image; 0: it is for images alone
   bool bias = true;  // of what makes vectors of patches
   // There is a learned row before those of the patches, with a position of its own: layers see it, the
-  // projector does not. Without a bias.
+  // projector does not.
   bool class_token = false;
   int window = 0;   // tokens of a side of the windows of local layers
   // Of images of any size: the learned positions are a grid of so many a side, which is stretched over an
