@@ -192,8 +192,8 @@ void ImageEncoder::upload_grid() {
   if (input_.window > 0) upload(token_places_memory_, DType::i32, token_places_);
   std::vector<float> placed;
   if (input_.position_side > 0) {
-    placed = stretched_positions(position_table_, input_.position_side, tower_.spec.dim,
-                                 rows_ * input_.merge, across);
+    placed = stretched_positions(position_table_, input_.position_side, tower_.spec.dim, rows_ * input_.merge,
+                                 across);
     upload(placed_, DType::f32, placed);
   }
   stream.synchronize();
@@ -281,9 +281,9 @@ void ImageEncoder::finish() {
   const auto tokens = std::ssize(token_places_);
   decoder_->project(projected().columns(0, input_.out_dim), starts_.view(DType::i32, {tokens + 1}));
   if (input_.window == 0) return;
-  backend_.ops.gather_rows(*backend_.stream, {.x = projected(),
-                                              .rows = token_places_memory_.view(DType::i32, {tokens}),
-                                              .out = rows_of(encoded_)});
+  backend_.ops.gather_rows(
+      *backend_.stream,
+      {.x = projected(), .rows = token_places_memory_.view(DType::i32, {tokens}), .out = rows_of(encoded_)});
 }
 
 }  // namespace octavo

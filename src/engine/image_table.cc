@@ -28,8 +28,8 @@ ImageTable::Entry* ImageTable::place_for(std::int64_t tokens) {
   return free != entries_.end() ? &*free : &entries_.emplace_back();
 }
 
-// False: there is more to do, or no memory for it yet. One that nobody waits for any more is given up when the
-// next begins.
+// False: there is more to do, or no memory for it yet. One that nobody waits for any more is given up when
+// the next begins.
 Result<bool> ImageTable::encode(const ImagePart& part) {
   if (!begun_ || begun_->digest != part.digest) {
     begun_.reset();

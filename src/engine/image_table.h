@@ -1,10 +1,9 @@
 // The images, or sounds, that an engine has encoded, and the requests that wait for theirs.
 //
-// The encoder runs between two steps, for some layers of one image at a time: answers of others stop for no longer
-// than that.
-// An image is known by its digest, so that one that comes again, in the next turn of a conversation or for
-// somebody else, is not encoded again. Images of unfinished requests stay, since a preempted sequence needs them
-// again; of the others the one that was used longest ago goes first.
+// The encoder runs between two steps, for some layers of one image at a time: answers of others stop for no
+// longer than that. An image is known by its digest, so that one that comes again, in the next turn of a
+// conversation or for somebody else, is not encoded again. Images of unfinished requests stay, since a
+// preempted sequence needs them again; of the others the one that was used longest ago goes first.
 #pragma once
 
 #include <cstdint>

@@ -221,11 +221,9 @@ void Decoder::embed(const ForwardBatch& batch) {
                                         .types = batch.token_types,
                                         .out = residual});
   for (const ImageRows& image : batch.images)
-    backend_.ops.gather_rows(
-        *backend_.stream,
-        {.x = image.x.columns(0, residual.size(1)),
-         .rows = image.rows,
-         .out = residual.rows(image.token, image.rows.size(0))});
+    backend_.ops.gather_rows(*backend_.stream, {.x = image.x.columns(0, residual.size(1)),
+                                                .rows = image.rows,
+                                                .out = residual.rows(image.token, image.rows.size(0))});
   if (group_ == nullptr) return;
   for (std::int64_t i = 0; i < tokens_; ++i)
     if (!is_own(i)) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
@@ -332,8 +330,7 @@ void Decoder::embed_positions(const ForwardBatch& batch, const View& added) {
   const Network& network = model_.network;
   const View residual = residual_.rows(tokens_);
   if (batch.placed)
-    backend_.ops.gather_rows(*backend_.stream,
-                             {.x = batch.placed, .rows = batch.positions, .out = residual});
+    backend_.ops.gather_rows(*backend_.stream, {.x = batch.placed, .rows = batch.positions, .out = residual});
   else
     backend_.ops.embed(*backend_.stream,
                        {.ids = batch.positions, .table = *network.positions.weight, .out = residual});
@@ -504,10 +501,9 @@ View Decoder::joined(Scratch& scratch, std::int64_t count, const View& starts) {
   if (projector.mean) {
     const std::int64_t patches = count * sums.size(1) / model_.spec.dim;
     sums = scratch.take(DType::f32, {count, model_.spec.dim});
-    ops.pool(stream, {.x = residual.rows(tokens_ - patches, patches),
-                      .starts = starts,
-                      .pool = Pool::mean,
-                      .out = sums});
+    ops.pool(
+        stream,
+        {.x = residual.rows(tokens_ - patches, patches), .starts = starts, .pool = Pool::mean, .out = sums});
   }
   const View x = scratch.take(model_.activation, {count, sums.size(1)});
   ops.add_norm(stream, {.residual = sums, .norm = model_.network.projector.norm.norm(), .out = x});

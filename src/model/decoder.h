@@ -88,8 +88,8 @@ class Decoder {
     begin(batch);
     run_layers(batch, cache, 0, cache.size());
   }
-  // The same in parts: what comes before the layers, then layers [first, end), from 0 to the last. What the batch
-  // refers to stays where it is until then.
+  // The same in parts: what comes before the layers, then layers [first, end), from 0 to the last. What the
+  // batch refers to stays where it is until then.
   void begin(const ForwardBatch& batch);
   void run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
                   std::size_t end);

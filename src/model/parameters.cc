@@ -29,9 +29,7 @@ void ParameterList::add(NormParameter& norm) {
   add(norm.bias);
 }
 
-void LinearParameter::scale_by(const Slot& vector) {
-  weight.scale = bias.scale = vector;
-}
+void LinearParameter::scale_by(const Slot& vector) { weight.scale = bias.scale = vector; }
 
 void keep_rows(MatrixParameter& matrix, std::vector<RowRange> rows) {
   matrix.sharded = true;

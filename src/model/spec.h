@@ -344,7 +344,8 @@ struct Names {
   std::string patches = {};  // of encoders of images
   std::string class_token = {};
   std::vector<std::string> convolutions = {};  // of encoders of sound
-  bool stacked_tables = false;  // class token and positions are stored [1, rows, dim], under their names alone
+  bool stacked_tables =
+      false;  // class token and positions are stored [1, rows, dim], under their names alone
   std::vector<std::string> projector =
       {};  // its matrices in their order; these four without a prefix before them
   std::string projector_norm = {};
@@ -404,8 +405,8 @@ struct ImageInput {
   int position_side = 0;
   int out_dim = 0;  // of a token
   Projector projector = {};
-  // Behind each of these layers another projector makes rows of the patches. The language model adds the first
-  // ones to its residual behind its first layer, and so on (Meng et al., "DeepStack", 2024).
+  // Behind each of these layers another projector makes rows of the patches. The language model adds the
+  // first ones to its residual behind its first layer, and so on (Meng et al., "DeepStack", 2024).
   std::vector<int> deep_layers = {};
   Projector deep_projector = {};
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.

@@ -28,7 +28,8 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   }
   if (parameter.scale) {
     const StoredTensor& scale = *checkpoint.find(parameter.scale->name);
-    for (std::size_t i = 0; i < stored.size(); ++i) stored[i] *= number_at(scale, static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < stored.size(); ++i)
+      stored[i] *= number_at(scale, static_cast<std::int64_t>(i));
   }
   for (const Factor& part : parameter.factors)
     for (std::int64_t i = 0; i < part.count; ++i)
