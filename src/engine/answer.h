@@ -21,7 +21,7 @@ namespace octavo {
 
 // Held by all who need it: an image that nobody holds may leave memory.
 struct EncodedImage {
-  int place = -1;  // Executor::encode_image
+  int place = -1;  // Executor::begin_image
 };
 
 // What the n answers of a request have in common.

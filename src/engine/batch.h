@@ -38,7 +38,7 @@ struct Batch {
   };
   std::vector<Pending> pending;
 
-  // Tokens that stand for rows [row, row + count) of an encoded image (Executor::encode_image).
+  // Tokens that stand for rows [row, row + count) of an encoded image (Executor::begin_image).
   struct Image {
     std::int32_t token;
     std::int32_t count;
@@ -47,7 +47,7 @@ struct Batch {
     std::int32_t sequence;
   };
   std::vector<Image> images;  // Not filled by pack()
-  // [sequences], of models that hear: the place of each one's sound (Executor::encode_image). Not filled by
+  // [sequences], of models that hear: the place of each one's sound (Executor::begin_image). Not filled by
   // pack()
   std::vector<std::int32_t> sounds;
 

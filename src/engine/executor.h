@@ -80,9 +80,12 @@ class Executor {
 
   // (place, part): computes what the model sees of an image, or hears of a sound, and keeps it in a place,
   // which Batch::images or sounds name, until the place is given another. Error: not enough memory.
-  virtual Result<> encode_image(int, const ImagePart&) {
+  // One at a time, and some of it with each call of advance_image(), which says whether it is there, so that
+  // steps come between. What had begun before is given up.
+  virtual Result<> begin_image(int, const ImagePart&) {
     return failure(ErrorCode::unsupported, "this device takes no images");
   }
+  virtual bool advance_image() { return true; }
   // Empties the place.
   virtual void drop_image(int) {}
 };

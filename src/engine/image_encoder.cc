@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "model/position_grid.h"
 #include "tensor/dequantize.h"
 
 namespace octavo {
@@ -33,6 +34,7 @@ void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
 Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, Backend& backend) {
   std::unique_ptr<ImageEncoder> encoder(new ImageEncoder(tower, backend));
   TRY_VOID(encoder->layout_.supported(backend.ops));
+  if (encoder->input_.position_side > 0) TRY_VOID(encoder->read_positions());
   const int side = encoder->input_.side();
   if (side > 0) TRY_VOID(encoder->prepare(side, side));
   return encoder;
@@ -52,13 +54,32 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
                  (static_cast<float>(value) * input_.scale - input_.mean[channel]) / input_.std[channel]);
 }
 
+// As the embedding has them, in f32.
+Result<> ImageEncoder::read_positions() {
+  Device& device = *backend_.device;
+  Stream& stream = *backend_.stream;
+  const Weight& table = *tower_.network.positions.weight;
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(table.rows()));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  position_table_.resize(numbers.size() * static_cast<std::size_t>(table.cols()));
+  TRY(const Buffer ids, device.allocate(numbers.size() * sizeof(std::int32_t)));
+  TRY(const Buffer rows, device.allocate(position_table_.size() * sizeof(float)));
+  const View every = ids.view(DType::i32, {table.rows()});
+  const View values = rows.view(DType::f32, {table.rows(), table.cols()});
+  device.upload(stream, every, numbers.data());
+  backend_.ops.embed(stream, {.ids = every, .table = table, .out = values});
+  device.download(stream, position_table_.data(), values);
+  stream.synchronize();
+  return {};
+}
+
 std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
   const std::int64_t most = std::int64_t{tokens_max} * input_.merge * input_.merge;
   const std::int64_t rows =
       std::max<std::int64_t>(0, std::min<std::int64_t>(tower_.spec.max_positions, most) - room_.rows);
   const auto element = static_cast<std::int64_t>(size_of(tower_.activation));
   return workspace_bytes(tower_.spec, tower_.activation, {.max_tokens = static_cast<int>(rows)}) +
-         rows * input_.patch_values() * element +
+         rows * (input_.patch_values() * element + (input_.position_side > 0 ? 4 * tower_.spec.dim : 0)) +
          blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
 }
 
@@ -138,6 +159,9 @@ Result<> ImageEncoder::reserve(const Room& needed) {
                                                   .window = group.window,
                                                   .causal = group.causal}));
   }
+  if (input_.position_side > 0) {
+    TRY(placed_, device.allocate(n * static_cast<std::size_t>(tower_.spec.dim) * sizeof(float)));
+  }
   if (input_.window > 0) {
     TRY(token_places_memory_, device.allocate(tokens * sizeof(std::int32_t)));
     TRY(projected_, device.allocate(tokens * static_cast<std::size_t>(row_bytes())));
@@ -166,6 +190,12 @@ void ImageEncoder::upload_grid() {
   for (std::size_t g = 0; g < slots_.size(); ++g)
     upload(slots_[g], DType::i64, sequences_of(layout_.groups[g]).slots);
   if (input_.window > 0) upload(token_places_memory_, DType::i32, token_places_);
+  std::vector<float> placed;
+  if (input_.position_side > 0) {
+    placed = stretched_positions(position_table_, input_.position_side, tower_.spec.dim, rows_ * input_.merge,
+                                 across);
+    upload(placed_, DType::f32, placed);
+  }
   stream.synchronize();
 }
 
@@ -192,7 +222,7 @@ void ImageEncoder::fill_patches(std::string_view pixels) {
   }
 }
 
-Result<Buffer> ImageEncoder::encode(std::string_view pixels, int columns) {
+Result<> ImageEncoder::begin(std::string_view pixels, int columns) {
   const int unit = input_.unit(), across = columns > 0 ? columns : input_.side();
   const auto row_of_tokens = static_cast<std::size_t>(3 * unit * unit * across);
   CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0, "{} bytes of pixels",
@@ -201,12 +231,12 @@ Result<Buffer> ImageEncoder::encode(std::string_view pixels, int columns) {
   Stream& stream = *backend_.stream;
   const auto tokens = std::ssize(token_places_), patches = std::ssize(patch_rows_),
              n = patches + class_tokens();
-  TRY(Buffer encoded, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
+  TRY(encoded_, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
   stream.synchronize();  // the last image's patches may still be on their way
   fill_patches(pixels);
   const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
-  std::vector<GroupBatch> groups;
+  groups_.clear();
   for (std::size_t g = 0; g < plans_.size(); ++g) {
     const Sequences& sequences = sequences_of(layout_.groups[g]);
     backend_.ops.plan_attention(stream,
@@ -216,24 +246,44 @@ Result<Buffer> ImageEncoder::encode(std::string_view pixels, int columns) {
                                  .table_stride = sequences.table_stride,
                                  .recorded = false},
                                 *plans_[g]);
-    groups.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
+    groups_.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
   }
-  decoder_->forward({.positions = positions_.view(DType::i32, {n}),
-                     .axes = axes_.view(DType::i32, {2, patches}),
-                     .groups = groups,
-                     .patches = input},
-                    cache_.layers());
-  const View starts = starts_.view(DType::i32, {tokens + 1});
-  if (input_.window == 0) {
-    decoder_->project(rows_of(encoded), starts);
-    return encoded;
-  }
-  const View projected = projected_.view(DType::f32, {tokens, input_.out_dim});
-  decoder_->project(projected, starts);
+  batch_ = {.positions = positions_.view(DType::i32, {n}),
+            .axes = axes_.view(DType::i32, {2, patches}),
+            .groups = groups_,
+            .patches = input};
+  if (input_.position_side > 0) batch_.placed = placed_.view(DType::f32, {n, tower_.spec.dim});
+  if (const std::int64_t deep = input_.row_dim() - input_.out_dim; deep > 0)
+    batch_.deep = projected().columns(input_.out_dim, deep);
+  decoder_->begin(batch_);
+  layers_done_ = 0;
+  return {};
+}
+
+// What the projectors write, in the order of the patches.
+View ImageEncoder::projected() const {
+  return input_.window > 0 ? projected_.view(DType::f32, {std::ssize(token_places_), input_.row_dim()})
+                           : rows_of(encoded_);
+}
+
+std::optional<Buffer> ImageEncoder::advance(int rows) {
+  const std::size_t layers = cache_.layers().size();
+  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(1, rows / batch_.positions.size(0)));
+  const std::size_t end = std::min(layers, layers_done_ + wanted);
+  decoder_->run_layers(batch_, cache_.layers(), layers_done_, end);
+  layers_done_ = end;
+  if (end < layers) return std::nullopt;
+  finish();
+  return std::move(encoded_);
+}
+
+void ImageEncoder::finish() {
+  const auto tokens = std::ssize(token_places_);
+  decoder_->project(projected().columns(0, input_.out_dim), starts_.view(DType::i32, {tokens + 1}));
+  if (input_.window == 0) return;
   backend_.ops.gather_rows(
-      stream,
-      {.x = projected, .rows = token_places_memory_.view(DType::i32, {tokens}), .out = rows_of(encoded)});
-  return encoded;
+      *backend_.stream,
+      {.x = projected(), .rows = token_places_memory_.view(DType::i32, {tokens}), .out = rows_of(encoded_)});
 }
 
 }  // namespace octavo

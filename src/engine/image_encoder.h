@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,7 +12,8 @@
 
 namespace octavo {
 
-// One image at a time, so that its rows do not depend on others. Uses the backend's stream.
+// One image at a time, so that its rows do not depend on others, some layers at a time, so that steps come
+// between. Uses the backend's stream.
 //
 // Patches come token by token, so that those of one token are side by side and need not be moved; the tokens
 // window by window, where layers look no further. To the layers that do, an image is one sequence, to the
@@ -22,13 +24,16 @@ class ImageEncoder {
   // here; else it grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // pixels, columns: as in ImagePart. Gives f32 [tokens, out_dim]. Error: not enough memory.
-  Result<Buffer> encode(std::string_view pixels, int columns);
+  // pixels, columns: as in ImagePart. Gives up what it has begun before. Error: not enough memory.
+  Result<> begin(std::string_view pixels, int columns);
+  // Runs the next layers, as many as have so many rows of patches together, one at least. With the last: f32
+  // [tokens, ImageInput::row_dim()].
+  std::optional<Buffer> advance(int rows);
 
-  std::int64_t row_bytes() const { return std::int64_t{4} * input_.out_dim; }
+  std::int64_t row_bytes() const { return 4 * input_.row_dim(); }
   View rows_of(const Buffer& encoded) const {
     return encoded.view(DType::f32,
-                        {static_cast<std::int64_t>(encoded.bytes()) / row_bytes(), input_.out_dim});
+                        {static_cast<std::int64_t>(encoded.bytes()) / row_bytes(), input_.row_dim()});
   }
   // What the workspaces of the largest image take, of so many tokens at most, that is not taken yet.
   std::int64_t later_bytes(int tokens_max) const;
@@ -55,6 +60,7 @@ class ImageEncoder {
   };
 
   ImageEncoder(const Model& tower, Backend& backend);
+  Result<> read_positions();
   Result<> prepare(int rows, int columns);
   Result<> reserve(const Room& room);
   std::vector<std::int32_t> order_patches();
@@ -62,12 +68,15 @@ class ImageEncoder {
   const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
   void upload_grid();
   void fill_patches(std::string_view pixels);
+  View projected() const;
+  void finish();
 
   const Model& tower_;
   const ImageInput input_;
   Backend& backend_;
   CacheLayout layout_;
   std::vector<std::byte> numbers_;  // act [3, 256]: what a channel's value counts as
+  std::vector<float> position_table_;  // [position_side * position_side, dim]
 
   // Of images as large as the last.
   int rows_ = 0, columns_ = 0;            // of tokens
@@ -83,6 +92,13 @@ class ImageEncoder {
   std::vector<Buffer> slots_;
   std::vector<std::byte> host_patches_;  // act [rows, patch_values]
   Buffer patches_, positions_, axes_, starts_, token_places_memory_, projected_;
+  Buffer placed_;  // f32 [rows, dim], of stretched positions
+
+  // Of the image that has begun.
+  std::vector<GroupBatch> groups_;
+  ForwardBatch batch_;
+  Buffer encoded_;
+  std::size_t layers_done_ = 0;
 };
 
 }  // namespace octavo

@@ -127,6 +127,17 @@ std::vector<float> log_softmax(std::span<const float> logits, std::size_t vocab)
   return values;
 }
 
+// Its first layer, then all of it from the beginning on, layer by layer.
+Buffer encode(ImageEncoder& encoder, const media::Image& tile, int columns) {
+  for (int time = 0; time < 2; ++time) {
+    CHECK(encoder.begin(pixels_of(tile), columns).has_value());
+    if (time == 0) encoder.advance(1);
+  }
+  std::optional<Buffer> encoded;
+  while (!encoded) encoded = encoder.advance(1);
+  return *std::move(encoded);
+}
+
 float difference(std::span<const float> a, std::span<const float> b) {
   CHECK(a.size() == b.size(), "{} and {} numbers", a.size(), b.size());
   float most = 0;
@@ -150,7 +161,7 @@ TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
     for (const char* picture : {"rgb.png", "palette.png"}) {
       std::vector<float> rows;
       for (const media::Image& tile : conversation_.golden.tiles(fmt::format("tiles.{}", picture))) {
-        const Buffer encoded = (*encoder)->encode(pixels_of(tile), conversation_.columns_of(tile)).value();
+        const Buffer encoded = encode(**encoder, tile, conversation_.columns_of(tile));
         const View view = (*encoder)->rows_of(encoded);
         std::vector<float> own(static_cast<std::size_t>(view.elements()));
         backend.device->download(*backend.stream, own.data(), view);
@@ -244,7 +255,8 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
-                         testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "gemma3", "llava"),
+                         testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl",
+                                         "qwen3_vl_moe", "internvl", "gemma3", "llava"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Another picture at the same place is another prefix from its block on; the same one is found.
@@ -304,9 +316,12 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
               HasSubstr("has 8640 bytes of pixels"));
 }
 
-// Some of an image's tokens may be found in the prefix cache: the others still see them, and each other.
-TEST(ImagePrefix, MayEndWithinAnImage) {
-  const Conversation conversation("gemma3");
+// Some of an image's tokens may be found in the prefix cache: the others still see them, and each other, and
+// have their own rows of deep layers.
+class ImagePrefixIn : public testing::TestWithParam<std::string> {};
+
+TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
+  const Conversation conversation(GetParam());
   const auto engine = engine_of(conversation.golden.directory);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   Request begin = conversation.request();
@@ -321,6 +336,9 @@ TEST(ImagePrefix, MayEndWithinAnImage) {
   EXPECT_LT(cached, first.first + first.tokens);
   EXPECT_EQ(record.tokens, conversation.answer);
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "qwen3_vl"),
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(ImageModels, HaveStepsThatHoldAnImage) {
   EngineOptions options;

@@ -28,17 +28,26 @@ ImageTable::Entry* ImageTable::place_for(std::int64_t tokens) {
   return free != entries_.end() ? &*free : &entries_.emplace_back();
 }
 
-// False: there is no memory for it.
+// False: there is more to do, or no memory for it yet. One that nobody waits for any more is given up when
+// the next begins.
 Result<bool> ImageTable::encode(const ImagePart& part) {
-  const int tokens = std::max(1, part.tokens);
-  Entry* entry = place_for(tokens);
-  if (entry == nullptr) return false;
-  const int place = static_cast<int>(entry - entries_.data());
-  TRY_VOID(executor_.encode_image(place, part));
-  *entry = {.digest = part.digest,
-            .image = std::make_shared<const EncodedImage>(EncodedImage{place}),
-            .tokens = tokens};
-  tokens_ += tokens;
+  if (!begun_ || begun_->digest != part.digest) {
+    begun_.reset();
+    const int tokens = std::max(1, part.tokens);
+    const Entry* const entry = place_for(tokens);
+    blocked_ = entry == nullptr;
+    if (blocked_) return false;
+    const int place = static_cast<int>(entry - entries_.data());
+    TRY_VOID(executor_.begin_image(place, part));
+    begun_ = {part.digest, place, tokens};
+  }
+  if (!executor_.advance_image()) return false;
+  entries_[static_cast<std::size_t>(begun_->place)] = {
+      .digest = begun_->digest,
+      .image = std::make_shared<const EncodedImage>(EncodedImage{begun_->place}),
+      .tokens = begun_->tokens};
+  tokens_ += begun_->tokens;
+  begun_.reset();
   return true;
 }
 
@@ -63,8 +72,7 @@ std::optional<ImageTable::Ready> ImageTable::advance() {
     if (entry == nullptr) {
       const Result<bool> made = encode(parts[next]);
       if (!made) return done(std::unexpected(made.error()));
-      blocked_ = !*made;
-      if (blocked_) return std::nullopt;
+      if (!*made) return std::nullopt;
       encoded = true;
       entry = find(parts[next].digest);
     }

@@ -1,9 +1,9 @@
 // The images, or sounds, that an engine has encoded, and the requests that wait for theirs.
 //
-// The encoder runs between two steps, for one image at a time: answers of others stop for no longer than that.
-// An image is known by its digest, so that one that comes again, in the next turn of a conversation or for
-// somebody else, is not encoded again. Images of unfinished requests stay, since a preempted sequence needs them
-// again; of the others the one that was used longest ago goes first.
+// The encoder runs between two steps, for some layers of one image at a time: answers of others stop for no
+// longer than that. An image is known by its digest, so that one that comes again, in the next turn of a
+// conversation or for somebody else, is not encoded again. Images of unfinished requests stay, since a
+// preempted sequence needs them again; of the others the one that was used longest ago goes first.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class ImageTable {
     RequestId id;
     Result<> result;
   };
-  // Encodes at most one image.
+  // Runs the encoder once at most.
   std::optional<Ready> advance();
   // Whether advance() has something to do.
   bool encoding() const { return !waiting_.empty() && !blocked_; }
@@ -46,6 +46,13 @@ class ImageTable {
     std::uint64_t last_used = 0;
   };
 
+  // The image that the executor has begun with.
+  struct Begun {
+    Hash128 digest;
+    int place = 0;
+    int tokens = 0;
+  };
+
   Entry* find(Hash128 digest);
   Entry* place_for(std::int64_t tokens);
   Result<bool> encode(const ImagePart& part);
@@ -56,6 +63,7 @@ class ImageTable {
   std::uint64_t uses_ = 0;
   bool blocked_ = false;  // the first that waits needs memory of requests that run
   std::vector<Entry> entries_;  // by place
+  std::optional<Begun> begun_;
   std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted ones are gone
 };
 

@@ -17,16 +17,24 @@ class FakeExecutor final : public Executor {
   Result<> forward(const Batch&) override { return {}; }
   Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
   Result<std::span<SampledToken>> collect() override { return std::span<SampledToken>(); }
-  Result<> encode_image(int place, const ImagePart& part) override {
+  Result<> begin_image(int place, const ImagePart& part) override {
     if (part.pixels == "broken") return failure(ErrorCode::resource_exhausted, "no memory");
     EXPECT_FALSE(places.contains(place));
-    places[place] = part.pixels;
-    ++encoded;
+    begun = {place, part.pixels};
+    slices_done = 0;
     return {};
+  }
+  bool advance_image() override {
+    if (++slices_done < slices) return false;
+    places.insert(begun);
+    ++encoded;
+    return true;
   }
   void drop_image(int place) override { EXPECT_EQ(places.erase(place), 1u); }
 
   std::map<int, std::string> places;
+  std::pair<int, std::string> begun;
+  int slices = 1, slices_done = 0;  // of an image
   int encoded = 0;
 };
 
@@ -73,6 +81,39 @@ TEST_F(ImageTableTest, EncodesOneImageAtATime) {
   EXPECT_THAT(seen(*first), ElementsAre("a", "b"));
   EXPECT_TRUE(first->request.images[0].pixels.empty());
   EXPECT_FALSE(table_.encoding());
+}
+
+TEST_F(ImageTableTest, RunsOneSliceAtATime) {
+  executor_.slices = 3;
+  const auto first = request(1, {"a"});
+  for (int slice = 0; slice < 2; ++slice) {
+    EXPECT_FALSE(table_.advance().has_value());
+    EXPECT_TRUE(table_.encoding());
+    EXPECT_EQ(executor_.encoded, 0);
+  }
+  EXPECT_EQ(table_.advance()->id, 1u);
+  EXPECT_THAT(seen(*first), ElementsAre("a"));
+}
+
+TEST_F(ImageTableTest, WhatNobodyWaitsForIsGivenUp) {
+  executor_.slices = 2;
+  auto first = request(1, {"a"});
+  EXPECT_FALSE(table_.advance().has_value());
+  first.reset();
+  const auto second = request(2, {"b", "c", "d"});
+  EXPECT_THAT(advance(), ElementsAre(2));
+  EXPECT_THAT(seen(*second), ElementsAre("b", "c", "d"));
+  EXPECT_EQ(executor_.encoded, 3);
+}
+
+// For whomever it was begun.
+TEST_F(ImageTableTest, WhatSomebodyElseWaitsForGoesOn) {
+  executor_.slices = 2;
+  auto first = request(1, {"a"});
+  const auto second = request(2, {"a"});
+  EXPECT_FALSE(table_.advance().has_value());
+  first.reset();
+  EXPECT_EQ(table_.advance()->id, 2u);
 }
 
 TEST_F(ImageTableTest, EqualImagesAreEncodedOnce) {

@@ -196,10 +196,14 @@ Result<> LocalExecutor::forward(const Batch& batch) {
     adapters.starts = device(inputs_.adapter_starts).rows(0, std::ssize(adapter_starts_));
     adapters.tokens = device(inputs_.adapter_tokens).rows(0, adapter_starts_.back());
   }
+  // Tokens of text stand at the same place on all axes.
+  View axes;
+  if (inputs_.axes.count > 0)
+    axes = in_rows(device(inputs_.axes), kAxes).rows(0, batch.images.empty() ? 1 : kAxes);
   const auto run = [&] {
     decoder_->forward({.ids = device(inputs_.ids),
                        .positions = device(inputs_.positions),
-                       .axes = inputs_.axes.count > 0 ? in_rows(device(inputs_.axes), kAxes) : View{},
+                       .axes = axes,
                        .token_types = device(inputs_.types),
                        .groups = groups_,
                        .states = states,
@@ -290,10 +294,11 @@ void LocalExecutor::place_images(const Batch& batch) {
   for (const Batch::Image& image : batch.images) {
     const auto rows =
         inputs_memory_.host(inputs_.image_rows).subspan(used, static_cast<std::size_t>(image.count));
-    std::iota(rows.begin(), rows.end(), image.row);
+    std::iota(rows.begin(), rows.end(), 0);
     step_images_.push_back(
         {.token = image.token,
-         .x = image_encoder_->rows_of(images_[static_cast<std::size_t>(image.place)]),
+         .x = image_encoder_->rows_of(images_[static_cast<std::size_t>(image.place)])
+                  .rows(image.row, image.count),
          .rows =
              inputs_memory_.device(inputs_.image_rows).rows(static_cast<std::int64_t>(used), image.count)});
     used += rows.size();
@@ -307,14 +312,24 @@ void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
                           cache_.states().rows(copy.from, 1));
 }
 
-Result<> LocalExecutor::encode_image(int place, const ImagePart& part) {
+// A sound at once.
+Result<> LocalExecutor::begin_image(int place, const ImagePart& part) {
   if (sound_encoder_) {
     sound_encoder_->encode(place, part.pixels);
     return {};
   }
-  images_.resize(std::max(images_.size(), static_cast<std::size_t>(place) + 1));
-  TRY(images_[static_cast<std::size_t>(place)], image_encoder_->encode(part.pixels, part.columns));
-  return {};
+  begun_image_ = static_cast<std::size_t>(place);
+  return image_encoder_->begin(part.pixels, part.columns);
+}
+
+// A slice has as many rows in its layers together as a step has tokens in each.
+bool LocalExecutor::advance_image() {
+  if (sound_encoder_) return true;
+  std::optional<Buffer> encoded = image_encoder_->advance(options_.max_tokens);
+  if (!encoded) return false;
+  images_.resize(std::max(images_.size(), begun_image_ + 1));
+  images_[begun_image_] = *std::move(encoded);
+  return true;
 }
 
 // A step on its way may still read it.

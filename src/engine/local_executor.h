@@ -83,7 +83,8 @@ class LocalExecutor final : public Executor {
     cache_.import_block(block, bytes);
   }
   Result<> release_cache() override;
-  Result<> encode_image(int place, const ImagePart& part) override;
+  Result<> begin_image(int place, const ImagePart& part) override;
+  bool advance_image() override;
   void drop_image(int place) override;
 
  private:
@@ -137,6 +138,7 @@ class LocalExecutor final : public Executor {
 
   std::unique_ptr<ImageEncoder> image_encoder_;  // of models that see
   std::vector<Buffer> images_;                   // by place
+  std::size_t begun_image_ = 0;                  // its place
   std::vector<ImageRows> step_images_;
   std::vector<std::vector<std::unique_ptr<AttentionPlan>>>
       whole_plans_;                              // of one image each, one a cache group

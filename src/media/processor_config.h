@@ -17,6 +17,13 @@ struct TileRule {
   bool split = true;     // false: the whole image becomes one tile
 };
 
+// Square tiles in a grid of nearly the image's shape, with the whole image behind them: ratio_tiles.h.
+struct RatioTileRule {
+  int tile_size = 0;  // of a tile's sides, in pixels
+  int tiles_min = 1;  // of the grid
+  int tiles_max = 12;
+};
+
 // One square part: square.h.
 struct SquareRule {
   int size = 0;  // of its sides, in pixels
@@ -32,7 +39,7 @@ struct AnySizeRule {
 };
 
 struct ProcessorConfig {
-  std::variant<TileRule, SquareRule, AnySizeRule> rule = {};
+  std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule> rule = {};
   Filter filter = Filter::lanczos;
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;

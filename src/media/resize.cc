@@ -151,4 +151,14 @@ Image resize(const Image& image, int width, int height, Filter filter) {
   return along_columns(along_rows(image, width, filter), height, filter);
 }
 
+Image crop(const Image& image, int left, int top, int size) {
+  Image out{size, size, {}};
+  out.pixels.reserve(static_cast<std::size_t>(size) * static_cast<std::size_t>(size) * 3);
+  for (int y = top; y < top + size; ++y) {
+    const auto row = image.pixels.begin() + (std::ptrdiff_t{y} * image.width + left) * 3;
+    out.pixels.insert(out.pixels.end(), row, row + std::ptrdiff_t{3} * size);
+  }
+  return out;
+}
+
 }  // namespace octavo::media

@@ -13,4 +13,7 @@ enum class Filter : std::uint8_t { bilinear, bicubic, lanczos };
 // width, height: at least 1.
 Image resize(const Image& image, int width, int height, Filter filter);
 
+// A square of so many pixels a side, which lies within the image.
+Image crop(const Image& image, int left, int top, int size);
+
 }  // namespace octavo::media

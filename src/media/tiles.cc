@@ -50,16 +50,6 @@ Size first_size(int width, int height, const TileRule& rule) {
   return at_most(with_longest_edge({width, height}, rule.longest_edge), kEdgeMax);
 }
 
-Image crop(const Image& image, int left, int top, int size) {
-  Image out{size, size, {}};
-  out.pixels.reserve(static_cast<std::size_t>(size) * static_cast<std::size_t>(size) * 3);
-  for (int y = top; y < top + size; ++y) {
-    const auto row = image.pixels.begin() + (std::ptrdiff_t{y} * image.width + left) * 3;
-    out.pixels.insert(out.pixels.end(), row, row + std::ptrdiff_t{3} * size);
-  }
-  return out;
-}
-
 }  // namespace
 
 PartGrid tile_grid(int width, int height, const TileRule& rule) {

@@ -2,6 +2,7 @@
 
 #include <boost/json/parse.hpp>
 #include <cmath>
+#include <utility>
 
 #include "tensor/mapped_file.h"
 #include "weights/checkpoint.h"
@@ -108,6 +109,13 @@ Config Config::with_names(const Names& names) const {
 std::string Config::where(std::string_view field) const {
   const auto name = names_.find(field);
   return fmt::format("{}: {}", file_, name != names_.end() ? name->second : path_of(field));
+}
+
+Config Config::outer() const {
+  Config config = *this;
+  config.defaults_ = {};
+  if (!outer_.empty()) config.fields_ = std::exchange(config.outer_, {});
+  return config;
 }
 
 void Config::set_defaults(std::string_view json) {

@@ -32,6 +32,9 @@ class Config {
   // The same, where this family's fields (first) may be written under other names (second).
   Config with_names(const Names& names) const;
 
+  // Of a file with text_config: its other fields alone, without defaults.
+  Config outer() const;
+
   // What absent fields are: a JSON object.
   void set_defaults(std::string_view json);
 

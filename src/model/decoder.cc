@@ -22,7 +22,8 @@ std::int64_t projector_bytes(const ModelSpec& spec, std::int64_t tokens, DType a
   Scratch scratch;
   scratch.take(DType::f32, {count, spec.dim});
   scratch.take(activation, {count, spec.dim * merged});
-  for (int i = 0; i < 2; ++i) scratch.take(activation, {count, spec.image->projector.hidden});
+  const std::int64_t hidden = std::max(spec.image->projector.hidden, spec.image->deep_projector.hidden);
+  for (int i = 0; i < 2; ++i) scratch.take(activation, {count, hidden});
   return scratch.bytes();
 }
 
@@ -133,11 +134,10 @@ Result<> Decoder::allocate(Workspace& workspace, DType type, std::initializer_li
   return {};
 }
 
-void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
+void Decoder::begin(const ForwardBatch& batch) {
   tokens_ = batch.positions.size(0);
   CHECK(tokens_ > 0 && tokens_ <= residual_.all.size(0), "{} tokens, room for {}", tokens_,
         residual_.all.size(0));
-  CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
   pending_ = {};
   compute_angles(batch);
   if (batch.features)
@@ -151,6 +151,11 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
     pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
   if (model_.spec.layer_inputs) make_layer_inputs(batch);
   if (model_.spec.streams) make_streams();
+}
+
+void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
+                         std::size_t end) {
+  CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
   StepContext step{.backend = backend_,
                    .tokens = tokens_,
                    .positions = batch.positions,
@@ -162,7 +167,7 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
                    .wholes = batch.wholes,
                    .cross_plan = batch.cross.plan,
                    .states = {batch.states.slots, batch.states.starts, batch.positions}};
-  for (std::size_t i = 0; i < cache.size(); ++i) {
+  for (std::size_t i = first; i < end; ++i) {
     if (const int group = layout_.layers[i].group; group >= 0) {
       const GroupBatch& of_group = batch.groups[static_cast<std::size_t>(group)];
       step.cache = cache[i];
@@ -178,7 +183,10 @@ void Decoder::forward(const ForwardBatch& batch, std::span<const KvLayer> cache)
       step.layer_input =
           inputs_.rows(tokens_).columns(static_cast<std::int64_t>(i) * inputs->size, inputs->size);
     run_layer(model_.spec.layers[model_.spec.first_layer() + i], model_.network.layers[i], step);
+    add_deep_rows(i, batch.images);
+    if (batch.deep) project_deep(i, batch.deep);
   }
+  if (end < cache.size()) return;
   add(pending_, {}, {});
   if (model_.spec.streams) join_streams();
 }
@@ -201,10 +209,16 @@ void Decoder::compute_angles(const ForwardBatch& batch) {
       compute(batch.positions, 0, rope.rotary_dim / 2);
       continue;
     }
+    const auto on_axis = [&](std::int32_t axis) {
+      return View::of(batch.axes.rows(axis, 1).data, batch.axes.dtype, {tokens_});
+    };
+    if (batch.axes.size(0) == 1) {
+      compute(on_axis(0), 0, rope.rotary_dim / 2);
+      continue;
+    }
     for (auto run = axes.begin(); run != axes.end();) {
       const auto end = std::ranges::find_if(run, axes.end(), [&](std::int32_t axis) { return axis != *run; });
-      const View positions = batch.axes.rows(*run, 1);
-      compute(View::of(positions.data, positions.dtype, {tokens_}), run - axes.begin(), end - run);
+      compute(on_axis(*run), run - axes.begin(), end - run);
       run = end;
     }
   }
@@ -234,9 +248,9 @@ void Decoder::embed(const ForwardBatch& batch) {
                                         .types = batch.token_types,
                                         .out = residual});
   for (const ImageRows& image : batch.images)
-    backend_.ops.gather_rows(
-        *backend_.stream,
-        {.x = image.x, .rows = image.rows, .out = residual.rows(image.token, image.rows.size(0))});
+    backend_.ops.gather_rows(*backend_.stream, {.x = image.x.columns(0, residual.size(1)),
+                                                .rows = image.rows,
+                                                .out = residual.rows(image.token, image.rows.size(0))});
   if (group_ == nullptr) return;
   for (std::int64_t i = 0; i < tokens_; ++i)
     if (!is_own(i)) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
@@ -333,23 +347,43 @@ void Decoder::keep_residual(std::size_t layer) {
   }
 }
 
+// What the layer itself has put out is still pending, so that the order of the sum is the same for a token
+// whatever else is in the step.
+void Decoder::add_deep_rows(std::size_t layer, std::span<const ImageRows> images) {
+  const std::int64_t dim = model_.spec.dim, column = static_cast<std::int64_t>(layer + 1) * dim;
+  for (const ImageRows& image : images) {
+    if (column >= image.x.size(1)) return;
+    backend_.ops.add_norm(*backend_.stream, {.residual = residual_.all.rows(image.token, image.x.size(0)),
+                                             .delta = image.x.columns(column, dim)});
+  }
+}
+
 void Decoder::embed_patches(const ForwardBatch& batch) {
   const Network& network = model_.network;
   const bool placed = network.positions.weight != nullptr;
   const View delta = placed ? delta_.rows(tokens_) : residual_.rows(tokens_);
-  backend_.ops.matmul(*backend_.stream, {.x = batch.patches,
-                                         .w = *network.patches.weight.weight,
-                                         .bias = network.patches.bias.value,
-                                         .y = delta});
+  const auto product = [&](std::int64_t first, std::int64_t count, const View& bias) {
+    backend_.ops.matmul(*backend_.stream, {.x = batch.patches.rows(first, count),
+                                           .w = *network.patches.weight.weight,
+                                           .bias = bias,
+                                           .y = delta.rows(first, count)});
+  };
+  // The class token's patch is all zeros and has no bias.
+  const std::int64_t first = network.class_token.weight ? 1 : 0;
+  if (first > 0) product(0, first, {});
+  product(first, tokens_ - first, network.patches.bias.value);
   if (placed) embed_positions(batch, delta);
 }
 
 // Positions, and then what is added to them. A class token is the first row, whose patch is all zeros.
 void Decoder::embed_positions(const ForwardBatch& batch, const View& added) {
   const Network& network = model_.network;
-  backend_.ops.embed(
-      *backend_.stream,
-      {.ids = batch.positions, .table = *network.positions.weight, .out = residual_.rows(tokens_)});
+  const View residual = residual_.rows(tokens_);
+  if (batch.placed)
+    backend_.ops.gather_rows(*backend_.stream, {.x = batch.placed, .rows = batch.positions, .out = residual});
+  else
+    backend_.ops.embed(*backend_.stream,
+                       {.ids = batch.positions, .table = *network.positions.weight, .out = residual});
   if (network.class_token.weight) {
     const View first = batch.positions.rows(0, 1);
     backend_.ops.embed(*backend_.stream, {.ids = first,
@@ -510,47 +544,71 @@ View Decoder::rows() {
   return x;
 }
 
+// Of rows of patches: each square's side by side, [count, any].
+View Decoder::in_squares(const View& rows, std::int64_t count) const {
+  const std::int64_t patches = count * model_.spec.image->merge * model_.spec.image->merge;
+  return View::of(rows.rows(tokens_ - patches, patches).data, rows.dtype,
+                  {count, rows.size(1) * patches / count});
+}
+
 // The rows that the projector takes, act [count, any].
 View Decoder::joined(Scratch& scratch, std::int64_t count, const View& starts) {
   const Ops& ops = backend_.ops;
   Stream& stream = *backend_.stream;
-  const ImageInput& image = *model_.spec.image;
-  const std::int64_t merged = std::int64_t{image.merge} * image.merge, patches = count * merged;
-  const std::int64_t first = tokens_ - patches;
-  const auto side_by_side = [&](const View& rows) {
-    const View kept = rows.rows(first, patches);
-    return View::of(kept.data, kept.dtype, {count, kept.size(1) * merged});
-  };
-  if (!image.projector.mean && image.projector.norm.kind == NormKind::none) return side_by_side(rows());
+  const Projector& projector = model_.spec.image->projector;
+  if (!projector.mean && projector.norm.kind == NormKind::none) return in_squares(rows(), count);
   const View residual = residual_.rows(tokens_);
   if (const Norm norm = model_.network.final_norm.norm(); norm.kind != NormKind::none)
     ops.add_norm(stream, {.residual = residual, .norm = norm, .replace = true});
-  View sums = side_by_side(residual);
-  if (image.projector.mean) {
+  View sums = in_squares(residual, count);
+  if (projector.mean) {
+    const std::int64_t patches = count * sums.size(1) / model_.spec.dim;
     sums = scratch.take(DType::f32, {count, model_.spec.dim});
-    ops.pool(stream, {.x = residual.rows(first, patches), .starts = starts, .pool = Pool::mean, .out = sums});
+    ops.pool(
+        stream,
+        {.x = residual.rows(tokens_ - patches, patches), .starts = starts, .pool = Pool::mean, .out = sums});
   }
   const View x = scratch.take(model_.activation, {count, sums.size(1)});
-  ops.add_norm(stream, {.residual = sums, .norm = model_.network.projector_norm.norm(), .out = x});
+  ops.add_norm(stream, {.residual = sums, .norm = model_.network.projector.norm.norm(), .out = x});
   return x;
 }
 
 void Decoder::project(const View& out, const View& starts) {
+  Scratch scratch(scratch_.all);
+  const View x = joined(scratch, out.size(0), starts);
+  run_projector(model_.spec.image->projector, model_.network.projector, scratch, x, out);
+}
+
+// Where the layer is a deep one.
+void Decoder::project_deep(std::size_t layer, const View& deep) {
+  const ImageInput& image = *model_.spec.image;
+  const auto found = std::ranges::find(image.deep_layers, static_cast<int>(layer));
+  if (found == image.deep_layers.end()) return;
+  const auto index = found - image.deep_layers.begin();
+  const ProjectorParameter& projector = model_.network.deep_projectors[static_cast<std::size_t>(index)];
+  add(std::exchange(pending_, {}), {}, {});
+  Scratch scratch(scratch_.all);
+  const View squares = in_squares(residual_.rows(tokens_), deep.size(0));
+  const View x = scratch.take(model_.activation, {deep.size(0), squares.size(1)});
+  backend_.ops.add_norm(*backend_.stream, {.residual = squares, .norm = projector.norm.norm(), .out = x});
+  run_projector(image.deep_projector, projector, scratch, x,
+                deep.columns(index * image.out_dim, image.out_dim));
+}
+
+void Decoder::run_projector(const Projector& spec, const ProjectorParameter& projector, Scratch& scratch,
+                            View x, const View& out) {
   const Ops& ops = backend_.ops;
   Stream& stream = *backend_.stream;
-  const Projector& spec = model_.spec.image->projector;
-  Scratch scratch(scratch_.all);
-  View x = joined(scratch, out.size(0), starts);
   const auto product = [&](const LinearParameter& linear, const View& y) {
     ops.matmul(stream, {.x = x, .w = *linear.weight.weight, .bias = linear.bias.value, .y = y});
   };
   if (spec.activation) {
     const View hidden = scratch.take(x.dtype, {x.size(0), spec.hidden});
-    product(model_.network.projector[0], hidden);
+    product(projector.matrices[0], hidden);
     x = scratch.take(x.dtype, {x.size(0), spec.hidden});
     ops.activate(stream, {.x = hidden, .activation = *spec.activation, .gated = false, .y = x});
   }
-  product(model_.network.projector.back(), out);
+  product(projector.matrices.back(), out);
 }
 
 AttentionLimits attention_limits(const Model& model, const LayerGroup& group, int max_tokens,

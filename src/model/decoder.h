@@ -30,18 +30,20 @@ struct CrossBatch {
   std::span<const KvLayer> cache;  // one for each layer
 };
 
-// Tokens [token, token + rows) stand for an image: their embeddings are `x[rows]`.
+// Tokens from `token` on stand for these rows of an image: in place of their embeddings and, of images with
+// rows of deep layers (ImageInput::deep_layers), to be added to the residual behind the first layers.
 struct ImageRows {
   std::int64_t token = 0;
-  View x;     // f32 [rows of the image, dim]
-  View rows;  // i32 [tokens]
+  View x;     // f32 [tokens, ImageInput::row_dim()]
+  View rows;  // i32 [tokens]: 0, 1 ..
 };
 
 // The tokens of a step, those of one sequence next to each other and ascending.
 struct ForwardBatch {
   View ids = {};          // i32 [n]
   View positions;         // i32 [n]
-  View axes = {};         // i32 [axes, n]: of ropes with axes; without it, on all of them `positions`
+  View axes = {};         // i32 [axes, n]: of ropes with axes; [1, n]: on all of them the same; without it,
+                          // on all of them `positions`
   View token_types = {};  // i32 [n]; of models that have them
   std::span<const GroupBatch> groups;  // beside CacheLayout::groups
   StateBatch states = {};
@@ -51,6 +53,10 @@ struct ForwardBatch {
   CrossBatch cross = {};
   View features = {};  // of encoders of sound, in place of ids: act [n, dim], what the convolutions have made
   View patches = {};   // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
+  // Of those with ImageInput::position_side: f32 [n, dim], what is added to the patches, by `positions`.
+  View placed = {};
+  // Of those with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side], to be written.
+  View deep = {};
 };
 
 struct DecoderLimits {
@@ -79,7 +85,15 @@ class Decoder {
   // Runs the layers of this stage; `cache` has one entry for each. A stage that is not the first begins with what
   // residual() holds. Leaves the final residual for logits(), on the device:
   // when what it enqueues was recorded, a replay does the same.
-  void forward(const ForwardBatch& batch, std::span<const KvLayer> cache);
+  void forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
+    begin(batch);
+    run_layers(batch, cache, 0, cache.size());
+  }
+  // The same in parts: what comes before the layers, then layers [first, end), from 0 to the last. What the
+  // batch refers to stays where it is until then.
+  void begin(const ForwardBatch& batch);
+  void run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
+                  std::size_t end);
 
   // Of a network that proposes for another (ModelSpec::hidden), before each forward(): beside its token i
   // comes row rows[i] of what the last forward() of `from` has made, which is the other's decoder or this
@@ -137,9 +151,14 @@ class Decoder {
   void predict_streams(const Layer& layer);
   void correct_streams(const Layer& layer, const StepContext& step);
   void join_streams();
+  void add_deep_rows(std::size_t layer, std::span<const ImageRows> images);
   void embed_patches(const ForwardBatch& batch);
   void embed_positions(const ForwardBatch& batch, const View& added);
+  View in_squares(const View& rows, std::int64_t count) const;
   View joined(Scratch& scratch, std::int64_t count, const View& starts);
+  void run_projector(const Projector& spec, const ProjectorParameter& projector, Scratch& scratch, View x,
+                     const View& out);
+  void project_deep(std::size_t layer, const View& deep);
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
   void run(const Block& half, const StepContext& step, const View& x, const View& delta);
   void sum_over_ranks(const View& rows);

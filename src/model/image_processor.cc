@@ -31,18 +31,35 @@ Result<> read_tiles(const Config& config, media::ProcessorConfig& out) {
 }
 
 // size: {"height", "width"}, which must be equal.
+Result<int> square_size(const Config& config, int absent) {
+  TRY(const std::optional<Config> size, config.object("size"));
+  if (!size) return absent;
+  TRY(const int height, size->integer("height", kEdge));
+  TRY_VOID(size->integer("width", {height, height}));
+  return height;
+}
+
+// InternVL's processor has the images cut whatever crop_to_patches says.
+Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
+  constexpr Config::Range kTiles{1, 64};
+  media::RatioTileRule rule;
+  TRY(rule.tile_size, square_size(config, 384));
+  TRY(rule.tiles_min, config.integer("min_patches", kTiles, rule.tiles_min));
+  TRY(rule.tiles_max, config.integer("max_patches", kTiles, rule.tiles_max));
+  if (rule.tiles_min > rule.tiles_max)
+    return invalid("min_patches", "{} is {}, more than max_patches {}", config.where("min_patches"),
+                   rule.tiles_min, rule.tiles_max);
+  out.rule = rule;
+  return {};
+}
+
 Result<> read_stretched(const Config& config, media::ProcessorConfig& out) {
   TRY(const bool pan, config.boolean("do_pan_and_scan", false));
   if (pan)
     return field_failure("do_pan_and_scan", ErrorCode::unsupported, "{} is true; only false is supported",
                          config.where("do_pan_and_scan"));
-  media::SquareRule rule{.size = 224};
-  TRY(const std::optional<Config> size, config.object("size"));
-  if (size) {
-    TRY(rule.size, size->integer("height", kEdge));
-    TRY_VOID(size->integer("width", {rule.size, rule.size}));
-  }
-  out.rule = rule;
+  TRY(const int size, square_size(config, 224));
+  out.rule = media::SquareRule{.size = size};
   return {};
 }
 
@@ -111,6 +128,16 @@ std::span<const Kind> kinds() {
         .before = "\n\n<start_of_image>",
         .after = "<end_of_image>\n\n"},
        {}},
+      {"GotOcr2ImageProcessor",
+       read_ratio_tiles,
+       {.filter = Filter::bicubic,
+        .mean = kClipMean,
+        .std = kClipStd,
+        .placeholder = "<IMG_CONTEXT>",
+        .token = "<IMG_CONTEXT>",
+        .before = "<img>",
+        .after = "</img>"},
+       {"min_patches", "max_patches"}},
       {"Idefics3ImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
       {"Qwen2VLImageProcessor",
        read_any_size,

@@ -45,10 +45,30 @@ bool is_multiplied(const MatrixPart& part) {
   return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
 }
 
+// A plain matrix in another format, row i multiplied by number i of `scale`.
+StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType type,
+                    std::vector<std::byte>& memory, ThreadPool& pool) {
+  const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
+  memory.resize(static_cast<std::size_t>(rows * cols) * size_of(type));
+  pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin * cols; i < end * cols; ++i)
+      put_number(memory.data(), type, static_cast<std::size_t>(i),
+                 number_at(tensor, i) * number_at(scale, i / cols));
+  });
+  StoredTensor out = tensor;
+  out.dtype = type;
+  out.bytes = memory;
+  return out;
+}
+
+// scale: of the rows; null: there is none.
 Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& formats, bool transposed,
-                             ThreadPool& pool) {
+                             const StoredTensor* scale, ThreadPool& pool) {
   LoadedPart loaded;
   if (!stored.plain()) {
+    if (scale != nullptr)
+      return failure(ErrorCode::unsupported, "tensor {} is {} and has a scale for each row", stored.name,
+                     stored.format);
     if (transposed)
       return failure(ErrorCode::unsupported, "tensor {} is {} and stored transposed", stored.name,
                      stored.format);
@@ -62,7 +82,10 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     loaded.part = matrix_of(stored);
     return loaded;
   }
-  const StoredTensor tensor = in_format(stored, formats.plain, loaded.memory, pool);
+  // Of activations in single precision the products are not rounded to the checkpoint's format.
+  const StoredTensor tensor = scale != nullptr
+                                  ? scaled(stored, *scale, formats.activation, loaded.memory, pool)
+                                  : in_format(stored, formats.plain, loaded.memory, pool);
   TRY_VOID(check_finite(tensor, pool));
   loaded.part = matrix_of(tensor);
   if (transposed) transpose(loaded.part.values);
@@ -105,7 +128,7 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
     std::vector<std::byte> cut;
     const StoredTensor part =
         part_of(*tensor, range.begin, range.count, parameter.first_col, parameter.cols, cut);
-    TRY(LoadedPart one, load_part(part, formats, false, pool));
+    TRY(LoadedPart one, load_part(part, formats, false, nullptr, pool));
     one.cut = std::move(cut);
     loaded.push_back(std::move(one));
   }
@@ -149,8 +172,9 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   if (own_bytes) {
     TRY(loaded, load_shard(tensors, parameter, formats, pool));
   } else {
+    const StoredTensor* const scale = parameter.scale ? checkpoint.find(parameter.scale->name) : nullptr;
     for (const StoredTensor& tensor : tensors) {
-      TRY(LoadedPart part, load_part(tensor, formats, parameter.transposed, pool));
+      TRY(LoadedPart part, load_part(tensor, formats, parameter.transposed, scale, pool));
       if (parameter.sharded && !has_columns(part.part, parameter.first_col, parameter.cols))
         dequantize_part(part, formats.plain, pool);
       loaded.push_back(std::move(part));

@@ -60,6 +60,7 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
 Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& input) {
   const auto* tiles = std::get_if<media::TileRule>(&config.rule);
   const auto* any = std::get_if<media::AnySizeRule>(&config.rule);
+  const auto* ratio = std::get_if<media::RatioTileRule>(&config.rule);
   const auto* square = std::get_if<media::SquareRule>(&config.rule);
   if ((input.image_size == 0) != (any != nullptr))
     return invalid("image_processor_type", "the image processor is not of the kind that the model takes");
@@ -71,9 +72,10 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
         "max_image_size",
         "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",
         tiles->tile_size, input.image_size);
-  if (square != nullptr && square->size != input.image_size)
-    return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}",
-                   square->size, input.image_size);
+  const int size = square != nullptr ? square->size : ratio != nullptr ? ratio->tile_size : input.image_size;
+  if (size != input.image_size)
+    return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", size,
+                   input.image_size);
   if (any != nullptr && any->unit != input.unit())
     return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}",
                    any->unit, input.unit());

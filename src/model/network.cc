@@ -67,21 +67,41 @@ void add_hidden_input(const ModelSpec& spec, const Namer& top, Network& network)
       top.linear({names.joint}, {spec.dim}, input.joined ? spec.dim + row : row, input.joint_bias);
 }
 
-// The projector's names come without a prefix.
-void add_projector(const ModelSpec& spec, const Names& names, Network& network) {
+// Projectors' names come without a prefix.
+ProjectorParameter projector_of(const ModelSpec& spec, const Projector& projector,
+                                const std::vector<std::string>& matrices, const std::string& norm) {
   const ImageInput& image = *spec.image;
-  const Projector& projector = image.projector;
-  const Namer name(names, "");
+  const Namer name(spec.names, "");
   std::int64_t inputs = projector.mean ? spec.dim : std::int64_t{spec.dim} * image.merge * image.merge;
-  network.projector_norm = name.norm(projector.norm, names.projector_norm, inputs);
-  for (std::size_t i = 0; i < names.projector.size(); ++i) {
-    const int outputs = i + 1 < names.projector.size() ? projector.hidden : image.out_dim;
-    LinearParameter& linear = network.projector.emplace_back();
-    linear = name.linear({names.projector[i]}, {outputs}, inputs, projector.bias);
-    if (projector.transposed) linear.weight.parts[0] = {names.projector[i], {inputs, outputs}};
+  ProjectorParameter parameter{.norm = name.norm(projector.norm, norm, inputs), .matrices = {}};
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const int outputs = i + 1 < matrices.size() ? projector.hidden : image.out_dim;
+    LinearParameter& linear = parameter.matrices.emplace_back();
+    linear = name.linear({matrices[i]}, {outputs}, inputs, projector.bias);
+    if (projector.transposed) linear.weight.parts[0] = {matrices[i], {inputs, outputs}};
     linear.weight.transposed = projector.transposed;
     inputs = outputs;
   }
+  return parameter;
+}
+
+void add_projectors(const ModelSpec& spec, Network& network) {
+  const ImageInput& image = *spec.image;
+  const Names& names = spec.names;
+  network.projector = projector_of(spec, image.projector, names.projector, names.projector_norm);
+  for (std::size_t i = 0; i < image.deep_layers.size(); ++i) {
+    const auto numbered = [i](const std::string& name) { return fmt::format(fmt::runtime(name), i); };
+    std::vector<std::string> matrices;
+    for (const std::string& name : names.deep_projectors) matrices.push_back(numbered(name));
+    network.deep_projectors.push_back(
+        projector_of(spec, image.deep_projector, matrices, numbered(names.deep_projector_norms)));
+  }
+}
+
+// A table stored as the only one of a stack.
+void take_from_stack(MatrixParameter& table, const std::string& name) {
+  table.parts[0] = {name, {1, table.rows, table.cols}};
+  table.slice = 0;
 }
 
 void add_image_input(const ModelSpec& spec, const Namer& top, const std::string& prefix, Network& network) {
@@ -94,7 +114,11 @@ void add_image_input(const ModelSpec& spec, const Namer& top, const std::string&
     network.class_token = top.table(top.names.class_token, 1, spec.dim, MatrixUse::plain);
     network.class_token.parts[0] = {prefix + top.names.class_token, {spec.dim}};
   }
-  add_projector(spec, top.names, network);
+  if (top.names.stacked_tables) {
+    take_from_stack(network.positions, prefix + top.names.positions);
+    if (image.class_token) take_from_stack(network.class_token, prefix + top.names.class_token);
+  }
+  add_projectors(spec, network);
 }
 
 }  // namespace
@@ -160,8 +184,12 @@ ParameterList Network::parameters() {
   list.add(final_norm);
   list.add(head_dense);
   list.add(classifier);
-  list.add(projector_norm);
-  for (LinearParameter& linear : projector) list.add(linear);
+  const auto add = [&list](ProjectorParameter& of) {
+    list.add(of.norm);
+    for (LinearParameter& linear : of.matrices) list.add(linear);
+  };
+  add(projector);
+  for (ProjectorParameter& deep : deep_projectors) add(deep);
   list.add(lm_head);
   list.add(logits_bias);
   return list;

@@ -33,6 +33,12 @@ struct Layer {
   std::int64_t state_floats() const;
 };
 
+// Of Projector.
+struct ProjectorParameter {
+  NormParameter norm;
+  std::vector<LinearParameter> matrices;
+};
+
 struct Network {
   MatrixParameter embedding, positions, token_types;  // positions: learned ones
   NormParameter embedding_norm;
@@ -51,8 +57,8 @@ struct Network {
       nullptr;              // that it proposes for, whose matrices it uses where it has none; lives longer
   LinearParameter patches;  // of ImageInput
   MatrixParameter class_token;
-  NormParameter projector_norm;
-  std::vector<LinearParameter> projector;       // Projector's matrices
+  ProjectorParameter projector;
+  std::vector<ProjectorParameter> deep_projectors;
   std::array<LinearParameter, 2> convolutions;  // of SoundInput
   DType plain = DType::f32;                     // of the checkpoint's plain matrices, other ranks' included
   std::vector<std::string> ignorable;           // tensors that may be in a checkpoint, as in Names

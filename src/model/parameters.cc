@@ -58,6 +58,8 @@ void ParameterList::add(NormParameter& norm) {
   add(norm.bias);
 }
 
+void LinearParameter::scale_by(const Slot& vector) { weight.scale = bias.scale = vector; }
+
 void keep_rows(MatrixParameter& matrix, const std::vector<RowRange>& rows) {
   matrix.sharded = true;
   matrix.order = chosen(matrix.order, rows);
@@ -91,6 +93,8 @@ std::vector<Slot> ParameterList::slots() const {
   std::vector<Slot> slots;
   const auto append = [&](const auto* p) { slots.insert(slots.end(), p->parts.begin(), p->parts.end()); };
   for (const MatrixParameter* matrix : matrices) append(matrix);
+  for (const MatrixParameter* matrix : matrices)
+    if (matrix->scale) slots.push_back(*matrix->scale);
   for (const VectorParameter* vector : vectors) append(vector);
   return slots;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct MatrixParameter {
   std::int64_t slice = -1;      // from 0 on: the tensors are stacks [slices, ..], and this is one of them
   bool transposed = false;      // each tensor is stored [cols, rows]
   bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
+  std::optional<Slot> scale = {};  // a vector [rows] in the checkpoint, by which the rows are multiplied
   std::vector<RowRange> order;  // not empty: of the stack these rows in this order, each range of one tensor
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -56,6 +58,7 @@ struct VectorParameter {
   std::vector<float> constant;  // or it is not in the checkpoint: these are its elements
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
+  std::optional<Slot> scale = {};  // another one as long, by which it is multiplied
   std::vector<Factor> factors;
   std::int64_t size = 0;
   std::int64_t row = 0;             // not 0: it is a matrix with rows this long; `order` is of each
@@ -68,6 +71,9 @@ struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
   std::size_t index = 0;  // among the network's
+
+  // Its outputs are multiplied by a vector that the checkpoint has beside it.
+  void scale_by(const Slot& vector);
 };
 
 struct NormParameter {

@@ -115,6 +115,22 @@ TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
   EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 256'484'928);
 }
 
+// Qwen3-VL-2B: 2,127,532,032 parameters in all.
+TEST(PublishedConfigs, Qwen3VlHasAsManyParametersAsTheModel) {
+  const auto made =
+      spec_of(R"({"architectures": ["Qwen3VLForConditionalGeneration"], "tie_word_embeddings": true,
+      "text_config": {"head_dim": 128, "hidden_size": 2048, "intermediate_size": 6144, "num_attention_heads": 16,
+      "num_hidden_layers": 28, "num_key_value_heads": 8, "rope_theta": 5000000, "vocab_size": 151936,
+      "rope_scaling": {"mrope_interleaved": true, "mrope_section": [24, 20, 20], "rope_type": "default"}},
+      "vision_config": {"deepstack_visual_indexes": [5, 11, 17], "depth": 24, "hidden_size": 1024,
+      "intermediate_size": 4096, "out_hidden_size": 2048}})");
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->ropes[0].axes[59], 2);
+  EXPECT_EQ(made->ropes[0].axes[60], 0);
+  EXPECT_EQ(made->tower->image->position_side, 48);
+  EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 2'127'532'032);
+}
+
 // glm-4-9b-chat: 9,399,951,360 parameters.
 TEST(PublishedConfigs, ChatGlmHasAsManyParametersAsTheModel) {
   const auto made =

@@ -421,9 +421,17 @@ struct Names {
   std::string patches = {};  // of encoders of images
   std::string class_token = {};
   std::vector<std::string> convolutions = {};  // of encoders of sound
+  bool stacked_tables =
+      false;  // class token and positions are stored [1, rows, dim], under their names alone
   std::vector<std::string> projector =
-      {};  // its matrices in their order; these two without a prefix before them
+      {};  // its matrices in their order; these four without a prefix before them
   std::string projector_norm = {};
+  std::vector<std::string> deep_projectors = {};  // likewise of each of ImageInput::deep_layers: '{}' is its
+  std::string deep_projector_norms = {};          // number among them
+  // Vectors by which the rows of `out` and `down`, with their biases, are multiplied; empty: there are none.
+  // LayerScale: Touvron et al., "Going deeper with Image Transformers", 2021.
+  std::string out_scale = {};
+  std::string down_scale = {};
 
   QkvOrder qkv_order = QkvOrder::by_kind;
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
@@ -458,7 +466,7 @@ struct Projector {
 
 // What an encoder of images (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021) has in place of
 // embeddings: a grid of square patches. Those of images of one size have learned positions; of any size,
-// rotary ones of two axes, height and width.
+// rotary ones of two axes, height and width, and maybe learned ones beside them.
 struct ImageInput {
   int image_size = 0;  // pixels of a square image's side; 0: images have any size
   int patch_size = 0;
@@ -466,11 +474,18 @@ struct ImageInput {
   int frames = 0;    // of videos, that a patch has, each of them the image; 0: it is for images alone
   bool bias = true;  // of what makes vectors of patches
   // There is a learned row before those of the patches, with a position of its own: layers see it, the
-  // projector does not. Without a bias.
+  // projector does not.
   bool class_token = false;
   int window = 0;   // tokens of a side of the windows of local layers
+  // Of images of any size: the learned positions are a grid of so many a side, which is stretched over an
+  // image's patches (position_grid.h); 0: there are none.
+  int position_side = 0;
   int out_dim = 0;  // of a token
   Projector projector = {};
+  // Behind each of these layers another projector makes rows of the patches. The language model adds the
+  // first ones to its residual behind its first layer, and so on (Meng et al., "DeepStack", 2024).
+  std::vector<int> deep_layers = {};
+  Projector deep_projector = {};
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
@@ -479,6 +494,8 @@ struct ImageInput {
   int unit() const { return patch_size * merge; }  // pixels of a token's side
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
   int side() const { return image_size / unit(); }  // tokens of a square image's side
+  // What the language model gets for a token: its row, and those of the deep layers.
+  std::int64_t row_dim() const { return std::int64_t{out_dim} * (1 + std::ssize(deep_layers)); }
 };
 
 // What an encoder of sound (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision",

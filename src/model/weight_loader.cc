@@ -35,6 +35,11 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
     for (const std::int64_t size : slot.shape) elements *= size;
     for (std::int64_t i = 0; i < elements; ++i) stored.push_back(number_at(tensor, i) + parameter.offset);
   }
+  if (parameter.scale) {
+    const StoredTensor& scale = *checkpoint.find(parameter.scale->name);
+    for (std::size_t i = 0; i < stored.size(); ++i)
+      stored[i] *= number_at(scale, static_cast<std::int64_t>(i));
+  }
   for (const Factor& part : parameter.factors)
     for (std::int64_t i = 0; i < part.count; ++i)
       stored[static_cast<std::size_t>(part.begin + i)] *= part.factor;

@@ -137,7 +137,7 @@ def test_without_images_they_are_refused():
         assert ask(client, [{"role": "user", "content": "Text."}]).usage.completion_tokens > 0
 
 
-@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "gemma3", "llava"])
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl", "gemma3", "llava"])
 def test_greedy_answers_of_each_family_are_those_of_transformers(name):
     """The pictures are those of every case; the prompt is read in small steps."""
     ids, _ = tensor("ids", CASES / name)

@@ -77,6 +77,7 @@ CLASSES = {
     "InternLM2ForCausalLM": ("llama", "LlamaConfig"),
     "InternLM3ForCausalLM": ("internlm3", "InternLM3Config"),
     "InternLMForCausalLM": ("llama", "LlamaConfig"),
+    "InternVLForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "JambaForCausalLM": ("jamba", "JambaConfig"),
     "KimiLinearForCausalLM": ("kimi_linear", "KimiLinearConfig"),
     "LLaMAForCausalLM": ("llama", "LlamaConfig"),
@@ -120,6 +121,8 @@ CLASSES = {
     "Qwen3ForCausalLM": ("qwen3", "Qwen3Config"),
     "Qwen3MoeForCausalLM": ("qwen3_moe", "Qwen3MoeConfig"),
     "Qwen3NextForCausalLM": ("qwen3_next", "Qwen3NextConfig"),
+    "Qwen3VLForConditionalGeneration": ("qwen3_vl", "Qwen3VLTextConfig"),
+    "Qwen3VLMoeForConditionalGeneration": ("qwen3_vl_moe", "Qwen3VLMoeTextConfig"),
     "Qwen3_5ForCausalLM": ("qwen3_5", "Qwen3_5TextConfig"),
     "Qwen3_5ForConditionalGeneration": ("qwen3_5", "Qwen3_5TextConfig"),
     "Qwen3_5MoeForCausalLM": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
@@ -140,6 +143,7 @@ CLASSES = {
 
 # What a class that nests another gives it, what code has in place of a field, or of one that is not in transformers.
 GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
+         "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},  # as the whole model's configuration has it
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},
          **dict.fromkeys(("ChatGLMForConditionalGeneration", "ChatGLMModel"), {
              "add_bias_linear": False, "apply_residual_connection_post_layernorm": False, "ffn_hidden_size": 13696,

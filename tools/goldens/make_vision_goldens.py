@@ -8,7 +8,8 @@ A case is a directory with a checkpoint, its tokenizer, image processor and chat
   resized.FILTER U8 [height, width, 3]            the first picture, resized by pillow with this filter (lanczos, bicubic, bilinear)
   tiles.NAME    U8 [tiles, height, width, 3]      what the image processor (its pillow version) cuts the picture into, or resizes it to
   numbers       F32 [3, size, size]               what it makes of the first tile of the first picture; of models that take any size, [n, any]
-  rows.NAME     F32 [tiles, tokens, dim]          what stands in the language model's input for each tile
+  rows.NAME     F32 [tiles, tokens, dim]          what stands in the language model's input for each tile; beside it, of models with
+                                                  DeepStack, what its first layers' outputs get
   ids           I32 [n]                           a conversation about the first two pictures
   answer        I32 [12]                          what the model says to it, the most likely token each time
   logits        F32 [60, vocab]                   the logits of its last 60 tokens
@@ -54,7 +55,29 @@ QWEN_TEXT = {k: v for k, v in TEXT.items() if k != "model_type"}
 QWEN_TEXT |= dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6]))
 QWEN = dict(template=QWEN_TEMPLATE, special=QWEN_SPECIAL, text=QWEN_TEXT, end="<|im_end|>", any_size=True,
             sizes={"shortest_edge": 12 * 12 * 12, "longest_edge": 12 * 12 * 20}, images=transformers.Qwen2VLImageProcessorPil)
+# Positions of 5 x 5 patches are stretched over the pictures'.
+QWEN3_TEXT = QWEN_TEXT | dict(num_hidden_layers=3, head_dim=24, rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[5, 4, 3],
+                                                                                  mrope_interleaved=True))
+QWEN3 = QWEN | dict(text=QWEN3_TEXT, chat=(transformers.Qwen3VLProcessor, transformers.Qwen3VLVideoProcessor),
+                    vision=dict(depth=4, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=2, patch_size=6,
+                                num_position_embeddings=25, deepstack_visual_indexes=[0, 2]))
+INTERNVL_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}{% if part['type'] == 'image' %}"
+    "<IMG_CONTEXT>\n{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 CASES = {
+    "qwen3_vl": QWEN3 | dict(model=transformers.Qwen3VLForConditionalGeneration, config=transformers.Qwen3VLConfig),
+    "qwen3_vl_moe": QWEN3 | dict(model=transformers.Qwen3VLMoeForConditionalGeneration, config=transformers.Qwen3VLMoeConfig,
+                                 text=QWEN3_TEXT | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=40)),
+    "internvl": dict(model=transformers.InternVLForConditionalGeneration, config=transformers.InternVLConfig, ratio=True,
+                     images=transformers.GotOcr2ImageProcessorPil, sizes=dict(size={"height": 32, "width": 32}, max_patches=4),
+                     template=INTERNVL_TEMPLATE, special=["<|im_start|>", "<|im_end|>", "<img>", "<IMG_CONTEXT>", "</img>", "<video>"],
+                     end="<|im_end|>", names=dict(start_image_token="<img>", end_image_token="</img>", context_image_token="<IMG_CONTEXT>",
+                                                  video_token="<video>"),
+                     text=TEXT | dict(model_type="qwen2"),
+                     vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=[32, 32],
+                                 patch_size=[8, 8], attention_bias=True, use_qk_norm=True)),
     "qwen2_vl": QWEN | dict(model=transformers.Qwen2VLForConditionalGeneration, config=transformers.Qwen2VLConfig,
                             vision=dict(depth=2, embed_dim=48, hidden_size=48, num_heads=2, mlp_ratio=2, patch_size=6)),
     # Encoders of squares. The tokens of a Gemma 3's image fill most of a window.
@@ -178,8 +201,8 @@ def make_any_size(directory, case):
     save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], **ids))
     images = case["images"](size=case["sizes"], patch_size=case["vision"]["patch_size"])
     images.save_pretrained(directory)
-    videos = transformers.Qwen2VLVideoProcessor(patch_size=case["vision"]["patch_size"])
-    return images, transformers.Qwen2VLProcessor(images, tokenizer, videos, chat_template=case["template"])
+    processor, videos = case.get("chat", (transformers.Qwen2VLProcessor, transformers.Qwen2VLVideoProcessor))
+    return images, processor(images, tokenizer, videos(patch_size=case["vision"]["patch_size"]), chat_template=case["template"])
 
 
 def make_square(directory, case):
@@ -198,6 +221,17 @@ def make_square(directory, case):
     return images, processor
 
 
+def make_ratio(directory, case):
+    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
+    image_token = tokenizer.convert_tokens_to_ids(case["names"]["context_image_token"])
+    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_id=image_token))
+    images = case["images"](**case["sizes"])
+    images.save_pretrained(directory)
+    side = case["vision"]["image_size"][0] // case["vision"]["patch_size"][0] // 2
+    videos = transformers.InternVLVideoProcessor(size=case["sizes"]["size"])
+    return images, transformers.InternVLProcessor(images, tokenizer, videos, image_seq_length=side * side, chat_template=case["template"])
+
+
 def save_model(directory, case, config):
     model = case["model"](config).eval()
     randomise(model)
@@ -213,13 +247,18 @@ def tiles_of(image, images, model):
     return tiles, pixels[0, 0].float(), rows.reshape(pixels.shape[1], -1, rows.shape[-1])
 
 
-def square_of(image, images, model):
-    pixels = images(image, return_tensors="pt")["pixel_values"]
+def square_of(image, images, model, **options):
+    """One square, or with crop_to_patches several."""
+    pixels = images(image, return_tensors="pt", **options)["pixel_values"]
     with torch.no_grad():
         rows = torch.cat(list(model.model.get_image_features(pixels, return_dict=True).pooler_output))
     mean, std = (torch.tensor(x).reshape(3, 1, 1) for x in (images.image_mean, images.image_std))
-    square = ((pixels[0] * std + mean) * 255).round().to(torch.uint8).permute(1, 2, 0)
-    return square[None], pixels[0].float(), rows.reshape(1, -1, rows.shape[-1])
+    squares = ((pixels * std + mean) * 255).round().to(torch.uint8).permute(0, 2, 3, 1)
+    return squares, pixels[0].float(), rows.reshape(len(pixels), -1, rows.shape[-1])
+
+
+def ratio_of(image, images, model):
+    return square_of(image, images, model, crop_to_patches=True)
 
 
 def resized_of(image, images, model):
@@ -227,13 +266,14 @@ def resized_of(image, images, model):
     _, rows, columns = (int(n) for n in inputs["image_grid_thw"][0])
     size = (columns * images.patch_size, rows * images.patch_size)
     with torch.no_grad():
-        features = model.model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True).pooler_output
+        features = model.model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True)
+    rows = [torch.cat(list(rows)) for rows in (features.pooler_output, *(getattr(features, "deepstack_features", None) or []))]
     resized = torch.from_numpy(numpy.asarray(image.resize(size, Image.Resampling.BICUBIC)).copy())
-    return resized[None], inputs["pixel_values"].float(), torch.cat(list(features))[None]
+    return resized[None], inputs["pixel_values"].float(), torch.cat(rows, -1)[None]
 
 
 # By a field that only cases of the kind have.
-KINDS = {"scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of)}
+KINDS = {"scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of)}
 
 
 def make(directory, case):

@@ -100,6 +100,7 @@ class AttentionBlock final : public Block {
     if (spec.sinks) sinks_ = name.vector({names.sinks}, {spec.q_heads});
     if (!spec.slopes.empty()) slopes_ = constant_vector(spec.slopes);
     out_ = name.linear({names.out}, {dim}, spec.q_dim(), spec.out_bias);
+    if (!names.out_scale.empty()) out_.scale_by(name.vector({names.out_scale}, {dim}).parts[0]);
     if (name.shard.size > 1) split(name.shard);
   }
 

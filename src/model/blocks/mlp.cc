@@ -11,6 +11,8 @@ class MlpBlock final : public Block {
       : spec_(spec),
         up_(name.linear(up, std::vector(up.size(), spec.up_dim() / std::ssize(up)), dim, spec.up_bias)),
         down_(name.linear({down}, {dim}, spec.hidden, spec.down_bias)) {
+    if (const std::string& scale = name.names.down_scale; !scale.empty())
+      down_.scale_by(name.vector({scale}, {dim}).parts[0]);
     if (spec.activation == Activation::xielu) slopes_ = name.vector(name.names.slopes, {1, 1});
     if (name.shard.size > 1) split(name.shard);
   }

@@ -21,16 +21,6 @@ constexpr std::string_view kVision = R"({"hidden_act": "quick_gelu",
     "patch_size": 14,
     "vocab_size": 1})";  // which it has not
 
-Result<ModelSpec> describe_text(const Config& config) {
-  TRY(const std::string kind, config.text("model_type", "llama"));
-  if (kind == "llama" || kind == "llava") return describe_llama(config);
-  if (kind == "mistral") return describe_mistral(config);
-  if (kind == "qwen2") return describe_qwen2(config);
-  return field_failure("model_type", ErrorCode::unsupported,
-                       "{} is \"{}\"; supported are llama, mistral and qwen2", config.where("model_type"),
-                       kind);
-}
-
 // What is taken of the encoder is the output of one of its layers, counted from the end, without the class
 // token.
 Result<> cut_tower(const Config& config, ModelSpec& tower) {
@@ -90,15 +80,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
 }  // namespace
 
 Result<ModelSpec> describe_llava(const Config& config) {
-  TRY(ModelSpec spec, describe_text(config));
-  for (const char* other :
-       {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*"})
-    spec.names.ignorable.emplace_back(other);
-  spec.names.prefixes = {"language_model.model."};
-  spec.names.lm_head = "language_model.lm_head";
-  spec.other_names = spec.names;
-  spec.other_names->prefixes = {"model.language_model."};
-  spec.other_names->lm_head = "lm_head";
+  TRY(ModelSpec spec, describe_seeing_text(config));
   TRY(spec.image_token, config.integer("image_token_index", {0, kMaxVocab}, 32000));
   TRY(ModelSpec tower, describe_llava_tower(config, spec));
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));

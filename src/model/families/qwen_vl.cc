@@ -7,6 +7,7 @@
 #include "kernels/sampling_math.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/qwen_vl.h"
 #include "model/families/towers.h"
 
 namespace octavo {
@@ -40,44 +41,92 @@ constexpr std::string_view kQwen25Vision = R"({"depth": 32,
     "vocab_size": 1})";
 constexpr float kVisionEps = 1e-6F;
 
-// Pair i of a head turns by the axis whose section it is in, one after the other.
-Result<> set_sections(ModelSpec& spec, const Config& config) {
+// Both towers are stored under either of two prefixes.
+void set_names(ModelSpec& spec, const std::vector<std::string>& up, const std::string& down) {
+  const auto names_under = [&](const std::string& prefix) {
+    Names names = qwen_tower_names(prefix);
+    names.up = up;
+    names.down = down;
+    names.final_norm = "merger.ln_q";
+    names.projector = {prefix + "merger.mlp.0", prefix + "merger.mlp.2"};
+    return names;
+  };
+  spec.names = names_under("visual.");
+  spec.other_names = names_under("model.visual.");
+}
+
+Result<ModelSpec> describe_qwen2_tower(Config config) {
+  config.set_defaults(kQwen2Vision);
+  TRY(const int ratio, config.integer("mlp_ratio", {1, 64}));
+  TRY(ModelSpec spec,
+      describe_dense(config, {.dim = "embed_dim",
+                              .layers = "depth",
+                              .heads = "num_heads",
+                              .kv_heads = "num_heads",
+                              .hidden_to_dim = ratio,
+                              .head_dim = "",
+                              .activation = "",
+                              .eps = "",
+                              .norm = {.kind = NormKind::layer, .eps = kVisionEps, .bias = true},
+                              .rotary = false}));
+  TRY_VOID(set_activation(config, spec));
+  TRY_VOID(make_qwen_tower(spec, config));
+  spec.image->bias = false;
+  set_names(spec, {"mlp.fc1"}, "mlp.fc2");
+  return spec;
+}
+
+Result<ModelSpec> describe_qwen2_5_tower(Config config) {
+  config.set_defaults(kQwen25Vision);
+  TRY(ModelSpec spec, describe_dense(config, {.layers = "depth",
+                                              .heads = "num_heads",
+                                              .kv_heads = "num_heads",
+                                              .head_dim = "",
+                                              .eps = "",
+                                              .norm = {.kind = NormKind::rms, .eps = kVisionEps},
+                                              .rotary = false}));
+  TRY_VOID(make_qwen_tower(spec, config));
+  set_names(spec, {"mlp.gate_proj", "mlp.up_proj"}, "mlp.down_proj");
+  ImageInput& image = *spec.image;
+  image.bias = false;
+  TRY(const int window, config.integer("window_size", {image.unit(), 1 << 16}));
+  image.window = window / image.unit();
+  std::vector<int> whole{7, 15, 23, 31};
+  if (config.has("fullatt_block_indexes")) {
+    TRY(whole, config.integers("fullatt_block_indexes", {0, 1 << 16}));
+  }
+  for (int i = 0; i < std::ssize(spec.layers); ++i)
+    spec.layers[static_cast<std::size_t>(i)].attention().local = std::ranges::count(whole, i) == 0;
+  return spec;
+}
+
+}  // namespace
+
+Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by) {
   RopeSpec& rope = spec.ropes.at(0);
   TRY(std::optional<Config> given, config.object("rope_scaling"));
   if (!given) {
     TRY(given, config.object("rope_parameters"));
   }
-  std::vector<int> sections{16, 24, 24};
+  std::vector<int> sections(by.absent.begin(), by.absent.end());
   if (given && given->has("mrope_section")) {
     TRY(sections, given->integers("mrope_section", {0, 1 << 12}));
   }
-  if (sections.size() != 3 || std::accumulate(sections.begin(), sections.end(), 0) != rope.rotary_dim / 2)
-    return invalid("mrope_section", "config.json: mrope_section must be 3 numbers, {} together",
-                   rope.rotary_dim / 2);
+  const int pairs = rope.rotary_dim / 2;
+  if (sections.size() != 3 || std::accumulate(sections.begin(), sections.end(), 0) != pairs)
+    return invalid("mrope_section", "config.json: mrope_section must be 3 numbers, {} together", pairs);
+  if (by.interleaved) {
+    for (int pair = 0; pair < pairs; ++pair)
+      rope.axes.push_back(pair < 3 * sections[static_cast<std::size_t>(pair % 3)] ? pair % 3 : 0);
+    return {};
+  }
   for (int axis = 0; axis < 3; ++axis)
     rope.axes.insert(rope.axes.end(), static_cast<std::size_t>(sections[static_cast<std::size_t>(axis)]),
                      axis);
   return {};
 }
 
-Names tower_names(const std::string& prefix) {
-  Names names;
-  names.prefixes = {prefix};
-  names.patches = "patch_embed.proj";
-  names.layers = "blocks.";
-  names.attention_norm = "norm1";
-  names.mlp_norm = "norm2";
-  names.qkv = {"attn.qkv"};
-  names.out = "attn.proj";
-  names.final_norm = "merger.ln_q";
-  names.projector = {prefix + "merger.mlp.0", prefix + "merger.mlp.2"};
-  names.ignorable = {"model.embed_tokens.*", "model.layers.*", "model.norm.*", "model.language_model.*",
-                     "lm_head.*"};
-  return names;
-}
-
-// What both towers have: `spec` is a dense network without positions.
-Result<> make_tower(ModelSpec& spec, const Config& config, const Names& names) {
+Result<> make_qwen_tower(ModelSpec& spec, const Config& config) {
   const int head_dim = spec.layers[0].attention().head_dim;
   if (head_dim % 4 != 0)
     return invalid("num_heads", "{}: heads have {} elements; it must be a multiple of 4",
@@ -98,65 +147,28 @@ Result<> make_tower(ModelSpec& spec, const Config& config, const Names& names) {
   TRY(image.merge, config.integer("spatial_merge_size", {1, 16}));
   TRY(image.frames, config.integer("temporal_patch_size", {1, 64}));
   TRY_VOID(config.integer("in_channels", {3, 3}));
-  image.bias = false;
   image.projector = {
       .activation = Activation::gelu, .hidden = spec.dim * image.merge * image.merge, .bias = true};
   spec.image = image;
-  spec.names = names;
-  spec.other_names = tower_names("model.visual.");
-  spec.other_names->up = names.up;
-  spec.other_names->down = names.down;
   return {};
 }
 
-Result<ModelSpec> describe_qwen2_tower(Config config) {
-  config.set_defaults(kQwen2Vision);
-  TRY(const int ratio, config.integer("mlp_ratio", {1, 64}));
-  TRY(ModelSpec spec,
-      describe_dense(config, {.dim = "embed_dim",
-                              .layers = "depth",
-                              .heads = "num_heads",
-                              .kv_heads = "num_heads",
-                              .hidden_to_dim = ratio,
-                              .head_dim = "",
-                              .activation = "",
-                              .eps = "",
-                              .norm = {.kind = NormKind::layer, .eps = kVisionEps, .bias = true},
-                              .rotary = false}));
-  TRY_VOID(set_activation(config, spec));
-  Names names = tower_names("visual.");
-  names.up = {"mlp.fc1"};
-  names.down = "mlp.fc2";
-  TRY_VOID(make_tower(spec, config, names));
-  return spec;
+Names qwen_tower_names(const std::string& prefix) {
+  Names names;
+  names.prefixes = {prefix};
+  names.patches = "patch_embed.proj";
+  names.layers = "blocks.";
+  names.attention_norm = "norm1";
+  names.mlp_norm = "norm2";
+  names.qkv = {"attn.qkv"};
+  names.out = "attn.proj";
+  names.ignorable = {"model.embed_tokens.*", "model.layers.*", "model.norm.*", "model.language_model.*",
+                     "lm_head.*"};
+  return names;
 }
 
-Result<ModelSpec> describe_qwen2_5_tower(Config config) {
-  config.set_defaults(kQwen25Vision);
-  TRY(ModelSpec spec, describe_dense(config, {.layers = "depth",
-                                              .heads = "num_heads",
-                                              .kv_heads = "num_heads",
-                                              .head_dim = "",
-                                              .eps = "",
-                                              .norm = {.kind = NormKind::rms, .eps = kVisionEps},
-                                              .rotary = false}));
-  TRY_VOID(make_tower(spec, config, tower_names("visual.")));
-  ImageInput& image = *spec.image;
-  TRY(const int window, config.integer("window_size", {image.unit(), 1 << 16}));
-  image.window = window / image.unit();
-  std::vector<int> whole{7, 15, 23, 31};
-  if (config.has("fullatt_block_indexes")) {
-    TRY(whole, config.integers("fullatt_block_indexes", {0, 1 << 16}));
-  }
-  for (int i = 0; i < std::ssize(spec.layers); ++i)
-    spec.layers[static_cast<std::size_t>(i)].attention().local = std::ranges::count(whole, i) == 0;
-  return spec;
-}
-
-Result<ModelSpec> describe_qwen_vl(const Config& config, Result<ModelSpec> (*describe_tower)(Config),
-                                   std::string_view out_dim) {
-  TRY(ModelSpec spec, describe_qwen2(config));
-  TRY_VOID(set_sections(spec, config));
+Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
+                                  Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim) {
   spec.names.prefixes = {"model.", "model.language_model."};
   for (const char* other : {"visual.*", "model.visual.*"}) spec.names.ignorable.emplace_back(other);
   TRY(spec.image_token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
@@ -168,14 +180,16 @@ Result<ModelSpec> describe_qwen_vl(const Config& config, Result<ModelSpec> (*des
   return spec;
 }
 
-}  // namespace
-
 Result<ModelSpec> describe_qwen2_vl(const Config& config) {
-  return describe_qwen_vl(config, describe_qwen2_tower, "hidden_size");
+  TRY(ModelSpec spec, describe_qwen2(config));
+  TRY_VOID(set_axes(spec, config, {.absent = {16, 24, 24}}));
+  return with_qwen_tower(std::move(spec), config, describe_qwen2_tower, "hidden_size");
 }
 
 Result<ModelSpec> describe_qwen2_5_vl(const Config& config) {
-  return describe_qwen_vl(config, describe_qwen2_5_tower, "out_hidden_size");
+  TRY(ModelSpec spec, describe_qwen2(config));
+  TRY_VOID(set_axes(spec, config, {.absent = {16, 24, 24}}));
+  return with_qwen_tower(std::move(spec), config, describe_qwen2_5_tower, "out_hidden_size");
 }
 
 }  // namespace octavo

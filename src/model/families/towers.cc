@@ -1,6 +1,7 @@
 #include "model/families/towers.h"
 
 #include "model/families/common.h"
+#include "model/families/families.h"
 
 namespace octavo {
 
@@ -37,6 +38,17 @@ Result<Mlp> activation_of(const Config& config) {
       "hidden_act", ErrorCode::unsupported,
       "{} is \"{}\"; supported in encoders of images are quick_gelu, gelu and gelu_pytorch_tanh",
       config.where("hidden_act"), name);
+}
+
+Result<ModelSpec> describe_text(const Config& config) {
+  TRY(const std::string kind, config.text("model_type", "llama"));
+  if (kind == "llama" || kind == "llava") return describe_llama(config);
+  if (kind == "mistral") return describe_mistral(config);
+  if (kind == "qwen2" || kind == "internvl") return describe_qwen2(config);
+  if (kind == "qwen3") return describe_qwen3(config);
+  return field_failure("model_type", ErrorCode::unsupported,
+                       "{} is \"{}\"; supported are llama, mistral, qwen2 and qwen3",
+                       config.where("model_type"), kind);
 }
 
 Names tower_names() {
@@ -81,6 +93,26 @@ Result<ModelSpec> describe_tower(const Config& config, ImageInput image) {
 }
 
 }  // namespace
+
+Result<ModelSpec> describe_seeing_text(const Config& config) {
+  TRY(ModelSpec spec, describe_text(config));
+  for (const char* other :
+       {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  spec.names.prefixes = {"language_model.model."};
+  spec.names.lm_head = "language_model.lm_head";
+  spec.other_names = spec.names;
+  spec.other_names->prefixes = {"model.language_model."};
+  spec.other_names->lm_head = "lm_head";
+  return spec;
+}
+
+Result<> set_tied(ModelSpec& spec, const Config& config) {
+  const Config outer = config.outer();
+  if (!outer.has("tie_word_embeddings")) return {};
+  TRY(spec.tied, outer.boolean("tie_word_embeddings"));
+  return {};
+}
 
 Result<> set_activation(const Config& config, ModelSpec& spec) {
   TRY(const Mlp like, activation_of(config));

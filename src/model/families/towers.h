@@ -12,6 +12,14 @@ namespace octavo {
 // What transformers' classes take for absent fields.
 extern const std::string_view kClipDefaults, kSiglipDefaults;
 
+// The language model of LLaVA and its like, by the model_type of text_config, with the names of its tensors
+// in a checkpoint beside vision_tower and multi_modal_projector.
+Result<ModelSpec> describe_seeing_text(const Config& config);
+
+// Whether embedding and output matrix are one says the whole model's configuration where it says it, as in
+// transformers 5, else the language model's.
+Result<> set_tied(ModelSpec& spec, const Config& config);
+
 // Of MLPs without gates: the activation that config.hidden_act names.
 Result<> set_activation(const Config& config, ModelSpec& spec);
 

@@ -1,0 +1,42 @@
+#include "media/ratio_tiles.h"
+
+#include <gtest/gtest.h>
+
+#include "media/test_golden.h"
+
+namespace octavo::media {
+namespace {
+
+TEST(RatioTiles, AreThoseOfTransformers) {
+  const VisionGolden golden("internvl");
+  const RatioTileRule rule{.tile_size = 32, .tiles_min = 1, .tiles_max = 4};
+  for (const char* picture : {"rgb.png", "photo.jpg", "palette.png"}) {
+    SCOPED_TRACE(picture);
+    const Image image = golden.image(fmt::format("decoded.{}", picture));
+    const PartGrid grid = ratio_tile_grid(image.width, image.height, rule);
+    const std::vector<Image> tiles = cut_ratio_tiles(image, grid, rule, Filter::bicubic);
+    const std::vector<Image> expected = golden.tiles(fmt::format("tiles.{}", picture));
+    ASSERT_EQ(tiles.size(), expected.size());
+    EXPECT_EQ(std::ssize(tiles), grid.parts());
+    for (std::size_t i = 0; i < tiles.size(); ++i)
+      EXPECT_EQ(tiles[i].pixels, expected[i].pixels) << "tile " << i;
+  }
+}
+
+// As get_optimal_tiled_canvas of transformers computes them, with tiles of 448 pixels.
+TEST(RatioTiles, GridsOfRealSizes) {
+  const auto grid = [](int width, int height, int most = 12) {
+    const PartGrid g = ratio_tile_grid(width, height, {.tile_size = 448, .tiles_min = 1, .tiles_max = most});
+    return std::pair(g.columns, g.rows);
+  };
+  EXPECT_EQ(grid(448, 448), std::pair(0, 0));
+  EXPECT_EQ(grid(1000, 1000), std::pair(3, 3));
+  EXPECT_EQ(grid(1920, 1080), std::pair(4, 2));
+  EXPECT_EQ(grid(1080, 1920), std::pair(2, 4));
+  EXPECT_EQ(grid(800, 600), std::pair(4, 3));
+  EXPECT_EQ(grid(9000, 30), std::pair(12, 1));
+  EXPECT_EQ(grid(1920, 1080, 1), std::pair(0, 0));
+}
+
+}  // namespace
+}  // namespace octavo::media

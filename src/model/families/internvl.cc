@@ -1,0 +1,168 @@
+// InternVL 2.5, 3 and 3.5 (Chen et al., 2024; Zhu et al., 2025; Wang et al., 2025) as transformers has them:
+// an encoder of square tiles with LayerScale, pixel shuffle, a norm and two matrices in front of a Qwen2,
+// Qwen3 or Llama.
+#include <cmath>
+
+#include "kernels/sampling_math.h"
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+// The last two it has not.
+constexpr std::string_view kVision = R"({"attention_bias": false,
+    "hidden_act": "gelu",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "layer_norm_eps": 1e-06,
+    "norm_type": "layer_norm",
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "num_hidden_layers": 24,
+    "use_absolute_position_embeddings": true,
+    "use_mask_token": false,
+    "use_mean_pooling": true,
+    "use_qk_norm": false,
+    "max_position_embeddings": 1,
+    "vocab_size": 1})";
+
+// A number, or two equal ones.
+Result<int> side_of(const Config& config, std::string_view field, Config::Range range, int absent) {
+  if (!config.is_list(field)) return config.integer(field, range, absent);
+  TRY(const std::vector<int> both, config.integers(field, range));
+  if (both.size() != 2 || both[0] != both[1])
+    return invalid(field, "{} must be a number, or two that are equal", config.where(field));
+  return both[0];
+}
+
+Result<NormSpec> read_norm(const Config& config) {
+  TRY(const std::string kind, config.text("norm_type"));
+  TRY(const double eps, config.number("layer_norm_eps", {0, 1}));
+  if (kind == "layer_norm")
+    return NormSpec{.kind = NormKind::layer, .eps = static_cast<float>(eps), .bias = true};
+  if (kind == "rms_norm") return NormSpec{.kind = NormKind::rms, .eps = static_cast<float>(eps)};
+  return field_failure("norm_type", ErrorCode::unsupported,
+                       "{} is \"{}\"; supported are layer_norm and rms_norm", config.where("norm_type"),
+                       kind);
+}
+
+Result<> set_layers(ModelSpec& spec, const Config& config) {
+  TRY(const bool bias, config.boolean("attention_bias"));
+  TRY(const bool normed, config.boolean("use_qk_norm"));
+  for (LayerSpec& layer : spec.layers) {
+    Attention& attention = layer.attention();
+    attention.causal = false;
+    attention.qkv_bias = bias;
+    attention.out_bias = layer.mlp().up_bias = layer.mlp().down_bias = true;
+    if (!normed) continue;
+    attention.qk_norm = QkNorm::whole_row;
+    attention.qk_norm_spec = {.kind = NormKind::rms, .eps = 1e-6F};
+  }
+  return set_activation(config, spec);
+}
+
+Result<> set_input(ModelSpec& spec, const Config& config) {
+  ImageInput image{.class_token = true};
+  TRY(image.image_size, side_of(config, "image_size", {1, 4096}, 448));
+  TRY(image.patch_size, side_of(config, "patch_size", {1, image.image_size}, 14));
+  TRY_VOID(config.integer("num_channels", {3, 3}));
+  TRY_VOID(refuse(config, "use_mask_token", true));
+  TRY(const bool placed, config.boolean("use_absolute_position_embeddings"));
+  if (!placed)
+    return field_failure("use_absolute_position_embeddings", ErrorCode::unsupported,
+                         "{} is false; only true is supported",
+                         config.where("use_absolute_position_embeddings"));
+  const int side = image.image_size / image.patch_size;
+  spec.learned_positions = spec.max_positions = side * side + 1;
+  spec.image = image;
+  return {};
+}
+
+Names tower_names() {
+  Names names;
+  names.patches = "embeddings.patch_embeddings.projection";
+  names.class_token = "embeddings.cls_token";
+  names.positions = "embeddings.position_embeddings";
+  names.stacked_tables = true;
+  names.layers = "encoder.layer.";
+  names.attention_norm = "layernorm_before";
+  names.mlp_norm = "layernorm_after";
+  names.qkv = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
+  names.q_norm = "attention.q_norm";
+  names.k_norm = "attention.k_norm";
+  names.out = "attention.projection_layer";
+  names.out_scale = "lambda_1";
+  names.up = {"mlp.fc1"};
+  names.down = "mlp.fc2";
+  names.down_scale = "lambda_2";
+  names.final_norm = "layernorm";
+  return names;
+}
+
+void set_names(Names& names, const std::string& prefix) {
+  const std::string projector = prefix + "multi_modal_projector.";
+  names.prefixes = {prefix + "vision_tower."};
+  names.projector = {projector + "linear_1", projector + "linear_2"};
+  names.projector_norm = projector + "layer_norm";
+  names.ignorable = {"language_model.*", "model.language_model.*", "lm_head.*"};
+}
+
+Result<ModelSpec> describe_encoder(Config config) {
+  config.set_defaults(kVision);
+  TRY(const NormSpec norm, read_norm(config));
+  TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
+                                              .head_dim = "",
+                                              .activation = "",
+                                              .eps = "",
+                                              .norm = norm,
+                                              .rotary = false}));
+  spec.vocab = 0;
+  TRY_VOID(set_layers(spec, config));
+  TRY_VOID(set_input(spec, config));
+  TRY(const bool mean, config.boolean("use_mean_pooling"));
+  spec.final_norm = mean ? NormSpec() : NormSpec{.kind = NormKind::layer, .eps = norm.eps, .bias = true};
+  return spec;
+}
+
+// What is taken of the encoder is its last output, without the class token, in squares of 1 /
+// downsample_ratio.
+Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
+  TRY_VOID(config.integer("vision_feature_layer", {-1, -1}, -1));
+  TRY(const std::string strategy, config.text("vision_feature_select_strategy", "default"));
+  TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
+  if (strategy != "default" || activation != "gelu")
+    return field_failure(
+        "vision_feature_select_strategy", ErrorCode::unsupported,
+        "config.json: vision_feature_select_strategy is \"{}\", projector_hidden_act \"{}\"; supported are "
+        "default and gelu",
+        strategy, activation);
+  TRY(const double ratio, config.number("downsample_ratio", {1.0 / 64, 1}, 0.5));
+  tower.image->merge = static_cast<int>(std::lround(1 / ratio));
+  tower.image->out_dim = out_dim;
+  tower.image->projector = {.norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true},
+                            .activation = Activation::gelu,
+                            .hidden = out_dim,
+                            .bias = true};
+  return {};
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_internvl(const Config& config) {
+  TRY(ModelSpec spec, describe_seeing_text(config));
+  TRY_VOID(set_tied(spec, config));
+  TRY(spec.image_token, config.integer("image_token_id", {0, kMaxVocab}, 151667));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  TRY(ModelSpec tower, describe_encoder(vision.value_or(Config())));
+  TRY_VOID(set_projector(tower, config, spec.dim));
+  tower.names = tower_names();
+  tower.other_names = tower.names;
+  set_names(tower.names, "");
+  set_names(*tower.other_names, "model.");
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo

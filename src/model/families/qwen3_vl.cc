@@ -1,0 +1,114 @@
+// Qwen3-VL (Qwen Team, 2025): Qwen2-VL's encoder with learned positions beside the rotary ones, from three of
+// whose layers on rows also go to the first layers of a Qwen3 ("DeepStack"), dense or with experts.
+#include <algorithm>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/qwen_vl.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+// The last two it has not: the image processor says how many patches there may be.
+constexpr std::string_view kVision = R"({"depth": 27,
+    "hidden_act": "gelu_pytorch_tanh",
+    "hidden_size": 1152,
+    "in_channels": 3,
+    "intermediate_size": 4304,
+    "num_heads": 16,
+    "num_position_embeddings": 2304,
+    "out_hidden_size": 3584,
+    "patch_size": 16,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "max_position_embeddings": 1,
+    "vocab_size": 1})";
+constexpr NormSpec kNorm{.kind = NormKind::layer, .eps = 1e-6F, .bias = true};
+constexpr AxisSections kSections{.absent = {24, 20, 20}, .interleaved = true};
+
+// So many rows of a square.
+Result<> set_positions(ModelSpec& spec, const Config& config) {
+  TRY(spec.learned_positions, config.integer("num_position_embeddings", {1, 1 << 20}));
+  int& side = spec.image->position_side;
+  while ((side + 1) * (side + 1) <= spec.learned_positions) ++side;
+  if (side * side != spec.learned_positions)
+    return invalid("num_position_embeddings", "{} is {}; it must be a square",
+                   config.where("num_position_embeddings"), spec.learned_positions);
+  return {};
+}
+
+// Their projectors have a norm of the squares, the main one has one of the patches.
+Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
+  ImageInput& image = *spec.image;
+  image.deep_layers = {8, 16, 24};
+  if (config.has("deepstack_visual_indexes")) {
+    TRY(image.deep_layers, config.integers("deepstack_visual_indexes", {0, std::ssize(spec.layers) - 1}));
+  }
+  if (std::ranges::adjacent_find(image.deep_layers, std::greater_equal()) != image.deep_layers.end() ||
+      (!image.deep_layers.empty() && image.deep_layers.back() >= std::ssize(spec.layers)))
+    return invalid("deepstack_visual_indexes", "{} must ascend and be below depth {}",
+                   config.where("deepstack_visual_indexes"), spec.layers.size());
+  image.deep_projector = image.projector;
+  image.deep_projector.norm = kNorm;
+  return {};
+}
+
+Result<ModelSpec> describe_tower(Config config) {
+  config.set_defaults(kVision);
+  TRY(ModelSpec spec, describe_dense(config, {.layers = "depth",
+                                              .heads = "num_heads",
+                                              .kv_heads = "num_heads",
+                                              .head_dim = "",
+                                              .activation = "",
+                                              .eps = "",
+                                              .norm = kNorm,
+                                              .rotary = false}));
+  TRY_VOID(set_activation(config, spec));
+  TRY_VOID(make_qwen_tower(spec, config));
+  TRY_VOID(set_positions(spec, config));
+  TRY_VOID(set_deep_layers(spec, config));
+  const std::string prefix = "model.visual.", deep = prefix + "deepstack_merger_list.{}.";
+  spec.names = qwen_tower_names(prefix);
+  spec.names.positions = "pos_embed";
+  spec.names.up = {"mlp.linear_fc1"};
+  spec.names.down = "mlp.linear_fc2";
+  spec.names.final_norm = "merger.norm";
+  spec.names.projector = {prefix + "merger.linear_fc1", prefix + "merger.linear_fc2"};
+  spec.names.deep_projectors = {deep + "linear_fc1", deep + "linear_fc2"};
+  spec.names.deep_projector_norms = deep + "norm";
+  return spec;
+}
+
+Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
+  TRY_VOID(set_axes(spec, config, kSections));
+  TRY_VOID(set_tied(spec, config));
+  TRY(spec, with_qwen_tower(std::move(spec), config, describe_tower, "out_hidden_size"));
+  if (spec.tower->image->deep_layers.size() > spec.layers.size())
+    return invalid("deepstack_visual_indexes",
+                   "config.json: deepstack_visual_indexes has {} layers, the language model only {}",
+                   spec.tower->image->deep_layers.size(), spec.layers.size());
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_qwen3_vl(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3(config));
+  return with_eyes(std::move(spec), config);
+}
+
+Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3_moe(config));
+  for (LayerSpec& layer : spec.layers)
+    if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.renormalise = true;
+  TRY(spec, with_eyes(std::move(spec), config));
+  spec.names.expert_storage = ExpertStorage::stacked_transposed;
+  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
+  spec.names.expert_down = "mlp.experts.down_proj";
+  spec.other_names = spec.names;  // as transformers 5 writes them
+  spec.other_names->expert_storage = ExpertStorage::stacked;
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,32 @@
+// What Qwen's models that see have in common.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "model/config.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+// How many pairs of a head turn by each axis: time, height and width. mrope_section says it.
+struct AxisSections {
+  std::array<int, 3> absent;  // where it is not there
+  // The axes take turns, as long as height and width have pairs left, and time has the rest; else one axis
+  // comes behind the other.
+  bool interleaved = false;
+};
+Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by);
+
+// Makes an encoder of images of any size of a dense network without positions, by its vision_config: rotary
+// embeddings of rows and columns, and a projector of squares of patches. Its names are still open.
+Result<> make_qwen_tower(ModelSpec& spec, const Config& config);
+// Without those of MLPs, the last norm and the projector.
+Names qwen_tower_names(const std::string& prefix);
+
+// The language model with its encoder. out_dim: the field of vision_config that says how wide rows are.
+Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
+                                  Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim);
+
+}  // namespace octavo
