@@ -164,6 +164,16 @@ def test_images_of_any_size_are_as_large_as_asked():
     assert tokens() - tokens("--mm-processor-kwargs", '{"min_pixels": 144, "max_pixels": 1000}') == 14
 
 
+def test_images_are_cut_into_as_many_tiles_as_asked():
+    def tokens(*options):
+        with serve("--model", str(CASES / "internvl"), "--served-model-name", "see", *options) as base:
+            client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+            return ask(client, [{"role": "user", "content": [image("rgb.png"), text(QUESTION)]}]).usage.prompt_tokens
+
+    # 4 tiles and the whole image, of 4 tokens each, or the whole image alone.
+    assert tokens() - tokens("--mm-processor-kwargs", '{"max_patches": 1}') == 16
+
+
 def test_needles_are_refused():
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
