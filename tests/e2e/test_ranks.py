@@ -92,7 +92,7 @@ def test_families_in_layouts(name, layouts, tmp_path):
     flags = (tiny(name, tmp_path), "--served-model-name", "demo", *FLAGS)
     with serve(*flags) as base:
         one = words(base)
-    assert all(len(text) > 20 for text in one)
+    assert sum(map(len, one)) > 100
     for layout in layouts:
         with serve(*flags, *layout.split()) as base:
             assert words(base) == one, layout
