@@ -63,9 +63,10 @@ std::size_t MaskTable::walk(std::uint32_t node, ConfigId config, Visit&& visit) 
 
 template <class Take, class Reach>
 std::size_t MaskTable::walk_plain(std::uint32_t node, StateId state, Take&& take, Reach&& reach) {
+  const std::size_t most = states_.nodes_left();
   std::size_t looked_at = 0;
   plain_walk_.assign(1, {node, state});
-  while (!plain_walk_.empty()) {
+  while (!plain_walk_.empty() && looked_at <= most) {
     const auto [at, before] = plain_walk_.back();
     plain_walk_.pop_back();
     const auto bytes = vocabulary_.child_bytes(at);
@@ -349,7 +350,7 @@ std::size_t MaskTable::follow(StateId state) {
     const ConfigId config = states_.isolated(reached);
     if (config != kDeadConfig && reach(i, config)) below += walk(i, config, visit);
   });
-  states_.spend(looked_at / kWalkShare);
+  states_.spend(looked_at / kWalkShare + 1);
   return looked_at + below;
 }
 
