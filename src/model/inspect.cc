@@ -180,7 +180,8 @@ ParameterCount count_parameters(const ModelSpec& spec) {
   Network network = network_of(spec);
   ParameterCount count;
   const ParameterList list = network.parameters();
-  for (const MatrixParameter* matrix : list.matrices) count.total += matrix->elements();
+  for (const MatrixParameter* matrix : list.matrices)
+    count.total += matrix->elements() + (matrix->scale ? matrix->rows : 0);
   for (const VectorParameter* vector : list.vectors) {
     if (!vector->constant.empty()) continue;
     for (const Slot& part : vector->parts) {
