@@ -192,7 +192,7 @@ ParameterCount count_parameters(const ModelSpec& spec) {
     return sum;
   };
   for (const MatrixParameter* matrix : list.matrices)  // some have a row twice
-    count.total += std::min(matrix->elements(), stored(matrix->parts));
+    count.total += std::min(matrix->elements(), stored(matrix->parts)) + (matrix->scale ? matrix->rows : 0);
   for (const VectorParameter* vector : list.vectors) count.total += stored(vector->parts);
   count.active = std::int64_t{spec.vocab} * spec.dim +
                  std::llround(layers_cost(network, {.tokens = 1, .context = 1}).weights);
