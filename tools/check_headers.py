@@ -2,7 +2,8 @@
 """Whether headers compile alone, by the compile commands of build/release: those named, else those that changed.
 
 Usage: check_headers.py [HEADER...]. Without arguments: of the commits that the branch `main` lacks, or, on it, of the
-last commit, a merge with all that it brought. `make headers` checks all, those too whose includes have changed.
+last commit, a merge with all that it brought; all where the history does not reach as far. `make headers` checks all, those
+too whose includes have changed.
 """
 
 import json
@@ -26,17 +27,18 @@ def changed():
     if not base or base == git("rev-parse", "HEAD").stdout.strip():
         base = "HEAD^"
     listed = git("diff", "--name-only", "--diff-filter=d", base, "--", "src/*.h")
-    if listed.returncode:
-        sys.exit(listed.stderr)
-    return listed.stdout.split()
+    return (listed if listed.returncode == 0 else git("ls-files", "src/*.h")).stdout.split()
 
 
 def commands():
-    """By folder, how a file in it is compiled: without what names the file or its output."""
+    """By folder, how a file in it is compiled: without what names the file or its output, or precompiled headers."""
     found = {}
     for entry in json.loads((ROOT / "build/release/compile_commands.json").read_text()):
         folder = str(pathlib.Path(entry["file"]).parent.relative_to(ROOT)) if entry["file"].startswith(str(ROOT)) else ""
         words = shlex.split(entry["command"])
+        if "-include" in words:
+            at = words.index("-include")
+            del words[at : at + 2]
         found.setdefault(folder, [w for w in words[: words.index("-o")] if not w.startswith("-O")])
     return found
 
