@@ -126,6 +126,26 @@ def test_model_inspect_and_bench():
     assert bench.returncode == 0 and "tokens/s" in bench.stdout
 
 
+def test_bench_shows_on_a_terminal_how_far_it_is():
+    here, there = pty.openpty()
+    bench = subprocess.Popen([OCTAVO, "bench", "throughput", "--num-prompts", "200", "--output-len", "64"],
+                             stdout=subprocess.DEVNULL, stderr=there)
+    os.close(there)
+    shown = b""
+    try:
+        while piece := os.read(here, 4096):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(here)
+    assert bench.wait(60) == 0 and b"/200.00 requests" in shown, shown
+
+
+def test_chat_takes_a_url_without_a_scheme(server):
+    done = run("chat", "--url", server.removeprefix("http://"), "--max-tokens", "8", stdin="Hello\n")
+    assert done.returncode == 0 and done.stdout.strip(), done.stderr
+
+
 def test_bench_ops_writes_json():
     bench = run("bench", "ops", "--filter", "embed", "--repeats", "1", "--json")
     assert bench.returncode == 0, bench.stderr

@@ -136,10 +136,11 @@ def another_host():
         pytest.skip("network namespaces need root and iproute2")
     try:
         run("netns", "add", name)
+        run("link", "add", here, "type", "veth", "peer", "name", "eth0", "netns", name)
     except subprocess.CalledProcessError as error:
+        subprocess.run(["ip", "netns", "del", name], check=False)
         pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
     try:
-        run("link", "add", here, "type", "veth", "peer", "name", "eth0", "netns", name)
         run("address", "add", "10.213.77.1/24", "dev", here)
         run("link", "set", here, "up")
         run("-n", name, "address", "add", "10.213.77.2/24", "dev", "eth0")
