@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 7;
+constexpr int kRequests = 6;
 
 class SharedCacheEngine : public testing::TestWithParam<const char*> {
  protected:
@@ -28,7 +28,7 @@ TEST_P(SharedCacheEngine, AnAnswerDependsOnItsRequestAlone) {
   const Variation variations[] = {{"together", 1, 256, 6},
                                   {"threads", 3, 256, 6},
                                   {"chunks", 2, 7, 6},
-                                  {"preempted", 2, 48, 6, 6},
+                                  {"preempted", 2, 48, 6, 12},
                                   {"drafts", 2, 256, 6, {}, true}};
   expect_the_same_answers(options_, kRequests, variations);
 }
