@@ -76,7 +76,8 @@ __attribute__((target("avx512f,avx512vnni"))) double quads_512() {
 }
 // Whole tiles of zeros: four of sums in turn, as many as hide an instruction's latency.
 #define OCTAVO_TILES(instruction)                                                                          \
-  const cpu::MatrixTilesInUse in_use(&cpu::kAmxTiles);                                                     \
+  cpu::MatrixTilesInUse in_use(&cpu::kAmxTiles);                                                           \
+  in_use.shape(2 * cpu::kMatrixRows, cpu::kMatrixBytes);                                                   \
   for (std::int64_t i = 0; i < kTileRounds; ++i)                                                           \
     asm volatile(instruction " %tmm6, %tmm4, %tmm0\n\t" instruction " %tmm7, %tmm4, %tmm1\n\t" instruction \
                              " %tmm6, %tmm5, %tmm2\n\t" instruction " %tmm7, %tmm5, %tmm3");

@@ -1,11 +1,14 @@
-// Runs each operator once, for callgrind to count its instructions: tools/instructions.py. At AVX2, the
-// highest level that valgrind knows, on one thread and on small shapes: what a kernel executes for a number
-// of a product is the same on large ones.
+// Runs each operator once, to count its instructions: tools/instructions.py. Under callgrind at AVX2, the highest
+// level that valgrind knows; with --tiles those on matrix tiles alone, as their model counts them. On one thread
+// and on small shapes: what a kernel executes for a number of a product is the same on large ones.
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
 #include "bench/op_cases.h"
 #include "kernels/backends.h"
+#if defined(__x86_64__)
+#include "kernels/cpu/matrix_tiles.h"
+#endif
 
 namespace octavo {
 namespace {
@@ -20,13 +23,14 @@ bool is_counted(const OpCase& c) {
   return begins("1 ", "16 ");
 }
 
+std::string name_of(const OpCase& c) { return fmt::format("{} | {} | {}", c.operation, c.shape, c.format); }
+
 Result<> count() {
   TRY(Backend backend, make_cpu_backend({.threads = 1, .isa = CpuIsa::avx2}));
   const OpVisitor visitor{.wanted = is_counted,
                           .measure =
                               [](const OpCase& c) {
-                                const std::string name =
-                                    fmt::format("{} | {} | {}", c.operation, c.shape, c.format);
+                                const std::string name = name_of(c);
                                 c.run();  // whatever happens only once
                                 CALLGRIND_ZERO_STATS;
                                 CALLGRIND_TOGGLE_COLLECT;
@@ -39,11 +43,32 @@ Result<> count() {
   return {};
 }
 
+#if defined(__x86_64__)
+// Prints a line for each operator that runs on tiles.
+Result<> count_on_tiles() {
+  TRY(Backend backend, make_cpu_backend({.threads = 1, .isa = CpuIsa::amx_modelled}));
+  const OpVisitor visitor{.wanted = is_counted,
+                          .measure =
+                              [](const OpCase& c) {
+                                const std::int64_t before = cpu::modelled_tile_instructions();
+                                c.run();
+                                const std::int64_t counted = cpu::modelled_tile_instructions() - before;
+                                if (counted > 0) fmt::print("{:12}  tiles: {}\n", counted, name_of(c));
+                              },
+                          .cold_bytes = 0};
+  for (const auto part : kOpCaseParts) TRY_VOID(part(backend, kSmall, visitor));
+  return {};
+}
+#else
+Result<> count_on_tiles() { return failure(ErrorCode::unsupported, "matrix tiles are of x86-64 processors"); }
+#endif
+
 }  // namespace
 }  // namespace octavo
 
-int main() {
-  const auto done = octavo::count();
+int main(int argc, char** argv) {
+  const bool tiles = argc == 2 && std::string_view(argv[1]) == "--tiles";
+  const auto done = tiles ? octavo::count_on_tiles() : octavo::count();
   if (!done) fmt::print(stderr, "op_instructions: {}\n", done.error().message);
   return done ? 0 : 1;
 }

@@ -271,6 +271,17 @@ Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const 
   return {};
 }
 
+// Packed checkpoints most often leave the output matrix in 16 bits, all of which each step reads.
+Result<> advise_on_output(const EngineOptions& options, const Model& model) {
+  TRY(const std::string_view method, quantization_method(options.model_dir));
+  if (method == "none" || method == "gguf") return {};
+  const Weight& output = model.network.output();
+  if (output.bytes() < 2 * static_cast<std::size_t>(output.rows() * output.cols())) return {};
+  log_info("the output matrix is not {} but plain: each step reads {} MB of it; --quantization int8 makes codes of it",
+           method, output.bytes() / 1'000'000);
+  return {};
+}
+
 Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                           const LoadHooks& hooks, const Ranks* ranks) {
   TRY(const ModelDType dtype, model_dtype(options.dtype));
@@ -289,6 +300,8 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                    .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
                    .stages = options.pipeline_parallel_size,
                    .progress = hooks.progress}));
+  if (encoding == Encoding::plain && ranks == nullptr && !model->spec.head)
+    TRY_VOID(advise_on_output(options, *model));
   if (options.lora.enabled && model->spec.head)
     return invalid("enable_lora", "{} does not generate: LoRA adapters are for models that do",
                    model->spec.architecture);

@@ -49,8 +49,7 @@ TEST_P(CpuFp8, AgreesWithTheReference) {
 TEST_P(CpuFp8, IsTheSameForEveryBatch) {
   Backend one = make_cpu_backend({.threads = 1, .isa = GetParam()}).value();
   TestRandom random(52);
-  const std::int64_t most =
-      GetParam() == CpuIsa::amx_modelled ? 40 : 410;  // a single row is a tile of sixteen
+  const std::int64_t most = GetParam() == CpuIsa::amx_modelled ? 200 : 410;
   for (int round = 0; round < 6; ++round) {
     const TestPart part = random_fp8(random, random.integer(1, 300));
     const std::vector<MatrixPart> parts{part.part()};

@@ -41,16 +41,17 @@ struct PackedItems {
   bool awq_order = false;         // the eight of a group come as 0 2 4 6 1 3 5 7
   bool e2m1 = false;              // of 4 bits: numbers of a sign, two bits of exponent and one more, doubled
 
-  // One byte each, those of a row side by side.
-  bool rows_of_bytes() const { return bits == 8 && together == 1 && !along_rows && group_stride == 1; }
+  // Where in its group an item lies.
+  std::int64_t place(std::int64_t in_group) const {
+    constexpr std::uint8_t kAwqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+    return awq_order ? kAwqPlaces[in_group] : in_group;
+  }
 
   int at(std::span<const std::byte> bytes, std::int64_t row, std::int64_t col) const {
-    constexpr std::uint8_t kAwqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
     const std::int64_t along = along_rows ? row : col, other = along_rows ? col : row;
     const std::int64_t in_group = along & (together - 1);
     const std::int64_t group = along >> std::countr_zero(static_cast<std::uint64_t>(together));
-    const std::int64_t item =
-        group * group_stride + other * other_stride + (awq_order ? kAwqPlaces[in_group] : in_group);
+    const std::int64_t item = group * group_stride + other * other_stride + place(in_group);
     const int byte = std::to_integer<int>(bytes[static_cast<std::size_t>(item * bits / 8)]);
     const int raw = byte >> item * bits % 8 & ((1 << bits) - 1);
     constexpr std::int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};

@@ -110,6 +110,53 @@ TEST(PackedMatrix, GptqInAnyOrderOfColumns) {
   EXPECT_EQ(all[3], 0.5f * (3 - 8));
 }
 
+// In shapes that end within the blocks in which words are unpacked.
+TEST(PackedMatrix, CodesOfWordsAreTheItemsOfEachPlace) {
+  struct Case {
+    PackedFormat format;
+    std::int64_t rows, cols;
+  };
+  constexpr PackedFormat kAwq{.packing = Packing::awq, .bits = 4, .group = 8};
+  constexpr PackedFormat kBytes{.packing = Packing::gptq, .bits = 8, .group = 8};
+  constexpr PackedFormat kWords{.packing = Packing::compressed_tensors};
+  ThreadPool pool(2);
+  for (const auto& [format, rows, cols] : {Case{kGptq, 8, 8}, Case{kGptq, 136, 208}, Case{kAwq, 264, 72},
+                                           Case{kAwq, 8, 65}, Case{kBytes, 132, 76}, Case{kWords, 130, 70}}) {
+    File file;
+    const std::int64_t together = 32 / format.bits, groups = (cols + 7) / 8;
+    std::vector<std::int64_t> shape{rows, (cols + 7) / 8};
+    if (format.packing == Packing::gptq) shape = {cols / together, rows};
+    if (format.packing == Packing::awq) shape = {cols, rows / 8};
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(shape[0] * shape[1]));
+    for (std::size_t i = 0; i < words.size(); ++i)
+      words[i] = static_cast<std::uint32_t>((i + 1) * 2654435761u);
+    file.add(format.packing == Packing::compressed_tensors ? "a.weight_packed" : "a.qweight", "I32", shape,
+             words);
+    if (format.packing == Packing::compressed_tensors) {
+      file.add<std::int64_t>("a.weight_shape", "I64", {2}, {rows, cols});
+      file.add<float>("a.weight_scale", "F32", {rows, 1},
+                      std::vector<float>(static_cast<std::size_t>(rows), 1));
+    } else {
+      const std::int64_t zeros = groups * ((rows + together - 1) / together);
+      file.add<float>("a.scales", "F32", {groups, rows},
+                      std::vector<float>(static_cast<std::size_t>(groups * rows), 1));
+      file.add<std::int32_t>("a.qzeros", "I32", {groups, zeros / groups},
+                             std::vector<std::int32_t>(static_cast<std::size_t>(zeros), 0));
+    }
+    const auto tensors = join_packed(file.tensors, format);
+    ASSERT_TRUE(tensors) << tensors.error().message;
+    const StoredTensor& joined = tensors->at(0);
+    ASSERT_THAT(joined.shape, testing::ElementsAre(rows, cols));
+    const auto matrix = unpack(joined, pool);
+    ASSERT_TRUE(matrix) << matrix.error().message;
+    const auto* codes = static_cast<const std::uint8_t*>(matrix->codes.data());
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t col = 0; col < cols; ++col)
+        ASSERT_EQ(codes[row * cols + col], joined.packed->code_items.at(joined.packed->codes.bytes, row, col))
+            << row << ", " << col << " of " << rows << " x " << cols;
+  }
+}
+
 TEST(PackedMatrix, CompressedTensorsBesidePlainOnes) {
   File file = compressed_file();
   const auto tensors = join_packed(file.tensors, kCompressed);

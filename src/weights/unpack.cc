@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "weights/packed_matrix.h"
+#include "weights/unpack_codes.h"
 
 namespace octavo {
 namespace {
@@ -37,21 +38,7 @@ Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
   return out;
 }
 
-// The codes of a row, and whether one of them is a NaN of fp8: loops over iterators, whose places are not
-// checked one by one, and without a branch, so that they become vectors.
-void copy_codes(const PackedMatrix& m, std::int64_t row, std::span<std::uint8_t> codes) {
-  const PackedItems& items = m.code_items;
-  if (!items.rows_of_bytes()) {
-    for (std::size_t k = 0; k < codes.size(); ++k)
-      codes[k] = static_cast<std::uint8_t>(items.at(m.codes.bytes, row, static_cast<std::int64_t>(k)));
-    return;
-  }
-  const auto from = m.codes.bytes.subspan(static_cast<std::size_t>(row * items.other_stride), codes.size());
-  const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // two's complement, counted from -128
-  std::ranges::transform(from, codes.begin(), [flip](std::byte code) {
-    return static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(code) ^ flip);
-  });
-}
+// Without a branch, so that it becomes vectors.
 bool any_nan(std::span<const std::uint8_t> codes) {
   std::uint8_t found = 0;
   for (const std::uint8_t code : codes) found |= static_cast<std::uint8_t>((code & 0x7f) == 0x7f);
@@ -76,23 +63,24 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   if (with_zeros) out.zeros.resize(out.scales.size());
   std::atomic<int> bad_zero = 0;
   std::atomic<bool> nan = false;
+  auto* const codes = static_cast<std::uint8_t*>(out.codes.data());
+  unpack_codes(m, rows, cols, codes, pool);
   pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const std::span codes(static_cast<std::uint8_t*>(out.codes.data()) + row * cols,
-                            static_cast<std::size_t>(cols));
-      copy_codes(m, row, codes);
-      if (tensor.encoding == Encoding::fp8 && any_nan(codes)) nan = true;
+      const std::span of_row(codes + row * cols, static_cast<std::size_t>(cols));
+      if (tensor.encoding == Encoding::fp8 && any_nan(of_row)) nan = true;
+      const std::int64_t scale_row = row / m.scale_rows;
       for (std::int64_t i = 0; i < groups; ++i) {
         const std::int64_t group = columns.group[static_cast<std::size_t>(i)];
         const auto place = static_cast<std::size_t>(row * groups + i);
-        const std::int64_t scale = row / m.scale_rows * m.scale_row_stride + group * m.scale_group_stride;
+        const std::int64_t scale = scale_row * m.scale_row_stride + group * m.scale_group_stride;
         // Codes of e2m1 are doubled.
         out.scales[place] =
             exponents ? std::ldexp(
                             1.0F, std::to_integer<int>(m.scales.bytes[static_cast<std::size_t>(scale)]) - 128)
                       : number_at(m.scales, scale);
         if (!with_zeros) continue;
-        const int zero = m.zero_items.at(m.zeros.bytes, row / m.scale_rows, group);
+        const int zero = m.zero_items.at(m.zeros.bytes, scale_row, group);
         out.zeros[place] = static_cast<std::uint8_t>(zero);
         if (zero < 0 || zero > 255) bad_zero = zero;
       }

@@ -1,5 +1,5 @@
-// Reading the matrices of a checkpoint from memory, in GB/s of the file's bytes on one thread: fp8 and GPTQ's
-// codes and scales, beside bf16, of which only the numbers are looked at, and a plain copy.
+// Reading the matrices of a checkpoint from memory, in GB/s of the file's bytes on one thread: fp8, and the
+// codes and scales of GPTQ and AWQ, beside bf16, of which only the numbers are looked at, and a plain copy.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -49,7 +49,7 @@ void packed(benchmark::State& state, const PackedFormat& format, std::vector<Sto
   std::int64_t bytes = 0;
   std::vector<std::vector<std::byte>> held;
   for (StoredTensor& tensor : tensors) {
-    std::int64_t count = tensor.format == "F8_E4M3" ? 1 : 4;
+    std::int64_t count = tensor.dtype ? 4 : 1;
     for (const std::int64_t extent : tensor.shape) count *= extent;
     tensor.bytes = held.emplace_back(some_bytes(count));
     bytes += count;
@@ -76,6 +76,14 @@ void gptq(benchmark::State& state) {
           {.name = "a.qzeros", .format = "I32", .dtype = DType::i32, .shape = {kCols / kBlock, kRows / 8}}});
 }
 BENCHMARK(gptq);
+
+void awq(benchmark::State& state) {
+  packed(state, {.packing = Packing::awq, .bits = 4, .group = kBlock},
+         {{.name = "a.qweight", .format = "I32", .dtype = DType::i32, .shape = {kCols, kRows / 8}},
+          {.name = "a.scales", .format = "F32", .dtype = DType::f32, .shape = {kCols / kBlock, kRows}},
+          {.name = "a.qzeros", .format = "I32", .dtype = DType::i32, .shape = {kCols / kBlock, kRows / 8}}});
+}
+BENCHMARK(awq);
 
 }  // namespace
 }  // namespace octavo

@@ -9,10 +9,9 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kTileRowBytes = 64;
 constexpr std::int64_t kLineBytes = 64;
 
-// All eight tiles whole. The layout is the processor's.
+// The layout is the processor's.
 struct alignas(64) TileConfiguration {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -23,22 +22,29 @@ struct alignas(64) TileConfiguration {
 static_assert(sizeof(TileConfiguration) == 64);
 
 template <class T>
-void begin_tiles() {
-  static constexpr TileConfiguration kWhole;
-  T::configure(kWhole);
+void begin_tiles(std::int64_t rows, std::int64_t row_bytes) {
+  TileConfiguration shape;
+  const auto last = static_cast<std::uint8_t>((rows - 1) % kMatrixRows + 1);
+  // Of sums and x, the second half or the only one.
+  const int half = rows > kMatrixRows ? 1 : 0;
+  shape.rows[2 * half] = shape.rows[2 * half + 1] = shape.rows[4 + half] = last;
+  shape.row_bytes[4] = shape.row_bytes[5] = static_cast<std::uint16_t>(row_bytes);
+  shape.rows[6] = shape.rows[7] = static_cast<std::uint8_t>(row_bytes / 4);
+  T::configure(shape);
 }
 
 // The last steps of a segment where they do not fill a tile, and zeros: what lies behind them is not to be
 // read.
+template <std::int64_t kSteps>
 struct alignas(64) LastSteps {
-  std::byte data[kMatrixSteps * 2 * kTileRowBytes];
+  std::byte data[kSteps * 2 * kMatrixBytes];
 
   LastSteps(const std::byte* w, std::int64_t steps, const TileArgs& args) {
     __builtin_memset(data, 0, sizeof data);
     for (std::int64_t i = 0; i < steps; ++i)
       for (std::int64_t v = 0; v < 2; ++v)
-        __builtin_memcpy(data + (2 * i + v) * kTileRowBytes,
-                         w + i * args.step_stride + v * args.vector_stride, kTileRowBytes);
+        __builtin_memcpy(data + (2 * i + v) * kMatrixBytes, w + i * args.step_stride + v * args.vector_stride,
+                         kMatrixBytes);
   }
 };
 
@@ -57,7 +63,7 @@ void multiply_block(const std::byte* x, const TileArgs& args, const std::byte* w
   }
 }
 
-template <class T, int kHalves>
+template <class T, int kHalves, std::int64_t kSteps>
 void matrix_product(const TileArgs& args) {
   const std::int64_t c_bytes = args.c_stride * static_cast<std::int64_t>(sizeof(float));
   float* const halves[2] = {args.c, args.c + kMatrixRows * args.c_stride};
@@ -80,20 +86,24 @@ void matrix_product(const TileArgs& args) {
   for (std::int64_t s = 0; s < args.segments; ++s) {
     const std::byte* w = args.w[s] + args.w_offset;
     const std::byte* ahead = args.ahead != nullptr ? args.ahead[s] + args.w_offset : nullptr;
-    for (std::int64_t step = 0; step < args.steps; step += kMatrixSteps) {
+    for (std::int64_t step = 0; step < args.steps; step += kSteps) {
       if (ahead != nullptr) {
-        for (std::int64_t i = 0; i < kMatrixSteps * args.ahead_step_stride; i += kLineBytes)
+        const std::int64_t bytes = kSteps * args.ahead_step_stride;
+        const std::int64_t stride = args.ahead_step_stride < kLineBytes ? kLineBytes : args.ahead_step_stride;
+        for (std::int64_t i = 0; i < bytes; i += stride) {
           __builtin_prefetch(ahead + i, 0, 2);
-        ahead += kMatrixSteps * args.ahead_step_stride;
+          if (args.ahead_vector_stride != 0) __builtin_prefetch(ahead + i + args.ahead_vector_stride, 0, 2);
+        }
+        ahead += bytes;
       }
-      if (args.steps - step >= kMatrixSteps) {
+      if (args.steps - step >= kSteps) {
         multiply_block<T, kHalves>(x, args, w, args.step_stride, args.vector_stride);
       } else {
-        const LastSteps last(w, args.steps - step, args);
-        multiply_block<T, kHalves>(x, args, last.data, 2 * kTileRowBytes, kTileRowBytes);
+        const LastSteps<kSteps> last(w, args.steps - step, args);
+        multiply_block<T, kHalves>(x, args, last.data, 2 * kMatrixBytes, kMatrixBytes);
       }
-      w += kMatrixSteps * args.step_stride;
-      x += kMatrixSteps * args.x_unit_stride;
+      w += kSteps * args.step_stride;
+      x += kSteps * args.x_unit_stride;
     }
   }
   T::template store<0>(halves[0], c_bytes);
@@ -104,9 +114,44 @@ void matrix_product(const TileArgs& args) {
   }
 }
 
+template <class T, int kHalves>
+void code_product(const CodeTileArgs& args) {
+  T::template zero<0>();
+  T::template zero<1>();
+  if constexpr (kHalves == 2) {
+    T::template zero<2>();
+    T::template zero<3>();
+  }
+  for (std::int64_t i = 0; i < args.blocks; ++i) {
+    const std::byte* x = args.x + i * args.columns;
+    const std::byte* w = args.w + i * args.columns / 4 * 2 * kMatrixBytes;
+    T::template load<4>(x, args.x_row_stride);
+    T::template load<6>(w, 2 * kMatrixBytes);
+    T::template dot_codes<0, 4, 6>();
+    T::template load<7>(w + kMatrixBytes, 2 * kMatrixBytes);
+    T::template dot_codes<1, 4, 7>();
+    if constexpr (kHalves == 2) {
+      T::template load<5>(x + kMatrixRows * args.x_row_stride, args.x_row_stride);
+      T::template dot_codes<2, 5, 6>();
+      T::template dot_codes<3, 5, 7>();
+    }
+  }
+  T::template store<0>(args.sums, 2 * kMatrixBytes);
+  T::template store<1>(args.sums + kMatrixRows, 2 * kMatrixBytes);
+  if constexpr (kHalves == 2) {
+    T::template store<2>(args.sums + 2 * kMatrixRows * kMatrixRows, 2 * kMatrixBytes);
+    T::template store<3>(args.sums + 2 * kMatrixRows * kMatrixRows + kMatrixRows, 2 * kMatrixBytes);
+  }
+}
+
 template <class T>
 constexpr MatrixTiles matrix_tiles() {
-  return {.begin = begin_tiles<T>, .end = T::release, .bf16 = {matrix_product<T, 1>, matrix_product<T, 2>}};
+  return {.begin = begin_tiles<T>,
+          .end = T::release,
+          .bf16 = {matrix_product<T, 1, kMatrixSteps>, matrix_product<T, 2, kMatrixSteps>},
+          .short_bf16 = {matrix_product<T, 1, kShortSteps>, matrix_product<T, 2, kShortSteps>},
+          .codes = {code_product<T, 1>, code_product<T, 2>},
+          .quant_parts = kQuantParts};
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ constexpr int kRows = 16;
 constexpr int kFloats = 16;  // of a row; or pairs of bf16
 
 struct alignas(64) Tile {
-  std::byte data[kRows][kTileRowBytes];
+  std::byte data[kRows][kMatrixBytes];
   template <class T>
   T* row(int i) {
     return reinterpret_cast<T*>(data[i]);
@@ -18,9 +18,11 @@ struct alignas(64) Tile {
 };
 struct State {
   bool configured;
+  TileConfiguration shape;
   Tile tiles[kTiles];
 };
 thread_local constinit State state = {};
+thread_local constinit std::int64_t instructions = 0;
 
 // DAZ and FTZ: numbers below the least normal one are zero, whatever MXCSR says.
 float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
@@ -34,34 +36,47 @@ float number(std::uint32_t pair) {
 }
 
 struct Model {
-  static void configure(const TileConfiguration& tiles) {
+  static void configure(const TileConfiguration& shape) {
+    ++instructions;
+    if (shape.palette != 1) __builtin_trap();
     for (int i = 0; i < kTiles; ++i)
-      if (tiles.palette != 1 || tiles.rows[i] != kRows || tiles.row_bytes[i] != kTileRowBytes)
+      if (shape.rows[i] < 1 || shape.rows[i] > kRows || shape.row_bytes[i] < 1 ||
+          shape.row_bytes[i] > kMatrixBytes)
         __builtin_trap();
-    state = {};
-    state.configured = true;
+    state = {.configured = true, .shape = shape, .tiles = {}};
   }
-  static void release() { state = {}; }
+  static void release() {
+    ++instructions;
+    state.configured = false;
+  }
   template <int tile>
   static void zero() {
+    ++instructions;
     at<tile>() = {};
   }
   template <int tile>
   static void load(const void* from, std::int64_t stride) {
-    for (int i = 0; i < kRows; ++i)
-      __builtin_memcpy(at<tile>().data[i], static_cast<const std::byte*>(from) + i * stride, kTileRowBytes);
+    ++instructions;
+    at<tile>() = {};
+    for (int i = 0; i < state.shape.rows[tile]; ++i)
+      __builtin_memcpy(at<tile>().data[i], static_cast<const std::byte*>(from) + i * stride,
+                       state.shape.row_bytes[tile]);
   }
   template <int tile>
   static void store(void* to, std::int64_t stride) {
-    for (int i = 0; i < kRows; ++i)
-      __builtin_memcpy(static_cast<std::byte*>(to) + i * stride, at<tile>().data[i], kTileRowBytes);
+    ++instructions;
+    for (int i = 0; i < state.shape.rows[tile]; ++i)
+      __builtin_memcpy(static_cast<std::byte*>(to) + i * stride, at<tile>().data[i],
+                       state.shape.row_bytes[tile]);
   }
   // TDPBF16PS.
   template <int c, int a, int b>
   static void dot_bf16() {
-    for (int m = 0; m < kRows; ++m) {
+    check<c, a, b>();
+    ++instructions;
+    for (int m = 0; m < state.shape.rows[a]; ++m) {
       float even[kFloats] = {}, odd[kFloats] = {};
-      for (int k = 0; k < kFloats; ++k) {
+      for (int k = 0; k < state.shape.rows[b]; ++k) {
         const std::uint32_t x = at<a>().template row<std::uint32_t>(m)[k];
         const auto* w = at<b>().template row<std::uint32_t>(k);
         for (int n = 0; n < kFloats; ++n) {
@@ -73,8 +88,31 @@ struct Model {
       for (int n = 0; n < kFloats; ++n) out[n] = flushed(flushed(out[n]) + flushed(even[n] + odd[n]));
     }
   }
+  // TDPBSUD.
+  template <int c, int a, int b>
+  static void dot_codes() {
+    check<c, a, b>();
+    ++instructions;
+    for (int m = 0; m < state.shape.rows[a]; ++m) {
+      auto* out = at<c>().template row<std::int32_t>(m);
+      for (int k = 0; k < state.shape.rows[b]; ++k) {
+        const auto* x = at<a>().template row<std::int8_t>(m) + 4 * k;
+        const auto* w = at<b>().template row<std::uint8_t>(k);
+        for (int n = 0; n < kFloats; ++n)
+          out[n] += x[0] * w[4 * n] + x[1] * w[4 * n + 1] + x[2] * w[4 * n + 2] + x[3] * w[4 * n + 3];
+      }
+    }
+  }
 
  private:
+  // The processor's #UD where shapes do not fit.
+  template <int c, int a, int b>
+  static void check() {
+    const TileConfiguration& shape = state.shape;
+    if (shape.rows[c] != shape.rows[a] || shape.row_bytes[c] != shape.row_bytes[b] ||
+        shape.row_bytes[a] != 4 * shape.rows[b] || shape.row_bytes[b] != kMatrixBytes)
+      __builtin_trap();
+  }
   template <int tile>
   static Tile& at() {
     if (!state.configured) __builtin_trap();  // the processor's #UD
@@ -85,5 +123,7 @@ struct Model {
 }  // namespace
 
 constinit const MatrixTiles kModelledTiles = matrix_tiles<Model>();
+
+std::int64_t modelled_tile_instructions() { return instructions; }
 
 }  // namespace octavo::cpu

@@ -37,7 +37,10 @@ void attention(Stream& stream, const AttentionArgs& args) {
   const auto operand = [&](const KvSpec& kv) {
     return KvOperand{kv.dtype, KvLayout(kv), kernels.tiles[static_cast<int>(operand_of(kv.dtype, dot))]};
   };
-  const AttentionCall call{args, plan, kernels, operand(spec), operand(wide), format_of(args.q.dtype), dot};
+  const AttentionCall call{args,          plan,
+                           kernels,       operand(spec),
+                           operand(wide), format_of(args.q.dtype),
+                           dot,           dot ? kernels.matrix : nullptr};
   CHECK(args.q.size(1) / spec.kv_heads == plan.group(), "the plan is for another number of heads");
   CHECK(plan.window() == 0 || plan.window() == args.window, "a plan for a window of {}, a layer of {}",
         plan.window(), args.window);

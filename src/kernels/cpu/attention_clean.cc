@@ -55,7 +55,7 @@ void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::
     const std::int64_t first = piece * kPieceTokens + g * kGroupTokens;
     const std::byte* w = clean(head, g, row_[row].begin - first, row_[row].end - first);
     for (std::int64_t d = 0; d < layout.padded_dim; d += width)
-      kv_.tiles[0]({
+      mix_function(1)({
           .x = scratch_.p + (at(head, row) * kScoreStride + g * kGroupTokens) * call_.x_bytes(),
           .x_row_stride = 0,
           .x_unit_stride = 4,

@@ -22,7 +22,9 @@ AttentionUnitRun::AttentionUnitRun(const AttentionCall& call, const AttentionUni
       unit_(unit),
       scratch_(scratch),
       rows_(rows_of(call, unit)),
-      widened_(call.packed() && (rows_ > call.kernels.tile_rows || call.values_in_keys())),
+      in_use_(call.matrix),
+      widened_(call.packed() &&
+               (rows_ > call.kernels.tile_rows || call.values_in_keys() || call.matrix != nullptr)),
       own_values_(widened_ || call.values_in_keys()),
       kv_(widened_ ? call.wide : call.stored) {
   Row* to = row_;
@@ -39,9 +41,9 @@ AttentionUnitRun::AttentionUnitRun(const AttentionCall& call, const AttentionUni
 
 void AttentionUnitRun::run() {
   load_queries();
-  const std::int64_t tile_rows = call_.kernels.tile_rows;
+  const std::int64_t tile_rows = call_.tile_rows();
   for (std::int64_t piece = unit_.piece_begin; piece < unit_.piece_end; ++piece) {
-    if (rows_ <= tile_rows && !call_.values_in_keys()) {
+    if (rows_ <= tile_rows && !own_values_) {
       attend(piece, {unit_.head_begin, unit_.head_end, 0, rows_});
       continue;
     }
@@ -68,7 +70,9 @@ void AttentionUnitRun::load_queries() {
                                   static_cast<std::int64_t>(size_of(q.dtype));
       std::byte* to = scratch_.q + i * q_stride();
       if (call_.dot) {
-        std::memcpy(to, from, static_cast<std::size_t>(q_stride()));
+        const auto bytes = static_cast<std::size_t>(call_.dim() * call_.x_bytes());
+        std::memcpy(to, from, bytes);
+        std::memset(to + bytes, 0, static_cast<std::size_t>(q_stride()) - bytes);
       } else {
         call_.kernels.widen(from, call_.format, reinterpret_cast<float*>(to), call_.dim());
       }
@@ -165,6 +169,21 @@ void AttentionUnitRun::load_scales(const Groups& groups, std::int64_t head) {
   }
 }
 
+// For tiles of so many rows, whose shape the matrix tiles take.
+TileFunction AttentionUnitRun::score_function(std::int64_t rows) {
+  if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
+  in_use_.shape(rows, kMatrixBytes);
+  return call_.matrix->bf16[rows > kMatrixRows ? 1 : 0];
+}
+
+// On matrix tiles, a group of tokens at a time: the next one lies elsewhere.
+TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
+  static_assert(kGroupTokens == 2 * kShortSteps);
+  if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
+  in_use_.shape(rows, kMatrixBytes / 2);
+  return call_.matrix->short_bf16[rows > kMatrixRows ? 1 : 0];
+}
+
 // Queries times the keys of a group, or of two where two vectors hold as many.
 void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t g) {
   const KvLayout& layout = kv_.layout;
@@ -187,7 +206,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
       ahead_vector_stride = groups.begin + 1 < groups.end ? values(head, groups.begin + 1) - ahead : 0;
     }
   }
-  kv_.tiles[tiles.rows() - 1]({
+  score_function(tiles.rows())({
       .x = scratch_.q + at(head, tiles.row_begin) * q_stride(),
       .x_row_stride = q_stride(),
       .x_unit_stride = 4,
@@ -240,9 +259,10 @@ void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_
     ahead[g - begin] = values(head, std::min(g + end - begin, groups.end - 1));
   }
   const bool fetch = tiles.head_end - tiles.head_begin > 1;
+  const TileFunction multiply = mix_function(tiles.rows());
   for (std::int64_t d = 0; d < layout.padded_dim; d += width) {
     const std::int64_t vector_stride = d + call_.kernels.lanes < layout.padded_dim ? vector_bytes() : 0;
-    kv_.tiles[tiles.rows() - 1]({
+    multiply({
         .x = scratch_.p + (at(head, tiles.row_begin) * kScoreStride + begin * kGroupTokens) * call_.x_bytes(),
         .x_row_stride = kScoreStride * call_.x_bytes(),
         .x_unit_stride = 4,

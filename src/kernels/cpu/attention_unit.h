@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "kernels/cpu/attention_plan.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/matrix_tiles.h"
 
 namespace octavo::cpu {
 
@@ -33,7 +33,11 @@ struct AttentionCall {
   const KvOperand wide;    // the bf16 that 8-bit formats become; else the same
   const Format format;     // of q and out
   const bool dot;
+  // Both products, of single rows too: their sums have an order of their own. nullptr: on vectors.
+  const MatrixTiles* matrix;
 
+  // Rows of a head that one tile call takes.
+  std::int64_t tile_rows() const { return matrix != nullptr ? 2 * kMatrixRows : kernels.tile_rows; }
   bool packed() const { return stored.layout.element_bytes == 1; }
   bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
   std::int64_t dim() const { return args.cache.spec.head_dim; }
@@ -147,6 +151,8 @@ class AttentionUnitRun {
   void locate(std::int64_t piece, const Groups& groups);
   void prepare(std::int64_t piece, std::int64_t head);
   void load_scales(const Groups& groups, std::int64_t head);
+  TileFunction score_function(std::int64_t rows);
+  TileFunction mix_function(std::int64_t rows);
   void score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t group);
   void softmax(std::int64_t piece, const Groups& groups, std::int64_t head, std::int64_t row);
   void mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin, std::int64_t end);
@@ -167,7 +173,13 @@ class AttentionUnitRun {
   std::int64_t at(std::int64_t head, std::int64_t row) const {
     return (head - unit_.head_begin) * rows_ + row;
   }
-  std::int64_t q_stride() const { return call_.dim() * call_.x_bytes(); }
+  // Matrix tiles take whole blocks of a query.
+  std::int64_t q_stride() const {
+    constexpr std::int64_t kBlock = 2 * kMatrixSteps;
+    const std::int64_t dim =
+        call_.matrix != nullptr ? (call_.dim() + kBlock - 1) / kBlock * kBlock : call_.dim();
+    return dim * call_.x_bytes();
+  }
   std::int64_t c_stride() const {
     const std::int64_t width = 2 * call_.kernels.lanes;
     return (kv_.layout.padded_dim + width - 1) / width * width;
@@ -190,7 +202,9 @@ class AttentionUnitRun {
   const AttentionUnit& unit_;
   AttentionScratch& scratch_;
   const std::int64_t rows_;  // of a head
-  // Many rows meet 8-bit numbers that were made bf16 once; few, numbers that become so on the way.
+  MatrixTilesInUse in_use_;
+  // Many rows, and matrix tiles, meet 8-bit numbers that were made bf16 once; few, numbers that become so on
+  // the way.
   const bool widened_;
   const bool own_values_;  // these, or values that are in the keys
   const KvOperand& kv_;

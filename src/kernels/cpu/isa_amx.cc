@@ -24,6 +24,11 @@ struct Amx {
   static void dot_bf16() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
   }
+  // Signed bytes of a, unsigned ones of b.
+  template <int c, int a, int b>
+  static void dot_codes() {
+    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
+  }
 };
 
 }  // namespace

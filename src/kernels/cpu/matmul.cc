@@ -55,9 +55,9 @@ struct Product {
   const PanelWeight& w;
   const IsaKernels& kernels;
   bool dot;
-  const MatrixTiles* matrix;  // nullptr: on vectors
-  std::int64_t units;         // 4-byte units of a row of x: f32, or pairs of bf16
-  std::int64_t outputs;       // columns of y
+  const MatrixTiles* matrix;     // nullptr: on vectors
+  std::int64_t units;            // 4-byte units of a row of x: f32, or pairs of bf16
+  std::int64_t outputs;          // columns of y
   std::int64_t first_panel = 0;  // of w, that these are of
   std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
   // Matrix tiles meet 8-bit numbers that a stretch of a panel at a time became bf16.
@@ -124,17 +124,15 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
                .tile_stride = 0,
                .row_stride = matrix ? kMatrixSteps * 4 : 4,
                .as_is = false};
-  if (matrix) {
-    tiled.as_is = rows == 1 && product.w.cols() % (2 * kMatrixSteps) == 0;
-  } else if (tiled.tiles() == 1 && (rows == 1 || product.x_rows == nullptr)) {
+  if (tiled.tiles() == 1 && (rows == 1 || product.x_rows == nullptr)) {
+    const std::int64_t whole = matrix ? 2 * kMatrixSteps : 2;
     tiled.as_is =
-        product.dot ? product.w.cols() % 2 == 0 : x.dtype == DType::f32 && product.w.layout().unit == 1;
+        product.dot ? product.w.cols() % whole == 0 : x.dtype == DType::f32 && product.w.layout().unit == 1;
   }
   if (tiled.as_is) {
     const std::int64_t stride = x.stride[0] * static_cast<std::int64_t>(size_of(x.dtype));
     tiled.data = static_cast<const std::byte*>(x.data) + product.x_row(first_row) * stride;
-    // Of a single row a matrix tile has sixteen copies.
-    tiled.row_stride = rows == 1 ? 0 : stride;
+    tiled.row_stride = stride;
     return tiled;
   }
   tiled.tile_stride = tiled.tile_rows * product.units * 4;
@@ -206,7 +204,6 @@ Product product_of(const MatmulArgs& args, const std::int32_t* x_rows, const Pan
 void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_row, const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
   alignas(64) std::byte wide[kMatrixStretch * kMatrixStepBytes];
-  const MatrixTilesInUse in_use(product.matrix);
   const PanelLayout& layout = product.w.layout();
   const std::int64_t columns = unit.panels() * layout.width;
   const std::int64_t units_per_step = product.dot ? 1 : layout.unit;
@@ -214,6 +211,9 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
   const std::int64_t stretch = stretch_steps(product, tiles);
+  // Of several tiles the last one is as high as the others: x, sums and c have the room.
+  MatrixTilesInUse in_use(product.matrix);
+  in_use.shape(tiles == 1 ? unit.rows() : x.tile_rows, kMatrixBytes);
 
   for (std::int64_t step = 0; step < layout.steps(); step += stretch) {
     const std::int64_t steps = std::min(stretch, layout.steps() - step);

@@ -32,8 +32,10 @@ float flushed(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x)
 struct Operands {
   std::int64_t rows, steps;
   TestTensor x, w;  // [rows, 2 segments, 2 * steps], [2 segments, kWidth, 2 * steps]
+  std::int64_t block_steps = kMatrixSteps;
 
-  std::int64_t blocks() const { return (steps + kMatrixSteps - 1) / kMatrixSteps; }
+  std::int64_t blocks() const { return (steps + block_steps - 1) / block_steps; }
+  std::int64_t columns() const { return 2 * block_steps; }  // of a block
   float x_at(std::int64_t r, std::int64_t segment, std::int64_t k) const {
     return flushed(x[(r * 2 + segment) * 2 * steps + k]);
   }
@@ -44,7 +46,7 @@ struct Operands {
     for (std::int64_t segment = 0; segment < 2; ++segment)
       for (std::int64_t block = 0; block < blocks(); ++block) {
         float sums[2] = {0, 0};
-        for (std::int64_t k = block * 32; k < std::min(block * 32 + 32, 2 * steps); ++k)
+        for (std::int64_t k = block * columns(); k < std::min((block + 1) * columns(), 2 * steps); ++k)
           // Exact in double but for the sum, which is too long by more than a float's length to be rounded
           // twice.
           sums[k % 2] = flushed(static_cast<float>(double{x_at(r, segment, k)} * double{w_at(n, segment, k)} +
@@ -57,34 +59,36 @@ struct Operands {
 
 // What the tiles make of c.
 std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<float> c, bool accumulate) {
-  const std::int64_t room = o.rows > kMatrixRows ? 32 : 16;
-  std::vector<BFloat16> x(static_cast<std::size_t>(2 * o.blocks() * 32 * room), BFloat16{0});
+  const std::int64_t room = o.rows > kMatrixRows ? 32 : 16, columns = o.columns();
+  std::vector<BFloat16> x(static_cast<std::size_t>(2 * o.blocks() * columns * room), BFloat16{0});
   // Behind each segment lie numbers that must not be met.
   std::vector<BFloat16> w(static_cast<std::size_t>(2 * (o.steps + 1) * kWidth * 2), to_bf16(NAN));
   for (std::int64_t segment = 0; segment < 2; ++segment)
     for (std::int64_t k = 0; k < 2 * o.steps; ++k) {
       for (std::int64_t r = 0; r < o.rows; ++r)
-        x[static_cast<std::size_t>(((segment * o.blocks() + k / 32) * room + r) * 32 + k % 32)] =
-            to_bf16(o.x[(r * 2 + segment) * 2 * o.steps + k]);
+        x[static_cast<std::size_t>(((segment * o.blocks() + k / columns) * room + r) * columns +
+                                   k % columns)] = to_bf16(o.x[(r * 2 + segment) * 2 * o.steps + k]);
       for (std::int64_t n = 0; n < kWidth; ++n)
         w[static_cast<std::size_t>(((segment * (o.steps + 1) + k / 2) * kWidth + n) * 2 + k % 2)] =
             to_bf16(o.w[(segment * kWidth + n) * 2 * o.steps + k]);
     }
   const auto* data = reinterpret_cast<const std::byte*>(w.data());
   const std::byte* segments[2] = {data, data + (o.steps + 1) * kWidth * 4};
-  const MatrixTilesInUse in_use(&tiles);
-  tiles.bf16[room == 32]({.x = reinterpret_cast<const std::byte*>(x.data()),
-                          .x_row_stride = 64,
-                          .x_unit_stride = room * 4,
-                          .w = segments,
-                          .segments = 2,
-                          .w_offset = 0,
-                          .steps = o.steps,
-                          .step_stride = kWidth * 4,
-                          .vector_stride = 64,
-                          .c = c.data(),
-                          .c_stride = kWidth,
-                          .accumulate = accumulate});
+  MatrixTilesInUse in_use(&tiles);
+  in_use.shape(o.rows, 2 * columns);
+  const TileFunction* multiply = o.block_steps == kShortSteps ? tiles.short_bf16 : tiles.bf16;
+  multiply[room == 32]({.x = reinterpret_cast<const std::byte*>(x.data()),
+                        .x_row_stride = 2 * columns,
+                        .x_unit_stride = room * 4,
+                        .w = segments,
+                        .segments = 2,
+                        .w_offset = 0,
+                        .steps = o.steps,
+                        .step_stride = kWidth * 4,
+                        .vector_stride = 64,
+                        .c = c.data(),
+                        .c_stride = kWidth,
+                        .accumulate = accumulate});
   return c;
 }
 
@@ -95,7 +99,8 @@ TEST_P(MatrixProducts, AreThoseOfTheirDefinitionToTheBit) {
     // Some of the products, or of the sums, are too small for normal numbers.
     const float scale = random.pick({1.0f, 0x1p-63f, 0x1p-120f});
     const Operands o{rows, steps, random.tensor(DType::bf16, {rows, 2, 2 * steps}, -scale, scale),
-                     random.tensor(DType::bf16, {2, kWidth, 2 * steps}, -1, 1)};
+                     random.tensor(DType::bf16, {2, kWidth, 2 * steps}, -1, 1),
+                     random.pick({kMatrixSteps, kShortSteps})};
     const bool accumulate = random.coin();
     std::vector<float> c(32 * kWidth, kUntouched);
     for (float& element : c) element = accumulate ? random.real(-scale, scale) : kUntouched;
@@ -105,8 +110,7 @@ TEST_P(MatrixProducts, AreThoseOfTheirDefinitionToTheBit) {
         const auto i = static_cast<std::size_t>(r * kWidth + n);
         ASSERT_EQ(got[i], o.expected(r, n, accumulate ? c[i] : 0)) << rows << " rows, " << steps << " steps";
       }
-    const std::int64_t written = rows <= kMatrixRows ? 16 : 32;
-    for (auto i = static_cast<std::size_t>(written * kWidth); i < got.size(); ++i) ASSERT_EQ(got[i], c[i]);
+    for (auto i = static_cast<std::size_t>(rows * kWidth); i < got.size(); ++i) ASSERT_EQ(got[i], c[i]);
   }
 }
 
@@ -116,6 +120,38 @@ TEST_P(MatrixProducts, SumEvenAndOddColumnsApart) {
   const float x[] = {0x1p24f, 1, 0, 1};  // one by one, 2^24 + 1 + 1 would stay 2^24
   for (std::int64_t k = 0; k < 4; ++k) o.x.set(k, x[k]);
   EXPECT_EQ(run(*GetParam(), o, std::vector<float>(32 * kWidth), false)[0], 0x1p24f + 2);
+}
+
+TEST_P(MatrixProducts, OfCodesAreExact) {
+  TestRandom random(62);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t rows = random.integer(1, 32), blocks = random.integer(1, 5);
+    const std::int64_t columns = random.pick<std::int64_t>({16, 32, 64}), all = blocks * columns;
+    const std::int64_t stride = all + random.integer(0, 40);
+    std::vector<std::int8_t> x(static_cast<std::size_t>(rows * stride));
+    std::vector<std::uint8_t> w(static_cast<std::size_t>(all * kWidth));
+    for (auto& code : x) code = static_cast<std::int8_t>(random.integer(-128, 127));
+    for (auto& code : w) code = static_cast<std::uint8_t>(random.integer(0, 255));
+    constexpr std::int32_t kNotWritten = -98765;
+    std::vector<std::int32_t> sums(32 * kWidth, kNotWritten);
+    MatrixTilesInUse in_use(GetParam());
+    in_use.shape(rows, columns);
+    GetParam()->codes[rows > kMatrixRows]({.x = reinterpret_cast<const std::byte*>(x.data()),
+                                           .x_row_stride = stride,
+                                           .w = reinterpret_cast<const std::byte*>(w.data()),
+                                           .blocks = blocks,
+                                           .columns = columns,
+                                           .sums = sums.data()});
+    for (std::int64_t r = 0; r < 32; ++r)
+      for (std::int64_t n = 0; n < kWidth; ++n) {
+        std::int32_t expected = r < rows ? 0 : kNotWritten;
+        for (std::int64_t k = 0; r < rows && k < all; ++k)
+          expected += x[static_cast<std::size_t>(r * stride + k)] *
+                      w[static_cast<std::size_t>((k / 4 * kWidth + n) * 4 + k % 4)];
+        ASSERT_EQ(sums[static_cast<std::size_t>(r * kWidth + n)], expected)
+            << rows << " x " << all << " / " << columns;
+      }
+  }
 }
 
 TEST_P(MatrixProducts, WhatIsNotFiniteStaysSo) {

@@ -1,10 +1,13 @@
 // y = x W^T + bias with W quantised: x is quantised too, once, and the sums are those of integers.
 //
 // A row of x becomes codes of 8 bits, with a scale for each 32 columns, or for each 128 where the weights'
-// scales are as wide. Blocking (matmul.h) changes nothing but speed.
+// scales are as wide. Blocking (matmul.h) changes nothing but speed; nor do matrix tiles, which make the sums
+// of integers where there are rows enough.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/matrix_tiles.h"
 #include "kernels/cpu/quant_weight.h"
 
 namespace octavo::cpu {
@@ -14,6 +17,11 @@ constexpr std::int64_t kStretchGroups = 64;      // of one row: what passes thro
 constexpr std::int64_t kGroupsAhead = 8;         // fetched by a single tile of some rows and few bits
 constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
 constexpr std::int64_t kQuantisedAtOnce = 2048;  // columns of x
+// Rows that make tiles worth it: fewer take fewer instructions on vectors than unpacking codes and joining
+// sums.
+constexpr std::int64_t kLeastOnTiles = 16;
+constexpr std::int64_t kTileGroups = 16;  // of a panel, on matrix tiles: 16 KB of codes
+constexpr std::int64_t kTileWidth = 2 * kMatrixRows;
 
 // Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
 // cache.
@@ -23,14 +31,119 @@ std::int64_t x_stride(std::int64_t cols) {
   return (groups + 1) * static_cast<std::int64_t>(sizeof(QuantX));
 }
 
+// The same of their codes alone, as matrix tiles meet them.
+std::int64_t code_stride(std::int64_t cols) {
+  return x_stride(cols) / static_cast<std::int64_t>(sizeof(QuantX)) * kQuantGroup + kMatrixBytes;
+}
+
 struct QuantisedRows {
   const std::byte* data;
   std::int64_t stride;
   std::int64_t first;  // row of the product
   std::int64_t rows;
   std::int64_t tile_rows;
-  std::int64_t shared;  // groups that share a scale
+  std::int64_t shared;     // groups that share a scale
+  const std::byte* codes;  // of the rows; nullptr: not on matrix tiles
+  std::int64_t code_stride;
 };
+
+void write_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
+                const QuantisedRows& x, const MatmulUnit& unit, const float* c) {
+  const QuantLayout& layout = band.layout;
+  const std::int64_t columns = unit.panels() * layout.width, in_band = unit.panel_begin * layout.width;
+  write_outputs(kernels, args, c, columns, x.first + unit.row_begin, unit.rows(), band.first_row + in_band,
+                std::min(columns, layout.rows - in_band));
+}
+
+// Neighbouring groups of a block, of one panel.
+struct TilePiece {
+  std::int64_t first;  // of x
+  std::int64_t groups;
+  const std::byte* block;
+  const std::byte* group;
+  const std::byte* codes;  // as tiles meet them
+};
+
+// Rows from `row` on times a piece, into c: as many groups at once as share their scales.
+void multiply_piece(const MatrixTiles& matrix, const QuantLayout& layout, const QuantisedRows& x,
+                    std::int64_t row, std::int64_t rows, const TilePiece& w, std::int64_t tile_columns,
+                    float* c, std::int64_t c_stride) {
+  alignas(64) std::int32_t sums[kTileWidth * kTileWidth];
+  const auto multiply = matrix.codes[rows > kMatrixRows ? 1 : 0];
+  const auto join = matrix.quant_parts[static_cast<int>(layout.kind)].join;
+  const int subs = layout.format().subs;
+  std::int64_t together = 1;
+  for (std::int64_t g = 0; g < w.groups; g += together) {
+    if (layout.wide()) together = std::min(w.groups - g, x.shared);
+    for (int sub = 0; sub < subs; ++sub) {
+      const std::int64_t column = g * kQuantGroup + sub * kQuantGroup / subs;
+      multiply({.x = x.codes + row * x.code_stride + w.first * kQuantGroup + column,
+                .x_row_stride = x.code_stride,
+                .w = w.codes + column * kTileWidth,
+                .blocks = together * kQuantGroup / subs / tile_columns,
+                .columns = tile_columns,
+                .sums = sums});
+      join({.sums = sums,
+            .x = x.data + row * x.stride + (w.first + g) * static_cast<std::int64_t>(sizeof(QuantX)),
+            .x_row_stride = x.stride,
+            .block = w.block,
+            .group = w.group + g * layout.group_bytes(),
+            .sub = sub,
+            .rows = rows,
+            .c = c,
+            .c_stride = c_stride});
+    }
+  }
+}
+
+// Columns of a block of codes on tiles: what shares scales must be whole blocks.
+std::int64_t tile_columns(const QuantLayout& layout, const QuantisedRows& x) {
+  if (layout.format().subs == 2) return kMatrixBytes / 4;
+  const bool pairs = layout.wide() && x.shared > 1 && layout.block_groups % 2 == 0;
+  return pairs ? kMatrixBytes : kMatrixBytes / 2;
+}
+
+// Pieces of a panel from group `first` on, their codes unpacked where they do not lie as bytes. Returns how
+// many.
+int pieces_of(const QuantParts& parts, const QuantLayout& layout, const std::byte* panel, std::int64_t first,
+              std::int64_t last, TilePiece* pieces, std::byte* codes) {
+  int count = 0;
+  for (std::int64_t groups = 0; first < last; first += groups, codes += groups * kQuantGroup * kTileWidth) {
+    const std::int64_t in_block = first % layout.block_groups;
+    groups = std::min(last - first, layout.block_groups - in_block);
+    const std::byte* block = panel + first / layout.block_groups * layout.block_bytes();
+    const std::byte* group = block + layout.header_bytes() + in_block * layout.group_bytes();
+    if (parts.codes != nullptr) parts.codes(group, groups, codes);
+    pieces[count++] = {first, groups, block, group, parts.codes != nullptr ? codes : group};
+  }
+  return count;
+}
+
+void multiply_unit_on_tiles(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
+                            const QuantisedRows& x, const MatmulUnit& unit) {
+  alignas(64) float c[kUnitRows * kUnitColumns];
+  alignas(64) std::byte codes[kTileGroups * kQuantGroup * kTileWidth];
+  TilePiece pieces[kTileGroups];
+  const QuantLayout& layout = band.layout;
+  const QuantParts& parts = kernels.matrix->quant_parts[static_cast<int>(layout.kind)];
+  const std::int64_t columns = unit.panels() * layout.width, at_once = tile_columns(layout, x);
+  std::fill_n(c, unit.rows() * columns, 0.0f);
+  // Of several tiles the last one is as high as the others: of codes there is room for as many rows.
+  MatrixTilesInUse in_use(kernels.matrix);
+  in_use.shape(std::min(unit.rows(), x.tile_rows), at_once);
+  for (std::int64_t first = 0; first < layout.groups(); first += kTileGroups) {
+    const std::int64_t last = std::min(first + kTileGroups, layout.groups());
+    for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
+      const int count = pieces_of(parts, layout, band.panel(panel), first, last, pieces, codes);
+      for (std::int64_t row = unit.row_begin; row < unit.row_end; row += x.tile_rows)
+        for (int i = 0; i < count; ++i)
+          multiply_piece(
+              *kernels.matrix, layout, x, row, std::min(x.tile_rows, unit.row_end - row), pieces[i], at_once,
+              c + (row - unit.row_begin) * columns + (panel - unit.panel_begin) * layout.width, columns);
+    }
+  }
+  write_unit(kernels, args, band, x, unit, c);
+}
 
 void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
                    const QuantisedRows& x, const MatmulUnit& unit) {
@@ -84,15 +197,14 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
       }
     }
   }
-  const std::int64_t in_band = unit.panel_begin * layout.width;
-  write_outputs(kernels, args, c, columns, x.first + unit.row_begin, unit.rows(), band.first_row + in_band,
-                std::min(columns, layout.rows - in_band));
+  write_unit(kernels, args, band, x, unit, c);
 }
 
 }  // namespace
 
-std::size_t quant_scratch_bytes(std::int64_t cols) {
-  return static_cast<std::size_t>(kMatmulRows * x_stride(cols));
+std::size_t quant_scratch_bytes(const IsaKernels& kernels, std::int64_t cols) {
+  return static_cast<std::size_t>(kMatmulRows *
+                                  (x_stride(cols) + (kernels.matrix != nullptr ? code_stride(cols) : 0)));
 }
 
 std::int64_t QuantWeight::groups_sharing_x() const {
@@ -103,7 +215,7 @@ std::int64_t QuantWeight::groups_sharing_x() const {
 void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const {
   ThreadPool& pool = stream.pool();
   const IsaKernels& kernels = stream.kernels();
-  std::byte* scratch = stream.shared(quant_scratch_bytes(cols()));
+  std::byte* scratch = stream.shared(quant_scratch_bytes(kernels, cols()));
   const auto* from = static_cast<const std::byte*>(args.x.data);
   const auto element_bytes = static_cast<std::int64_t>(size_of(args.x.dtype));
   const std::int64_t from_stride = args.x.stride[0] * element_bytes;
@@ -114,20 +226,29 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args, const std:
                     .first = first,
                     .rows = std::min(kMatmulRows, m - first),
                     .tile_rows = 0,
-                    .shared = groups_sharing_x()};
-    x.tile_rows = even_tile_rows(x.rows, kQuantRows);
+                    .shared = groups_sharing_x(),
+                    .codes = nullptr,
+                    .code_stride = code_stride(cols())};
+    std::byte* const codes = scratch + kMatmulRows * x.stride;
+    const bool on_tiles = kernels.matrix != nullptr && x.rows >= kLeastOnTiles;
+    if (on_tiles) x.codes = codes;
+    x.tile_rows = on_tiles ? 2 * kMatrixRows : even_tile_rows(x.rows, kQuantRows);
     for_pieces(pool, x.rows, cols(), kQuantisedAtOnce,
                [&](std::int64_t row, std::int64_t column, std::int64_t count) {
                  const std::int64_t from_row = x_rows != nullptr ? x_rows[first + row] : first + row;
+                 QuantX* to = reinterpret_cast<QuantX*>(scratch + row * x.stride) + column / kQuantGroup;
                  kernels.quantise(from + from_row * from_stride + column * element_bytes,
-                                  format_of(args.x.dtype),
-                                  reinterpret_cast<QuantX*>(scratch + row * x.stride) + column / kQuantGroup,
-                                  count, x.shared);
+                                  format_of(args.x.dtype), to, count, x.shared);
+                 if (!on_tiles) return;
+                 for (std::int64_t i = 0; i < count; i += kQuantGroup, ++to)
+                   std::memcpy(codes + row * x.code_stride + column + i, to->codes, kQuantGroup);
                });
     for (const QuantBand& band : bands_)
       for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,
                        x.rows * band.layout.rows * band.layout.cols >= kWorthSharing,
-                       [&](const MatmulUnit& unit) { multiply_unit(kernels, args, band, x, unit); });
+                       [&](const MatmulUnit& unit) {
+                         (on_tiles ? multiply_unit_on_tiles : multiply_unit)(kernels, args, band, x, unit);
+                       });
   }
 }
 

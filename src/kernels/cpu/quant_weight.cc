@@ -242,7 +242,7 @@ Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& sourc
     rows += part.rows();
   }
   std::size_t bytes = 0;
-  TRY_VOID(stream.reserve_shared(quant_scratch_bytes(cols)));
+  TRY_VOID(stream.reserve_shared(quant_scratch_bytes(stream.kernels(), cols)));
   for (std::size_t b = 0; b < bands.size(); ++b) {
     const QuantLayout& layout = bands[b].layout;
     TRY(bands[b].data, allocate_host_packed(static_cast<std::size_t>(layout.bytes())));

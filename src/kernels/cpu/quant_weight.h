@@ -69,6 +69,6 @@ class QuantWeight final : public CpuWeight {
 
 Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source);
 // Working memory of a product with this many columns.
-std::size_t quant_scratch_bytes(std::int64_t cols);
+std::size_t quant_scratch_bytes(const IsaKernels& kernels, std::int64_t cols);
 
 }  // namespace octavo::cpu

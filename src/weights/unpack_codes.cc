@@ -1,0 +1,200 @@
+// Words of several codes lie across the rows or the columns of the matrix that they are to become, so blocks
+// of it are put together in the first-level cache: whole lines are read and written, and a word becomes its
+// bytes in a few shifts.
+#include "weights/unpack_codes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace octavo {
+namespace {
+
+constexpr std::int64_t kBlockRows = 128;  // sixteen words along the rows: a line
+constexpr std::int64_t kBlockCols = 64;
+
+struct Block {
+  std::int64_t row, rows;
+  std::int64_t col, cols;
+  std::uint8_t* codes;  // [kBlockRows][kBlockCols]
+};
+
+// The words of a matrix, by group and along the other dimension.
+struct Words {
+  const std::byte* bytes;
+  std::int64_t group_stride, other_stride;  // bytes
+  const std::byte* at(std::int64_t group, std::int64_t other) const {
+    return bytes + group * group_stride + other * other_stride;
+  }
+};
+
+Words words_of(const PackedMatrix& m) {
+  const PackedItems& items = m.code_items;
+  return {m.codes.bytes.data(), items.group_stride * items.bits / 8, items.other_stride * items.bits / 8};
+}
+
+using Bytes = std::uint8_t __attribute__((vector_size(16)));
+
+// The items of four words of four bits, 32 bytes: compilers make of this what a processor has.
+struct FourWords {
+  explicit FourWords(const std::byte* words) {
+    Bytes both;
+    std::memcpy(&both, words, sizeof both);
+    const Bytes low = both & 15, high = both >> 4;
+    halves[0] = __builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    halves[1] =
+        __builtin_shufflevector(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  }
+  Bytes halves[2];
+};
+
+// The items of one word: eight of four bits, or four of eight, the first one lowest.
+std::uint64_t items_of(const std::byte* word, int bits) {
+  std::uint32_t all;
+  std::memcpy(&all, word, sizeof all);
+  std::uint64_t x = all;
+  if (bits == 8) return x;
+  x = (x | x << 16) & 0x0000ffff0000ffffu;
+  x = (x | x << 8) & 0x00ff00ff00ff00ffu;
+  return (x | x << 4) & 0x0f0f0f0f0f0f0f0fu;
+}
+
+constexpr std::int64_t kFour = 4;
+
+// Words of a row side by side. The last one may hold more than the row; a block has the room.
+void words_of_row(const PackedItems& items, const Words& words, const Block& block, std::int64_t row) {
+  const std::int64_t first = block.col / items.together,
+                     groups = (block.cols + items.together - 1) / items.together;
+  std::uint8_t* to = block.codes + row * kBlockCols;
+  std::int64_t g = 0;
+  for (; items.bits == 4 && g + kFour <= groups; g += kFour)
+    std::memcpy(to + g * items.together, FourWords(words.at(first + g, block.row + row)).halves,
+                2 * sizeof(Bytes));
+  for (; g < groups; ++g) {
+    const std::uint64_t codes = items_of(words.at(first + g, block.row + row), items.bits);
+    std::memcpy(to + g * items.together, &codes, static_cast<std::size_t>(items.together));
+  }
+}
+
+// Words of neighbouring rows side by side: those of the block's rows in one group of columns.
+void words_of_columns(const PackedItems& items, const Words& words, const Block& block, std::int64_t col) {
+  const std::int64_t group = (block.col + col) / items.together;
+  std::uint8_t* to = block.codes + col;
+  std::int64_t r = 0;
+  for (; items.bits == 4 && r + kFour <= block.rows; r += kFour) {
+    const FourWords four(words.at(group, block.row + r));
+    for (std::int64_t i = 0; i < kFour; ++i)
+      std::memcpy(to + (r + i) * kBlockCols,
+                  reinterpret_cast<const std::byte*>(four.halves) + i * items.together, 8);
+  }
+  for (; r < block.rows; ++r) {
+    const std::uint64_t codes = items_of(words.at(group, block.row + r), items.bits);
+    std::memcpy(to + r * kBlockCols, &codes, static_cast<std::size_t>(items.together));
+  }
+}
+
+void words_along_columns(const PackedMatrix& m, const Block& block) {
+  const PackedItems& items = m.code_items;
+  const Words words = words_of(m);
+  if (items.group_stride == items.together) {
+    for (std::int64_t row = 0; row < block.rows; ++row) words_of_row(items, words, block, row);
+  } else {
+    for (std::int64_t col = 0; col < block.cols; col += items.together)
+      words_of_columns(items, words, block, col);
+  }
+}
+
+// Byte i of word j and byte j of word i change places: by halves, quarters and eighths ("Hacker's Delight",
+// Warren, 2002).
+void transpose(std::uint64_t (&x)[8]) {
+  const auto swap = [&](int apart, int shift, std::uint64_t mask) {
+    for (int i = 0; i < 8; ++i) {
+      if ((i & apart) != 0) continue;
+      const std::uint64_t both = ((x[i] >> shift) ^ x[i + apart]) & mask;
+      x[i] ^= both << shift;
+      x[i + apart] ^= both;
+    }
+  };
+  swap(4, 32, 0x00000000ffffffffu);
+  swap(2, 16, 0x0000ffff0000ffffu);
+  swap(1, 8, 0x00ff00ff00ff00ffu);
+}
+
+// Of AWQ: eight rows to a word. Eight columns of them at once, of which there are as many in a block.
+void words_along_rows(const PackedMatrix& m, const Block& block) {
+  constexpr std::int64_t kEight = 8;
+  const Words words = words_of(m);
+  for (std::int64_t col = 0; col < block.cols; col += kEight)
+    for (std::int64_t row = 0; row < block.rows; row += kEight) {
+      std::uint64_t items[kEight] = {};
+      for (std::int64_t c = 0; c < std::min(kEight, block.cols - col); ++c)
+        items[c] = items_of(words.at((block.row + row) / kEight, block.col + col + c), 4);
+      transpose(items);
+      for (std::int64_t i = 0; i < kEight; ++i)
+        std::memcpy(block.codes + (row + i) * kBlockCols + col, &items[m.code_items.place(i)], kEight);
+    }
+}
+
+// Loops over iterators, whose places are not checked one by one, so that they become vectors.
+void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::uint8_t* codes) {
+  const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // two's complement, counted from -128
+  std::ranges::transform(from, codes, [flip](std::byte code) {
+    return static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(code) ^ flip);
+  });
+}
+
+// Both codes of each byte of e2m1.
+using Pair = std::array<std::uint8_t, 2>;
+std::array<Pair, 256> pairs_of_e2m1(const PackedItems& items) {
+  std::array<Pair, 256> pairs;
+  for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
+    const std::byte bytes[] = {static_cast<std::byte>(byte)};
+    for (std::int64_t i = 0; i < 2; ++i)
+      pairs[byte][static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(items.at(bytes, 0, i));
+  }
+  return pairs;
+}
+
+void unpack_bytes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
+                  ThreadPool& pool) {
+  const PackedItems& items = m.code_items;
+  const std::int64_t row_bytes = cols * items.bits / 8, stride = items.other_stride * items.bits / 8;
+  std::array<Pair, 256> pairs;
+  if (items.e2m1) pairs = pairs_of_e2m1(items);
+  pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const auto from =
+          m.codes.bytes.subspan(static_cast<std::size_t>(row * stride), static_cast<std::size_t>(row_bytes));
+      std::uint8_t* to = codes + row * cols;
+      if (!items.e2m1) {
+        copy_bytes(items, from, to);
+        continue;
+      }
+      for (const std::byte byte : from) {
+        std::memcpy(to, pairs[std::to_integer<std::size_t>(byte)].data(), sizeof(Pair));
+        to += sizeof(Pair);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void unpack_codes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
+                  ThreadPool& pool) {
+  if (m.code_items.together == 1) return unpack_bytes(m, rows, cols, codes, pool);
+  pool.for_ranges((rows + kBlockRows - 1) / kBlockRows, 1, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) std::uint8_t piece[kBlockRows * kBlockCols];
+    for (std::int64_t row = begin * kBlockRows; row < std::min(end * kBlockRows, rows); row += kBlockRows)
+      for (std::int64_t col = 0; col < cols; col += kBlockCols) {
+        const Block block{row, std::min(kBlockRows, rows - row), col, std::min(kBlockCols, cols - col),
+                          piece};
+        (m.code_items.along_rows ? words_along_rows : words_along_columns)(m, block);
+        for (std::int64_t r = 0; r < block.rows; ++r)
+          std::memcpy(codes + (row + r) * cols + col, piece + r * kBlockCols,
+                      static_cast<std::size_t>(block.cols));
+      }
+  });
+}
+
+}  // namespace octavo
