@@ -204,13 +204,15 @@ Result<> read_discovery(RouteCommand& c) {
     if ((source.role == fleet::Role::both) == c.options.disaggregated)
       return invalid(source.flag, "must {}be given with pd-disaggregation",
                      c.options.disaggregated ? "not " : "");
-    fleet::KubePoolOptions pods{.ports = {c.discovery_port}};
+    fleet::DiscoveredWorkers& workers = c.options.discovered.emplace_back();
+    fleet::KubePoolOptions& pods = workers.pods;
+    workers.role = source.role;
+    pods.ports.push_back(c.discovery_port);
     TRY(pods.api, kube_api(c.kube_api));
     pods.space = c.discovery_namespace.empty() ? pods.api.space : c.discovery_namespace;
     TRY_VOID(fleet::check_kube_name(pods.space, "service-discovery-namespace"));
     TRY(pods.selector,
         fleet::parse_label_selector(fmt::format("{}", fmt::join(source.labels, ",")), source.flag));
-    c.options.discovered.push_back({.role = source.role, .pods = std::move(pods)});
   }
   if (c.service_discovery && c.options.discovered.empty())
     return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");

@@ -71,7 +71,7 @@ struct PickServer::State {
   std::unique_ptr<http::Server> metrics;
   std::unique_ptr<ExtProcServer> grpc;
   std::mutex readiness;
-  bool pods_known = false, leads = false;
+  bool pods_known = false, leads = false, stopping = false;
   std::unique_ptr<KubePool> pool;  // null: there is no cluster
   std::unique_ptr<KubeLease> lease;
 };
@@ -80,7 +80,7 @@ void PickServer::State::know(std::optional<bool> pods, std::optional<bool> leade
   const std::lock_guard lock(readiness);
   pods_known = pods.value_or(pods_known);
   leads = leader.value_or(leads);
-  grpc->set_ready(pods_known && leads);
+  if (!stopping) grpc->set_ready(pods_known && leads);
 }
 
 void PickServer::State::follow(const PickOptions& options) {
@@ -155,8 +155,10 @@ std::uint16_t PickServer::grpc_port() const { return state_->grpc->port(); }
 std::uint16_t PickServer::health_port() const { return state_->grpc->health_port(); }
 std::uint16_t PickServer::metrics_port() const { return state_->metrics->port(); }
 void PickServer::stop(int grace_ms) {
-  state_->lease.reset();
-  state_->pool.reset();
+  {
+    const std::lock_guard lock(state_->readiness);
+    state_->stopping = true;
+  }
   state_->grpc->stop(grace_ms);
 }
 
