@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/kube_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "fleet/decide/parameters.h"
@@ -22,6 +23,10 @@ struct PickCommand {
   std::string config_file, config_text;
   std::vector<std::string> endpoints;
   std::vector<std::string> objectives;
+  std::string pool_name, pool_namespace, pool_group = fleet::KubePoolOptions().group;
+  std::string endpoint_selector, kube_api;
+  std::vector<int> endpoint_target_ports;
+  bool leader_election = false;
   std::string refresh_metrics_interval = "50ms", metrics_staleness_threshold = "2s", drain_timeout = "30s";
   bool disable_subset_filter = false;
   bool secure_serving = false;
@@ -60,6 +65,33 @@ void add_pick_flags(CLI::App& command, PickCommand& c) {
   duration(
       "--metrics-staleness-threshold", c.metrics_staleness_threshold,
       "No answer for so long is none; three in a row and the endpoint gets no requests until it answers");
+}
+
+void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
+  const char* group = "Kubernetes";
+  const auto text = [&](const char* name, std::string& value, const char* help) {
+    return command.add_option(name, value, help)->group(group);
+  };
+  auto* pool = text("--pool-name", c.pool_name, "The InferencePool whose pods are picked among");
+  text("--pool-namespace", c.pool_namespace,
+       "Its namespace, and that of its pods (default: the picker's own)");
+  text("--pool-group", c.pool_group, "Its API group")->capture_default_str();
+  auto* selector = text("--endpoint-selector", c.endpoint_selector,
+                        "Pick among the pods with these labels, like app=vllm, without an InferencePool");
+  auto* ports = command
+                    .add_option("--endpoint-target-ports", c.endpoint_target_ports,
+                                "Their ports, each an endpoint of its own, like 8000,8001")
+                    ->delimiter(',')
+                    ->check(CLI::Range(1, 65535))
+                    ->expected(1, static_cast<int>(fleet::kPoolPortsMax))
+                    ->group(group);
+  selector->excludes(pool)->needs(ports);
+  ports->needs(selector);
+  command
+      .add_flag("--ha-enable-leader-election", c.leader_election,
+                "Of several pickers for a pool only the holder of a Lease is ready")
+      ->group(group);
+  add_kube_api_flag(command, group, c.kube_api);
 }
 
 void add_server_flags(CLI::App& command, PickCommand& c) {
@@ -108,6 +140,35 @@ Result<std::string> config_text(const PickCommand& c) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+Result<> read_cluster(PickCommand& c) {
+  fleet::PickOptions& o = c.options;
+  if (c.pool_name.empty() && c.endpoint_selector.empty()) {
+    if (c.leader_election)
+      return invalid("ha-enable-leader-election", "needs pool-name or endpoint-selector");
+    return {};
+  }
+  if (o.config.discovery || !o.endpoints.empty())
+    return invalid(c.pool_name.empty() ? "endpoint-selector" : "pool-name",
+                   "must not be given beside endpoints or file-discovery");
+  if (!c.objectives.empty() && !c.pool_name.empty())
+    return invalid("objective", "must not be given beside pool-name: the pool's InferenceObjectives count");
+  fleet::KubePoolOptions cluster;
+  TRY(cluster.api, kube_api(c.kube_api));
+  cluster.space = c.pool_namespace.empty() ? cluster.api.space : c.pool_namespace;
+  TRY_VOID(fleet::check_kube_name(cluster.space, "pool-namespace"));
+  if (!c.pool_name.empty()) TRY_VOID(fleet::check_kube_name(c.pool_name, "pool-name"));
+  TRY_VOID(fleet::check_kube_name(c.pool_group, "pool-group"));
+  cluster.pool = c.pool_name;
+  cluster.group = c.pool_group;
+  TRY(cluster.selector, fleet::parse_label_selector(c.endpoint_selector, "endpoint-selector"));
+  cluster.ports = c.endpoint_target_ports;
+  if (c.leader_election)
+    o.lease =
+        fmt::format("epp-{}-{}.llm-d.ai", cluster.space, c.pool_name.empty() ? "endpoints" : c.pool_name);
+  o.kubernetes = std::move(cluster);
+  return {};
+}
+
 Result<> read_options(PickCommand& c, int& drain_ms) {
   fleet::PickOptions& o = c.options;
   if (c.secure_serving)
@@ -128,8 +189,9 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
     const auto [read, error] = std::from_chars(number.data(), end, priority);
     if (equals == 0 || error != std::errc{} || read != end)
       return invalid("objective", "must be NAME=PRIORITY, a whole number, got {:?}", objective);
-    o.processor.objectives[objective.substr(0, equals)] = priority;
+    o.processor.rules.objectives[objective.substr(0, equals)] = priority;
   }
+  TRY_VOID(read_cluster(c));
   if (o.config.discovery && !o.endpoints.empty())
     return invalid("endpoints", "must not be given beside the configuration's file-discovery");
   constexpr int kTickMsMin = 50;  // llm-d's floor
@@ -164,6 +226,7 @@ void add_pick(CLI::App& program, Outcome& outcome) {
       program.add_subcommand("pick", "Pick the endpoint for each request of an Envoy gateway (ext_proc)");
   auto options = std::make_shared<PickCommand>();
   add_pick_flags(*command, *options);
+  add_kubernetes_flags(*command, *options);
   add_server_flags(*command, *options);
   command->callback([options, &outcome] {
     if (const auto picked = pick(*options); !picked) outcome.report(picked.error());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/kube_flags.h"
 #include "app/listen_flags.h"
 #include "app/policy_flags.h"
 #include "app/stop_signals.h"
@@ -16,9 +17,14 @@ namespace {
 
 struct RouteCommand {
   std::string tokenizer_path;
+  std::string tenants;
   fleet::RouterOptions options;
   bool disable_retries = false;
   bool disable_circuit_breaker = false;
+  bool service_discovery = false;
+  std::vector<std::string> selector, prefill_selector, decode_selector;
+  int discovery_port = 80;
+  std::string discovery_namespace, kube_api;
   int request_timeout_s = 1800;
   int health_interval_s = 10;
   int health_timeout_s = 5;
@@ -71,6 +77,30 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
                   "The policy among the workers of --decode, if not --policy")
       ->check(CLI::IsMember(policy_names()))
       ->group(group);
+}
+
+void add_discovery_flags(CLI::App& command, RouteCommand& c) {
+  const char* group = "Kubernetes";
+  command
+      .add_flag("--service-discovery", c.service_discovery,
+                "Pods are workers while they are ready, beside those of --worker-urls")
+      ->group(group);
+  const auto selector = [&](const char* name, std::vector<std::string>& labels, const char* help) {
+    command.add_option(name, labels, help)->group(group);
+  };
+  selector("--selector", c.selector, "Labels of those pods, each as key=value");
+  selector("--prefill-selector", c.prefill_selector,
+           "With --pd-disaggregation: labels of those that prefill");
+  selector("--decode-selector", c.decode_selector, "With --pd-disaggregation: labels of those that decode");
+  command.add_option("--service-discovery-port", c.discovery_port, "Port of all these pods")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--service-discovery-namespace", c.discovery_namespace,
+                  "Their namespace (default: the router's own)")
+      ->group(group);
+  add_kube_api_flag(command, group, c.kube_api);
 }
 
 void add_failure_flags(CLI::App& command, RouteCommand& c) {
@@ -134,6 +164,11 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
                   "Keys that clients must show; the first one is shown to replicas for health and metrics")
       ->envname("OCTAVO_API_KEY")
       ->group(group);
+  command
+      .add_option("--tenants", c.tenants,
+                  "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
+                  "maxConcurrentRequests of each")
+      ->group(group);
   command.add_option("--max-payload-size", o.http.body_bytes_max, "Bytes of the largest request body")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str()
@@ -154,6 +189,36 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
 }
 
+Result<> read_discovery(RouteCommand& c) {
+  struct Source {
+    const char* flag;
+    const std::vector<std::string>& labels;
+    fleet::Role role;
+  };
+  const Source sources[] = {{"selector", c.selector, fleet::Role::both},
+                            {"prefill-selector", c.prefill_selector, fleet::Role::prefill},
+                            {"decode-selector", c.decode_selector, fleet::Role::decode}};
+  for (const Source& source : sources) {
+    if (source.labels.empty()) continue;
+    if (!c.service_discovery) return invalid(source.flag, "needs service-discovery");
+    if ((source.role == fleet::Role::both) == c.options.disaggregated)
+      return invalid(source.flag, "must {}be given with pd-disaggregation",
+                     c.options.disaggregated ? "not " : "");
+    fleet::DiscoveredWorkers& workers = c.options.discovered.emplace_back();
+    fleet::KubePoolOptions& pods = workers.pods;
+    workers.role = source.role;
+    pods.ports.push_back(c.discovery_port);
+    TRY(pods.api, kube_api(c.kube_api));
+    pods.space = c.discovery_namespace.empty() ? pods.api.space : c.discovery_namespace;
+    TRY_VOID(fleet::check_kube_name(pods.space, "service-discovery-namespace"));
+    TRY(pods.selector,
+        fleet::parse_label_selector(fmt::format("{}", fmt::join(source.labels, ",")), source.flag));
+  }
+  if (c.service_discovery && c.options.discovered.empty())
+    return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
+  return {};
+}
+
 Result<> route(RouteCommand& c) {
   StopSignals signals;
 
@@ -171,6 +236,10 @@ Result<> route(RouteCommand& c) {
     if (!tokenizer) return invalid("tokenizer-path", "{}", tokenizer.error().message);
     o.tokenizer = std::make_shared<const Tokenizer>(*std::move(tokenizer));
   }
+  if (!c.tenants.empty()) {
+    TRY(o.tenants, fleet::read_tenants_file(c.tenants));
+  }
+  TRY_VOID(read_discovery(c));
   const std::string policy = o.policy;
   const std::size_t workers = o.worker_urls.size() + o.prefill_urls.size() + o.decode_urls.size();
   TRY(const auto router, fleet::Router::start(std::move(o)));
@@ -189,6 +258,7 @@ void add_route(CLI::App& program, Outcome& outcome) {
       "route", "Spread requests over many replicas, each where it is answered soonest");
   auto options = std::make_shared<RouteCommand>();
   add_routing_flags(*command, *options);
+  add_discovery_flags(*command, *options);
   add_failure_flags(*command, *options);
   add_server_flags(*command, *options);
   command->callback([options, &outcome] {

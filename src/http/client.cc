@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -105,7 +106,7 @@ Result<Client> Client::connect(ClientOptions options) {
   auto state = std::make_unique<State>();
   state->fd = fd;
   if (options.tls) {
-    TRY(state->tls, Tls::start(fd, options.host));
+    TRY(state->tls, Tls::start(fd, options.host, options.ca_file));
   }
   state->options = std::move(options);
   return Client(std::move(state));
@@ -192,6 +193,13 @@ Result<std::optional<std::string>> Client::read() {
     if (error) return failure(ErrorCode::io, "the response was cut short: {}", error.message());
   }
   return std::nullopt;
+}
+
+bool Client::wait(int ms) {
+  if (!state_->unread.empty() || (state_->tls && state_->tls->pending())) return true;
+  if (state_->fd < 0 || (state_->parser && state_->parser->is_done())) return true;
+  pollfd polled{.fd = state_->fd, .events = POLLIN, .revents = 0};
+  return ::poll(&polled, 1, ms) > 0;
 }
 
 Result<Response> Client::request(std::string_view method, std::string_view target, std::string body,

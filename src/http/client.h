@@ -17,7 +17,8 @@ struct ClientOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 80;
   bool tls = false;
-  int timeout_ms = 60'000;  // for connecting, and for each wait for bytes
+  std::string ca_file = {};  // see Tls::start
+  int timeout_ms = 60'000;   // for connecting, and for each wait for bytes
   std::uint64_t body_bytes_max = std::uint64_t{1} << 30;
 };
 
@@ -42,6 +43,8 @@ class Client {
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();
+  // Waits for something to read(), the end included; false: nothing came.
+  bool wait(int ms);
 
   // Raw bytes, for tests of malformed input and for clients that vanish.
   Result<> send_raw(std::string_view bytes);

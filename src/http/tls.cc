@@ -24,15 +24,22 @@ bool is_address(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), ignored.data()) == 1;
 }
 
+using Context = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
+
+Context new_context() {
+  Context made(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
+  CHECK(made != nullptr);
+  SSL_CTX_set_min_proto_version(made.get(), TLS1_2_VERSION);
+  SSL_CTX_set_verify(made.get(), SSL_VERIFY_PEER, nullptr);
+  return made;
+}
+
 // Of all connections: reading the system's certificates takes a while.
 SSL_CTX* shared_context() {
   static SSL_CTX* const context = [] {
-    SSL_CTX* made = SSL_CTX_new(TLS_client_method());
-    CHECK(made != nullptr);
-    SSL_CTX_set_min_proto_version(made, TLS1_2_VERSION);
-    SSL_CTX_set_verify(made, SSL_VERIFY_PEER, nullptr);
-    SSL_CTX_set_default_verify_paths(made);
-    return made;
+    Context made = new_context();
+    SSL_CTX_set_default_verify_paths(made.get());
+    return made.release();
   }();
   return context;
 }
@@ -40,7 +47,8 @@ SSL_CTX* shared_context() {
 }  // namespace
 
 struct Tls::State {
-  SSL* ssl = SSL_new(shared_context());
+  explicit State(SSL_CTX* context) : ssl(SSL_new(context)) {}
+  SSL* const ssl;
   ~State() { SSL_free(ssl); }
 
   std::unexpected<Error> broken(std::string_view what, int result) const {
@@ -59,8 +67,14 @@ Tls::Tls(Tls&&) noexcept = default;
 Tls& Tls::operator=(Tls&&) noexcept = default;
 Tls::~Tls() = default;
 
-Result<Tls> Tls::start(int socket, const std::string& host) {
-  auto state = std::make_unique<State>();
+Result<Tls> Tls::start(int socket, const std::string& host, const std::string& ca_file) {
+  Context own(nullptr, &SSL_CTX_free);
+  if (!ca_file.empty()) {
+    own = new_context();
+    if (SSL_CTX_load_verify_file(own.get(), ca_file.c_str()) != 1)
+      return failure(ErrorCode::io, "no certificates can be read from {}", ca_file);
+  }
+  auto state = std::make_unique<State>(own ? own.get() : shared_context());
   SSL* ssl = state->ssl;
   CHECK(ssl != nullptr);
   if (is_address(host)) {
@@ -82,6 +96,8 @@ Result<Tls> Tls::start(int socket, const std::string& host) {
   }
   return Tls(std::move(state));
 }
+
+bool Tls::pending() const { return SSL_pending(state_->ssl) > 0; }
 
 Result<std::size_t> Tls::receive(std::span<char> into) {
   const int most = static_cast<int>(std::min(into.size(), kMostAtOnce));

@@ -203,7 +203,7 @@ def test_a_client_that_leaves_ends_its_request(replicas, gateway):
 def test_usage_and_decisions_are_counted(gateway):
     through = client_of(gateway[0])
     model = through.models.list().data[0].id
-    name = f'llm_d_epp_request_total{{model_name="{model}"}}'
+    name = f'llm_d_epp_request_total{{model_name="{model}",target_model_name="{model}"}}'
     before = metric_line(gateway[1], name), metric(gateway[1], "llm_d_epp_request_output_tokens_sum")
     fields = dict(model=model, prompt="Once", max_tokens=5, extra_body={"ignore_eos": True})
     through.completions.create(**fields)

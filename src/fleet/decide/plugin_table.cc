@@ -5,16 +5,28 @@ namespace {
 
 constexpr PluginRow kTable[] = {
     // Filters
+    {"by-label-selector", make_label_selector_filter},  // an old name
+    {"decode-filter", make_decode_filter},
+    {"encode-filter", make_encode_filter},
+    {"header-based-testing-filter", make_header_based_testing_filter},
+    {"label-selector-filter", make_label_selector_filter},
     {"load-imbalance-filter", make_load_imbalance_filter},
+    {"prefill-filter", make_prefill_filter},
+    {"prefix-cache-affinity-filter", make_prefix_cache_affinity_filter},
     {"random-subset-filter", make_random_subset_filter},
     {"text-prefix-filter", make_text_prefix_filter},
     // Scorers
     {"active-request-scorer", make_active_request_scorer},
+    {"context-length-aware", make_context_length_aware},  // a filter, too
     {"kv-cache-utilization-scorer", make_kv_cache_utilization_scorer},
     {"kv-cost-scorer", make_kv_cost_scorer},
+    {"load-aware-scorer", make_load_aware_scorer},
+    {"lora-affinity-scorer", make_lora_affinity_scorer},
+    {"no-hit-lru-scorer", make_no_hit_lru_scorer},
     {"prefix-cache-scorer", make_prefix_cache_scorer},
     {"queue-scorer", make_queue_scorer},
     {"running-requests-size-scorer", make_running_requests_scorer},
+    {"token-load-scorer", make_token_load_scorer},
     // Pickers
     {"consistent-hashing-picker", make_consistent_hashing_picker},
     {"length-bucket-picker", make_length_bucket_picker},
@@ -24,6 +36,7 @@ constexpr PluginRow kTable[] = {
     {"round-robin-picker", make_round_robin_picker},
     {"softmax-picker", make_softmax_picker},
     {"sticky-key-picker", make_sticky_key_picker},
+    {"weighted-random-picker", make_weighted_random_picker},
     // Producers
     {"approx-prefix-cache-producer", make_recent_prefix_producer},
     {"precise-prefix-cache-producer", make_precise_prefix_producer},

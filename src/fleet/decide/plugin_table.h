@@ -26,14 +26,24 @@ std::span<const PluginRow> plugin_table();
 // One function for each row; a plugin's file defines its own.
 std::unique_ptr<Plugin> make_active_request_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_consistent_hashing_picker(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_context_length_aware(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_decode_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_encode_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_header_based_testing_filter(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_kv_cache_utilization_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_kv_cost_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_label_selector_filter(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_length_bucket_picker(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_load_aware_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_load_imbalance_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_lora_affinity_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_max_score_picker(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_no_hit_lru_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_precise_prefix_producer(Parameters&, Plugins&);
-std::unique_ptr<Plugin> make_prefix_hash_picker(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_prefill_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_prefix_cache_affinity_filter(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_prefix_cache_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_prefix_hash_picker(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_queue_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_random_picker(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_random_subset_filter(Parameters&, Plugins&);
@@ -43,5 +53,7 @@ std::unique_ptr<Plugin> make_running_requests_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_softmax_picker(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_sticky_key_picker(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_text_prefix_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_token_load_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_weighted_random_picker(Parameters&, Plugins&);
 
 }  // namespace octavo::fleet

@@ -140,5 +140,139 @@ TEST(Plugins, SoftmaxDrawsTheBetterMoreOften) {
   EXPECT_NEAR(counts[2], 30'000 * e * e / total, 400);
 }
 
+TEST(Plugins, LoadsScoreByWhatWaitsAndWhatIsInFlight) {
+  TestFleet fleet(3);
+  fleet.fleet.update([](Member& m) { return (m.state.waiting = static_cast<int>(m.id) * 64, true); });
+  auto queue = pipeline({{"", "load-aware-scorer"}}, {{"load-aware-scorer"}});
+  EXPECT_THAT(scores(fleet, queue), ElementsAre(0.5, 0.25, 0));
+  fleet.inflight.book(1, 500, 500);
+  fleet.inflight.book(2, 3000, 3000);
+  auto tokens =
+      pipeline({{"", "token-load-scorer", {{"queueThresholdTokens", 1000}}}}, {{"token-load-scorer"}});
+  EXPECT_THAT(scores(fleet, tokens), ElementsAre(1, 0.5, 0));
+}
+
+TEST(Plugins, AnAdapterGoesWhereItIsLoadedOrFindsRoom) {
+  TestFleet fleet(5);
+  fleet.fleet.update([](Member& m) {
+    const AdapterState states[] = {{{"m"}, {}, 1}, {{"x"}, {}, 2}, {{"x"}, {"m"}, 2}, {{"x"}, {"y"}, 2}};
+    if (m.id < 4) m.state.adapters = std::make_shared<const AdapterState>(states[m.id]);
+    return true;
+  });
+  auto policy = pipeline({{"", "lora-affinity-scorer"}}, {{"lora-affinity-scorer"}});
+  EXPECT_THAT(scores(fleet, policy), ElementsAre(1, 0.8, 0.6, 0, 0));
+}
+
+TEST(Plugins, ColdPromptsGoToWhoHasHadNoneForTheLongestTime) {
+  TestFleet fleet(3);
+  auto policy = pipeline({{"", "no-hit-lru-scorer"}}, {{"no-hit-lru-scorer"}});
+  std::vector<EndpointId> order;
+  for (int i = 0; i < 6; ++i)
+    order.push_back(fleet.send(policy, prompt(std::string(512, static_cast<char>('a' + i)))).endpoint);
+  EXPECT_THAT(order, ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(scores(fleet, policy, prompt(std::string(512, 'z'))), ElementsAre(1, 0.5, 0));
+  EXPECT_THAT(scores(fleet, policy, prompt(std::string(512, 'a'))), ElementsAre(0.5, 0.5, 0.5))
+      << "somebody holds it";
+}
+
+TEST(Plugins, ContextLengthFitsTheLabelsRange) {
+  TestFleet fleet(0);
+  for (const char* range : {"0-99", "100-199", "", "x"}) {
+    const std::string name = "replica-" + std::to_string(fleet.fleet.view()->members.size()) + ":1";
+    Endpoint endpoint{.name = name, .url = "http://" + name};
+    if (*range) endpoint.labels["llm-d.ai/context-length-range"] = range;
+    ASSERT_TRUE(fleet.fleet.add(endpoint));
+  }
+  fleet.fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
+  const RouteRequest request = prompt(std::string(4 * 100, 'a'));  // 100 tokens
+  auto scored = pipeline({{"", "context-length-aware"}}, {{"context-length-aware"}});
+  const auto seen = scores(fleet, scored, request);
+  EXPECT_LT(seen[0], 0.3);
+  EXPECT_EQ(seen[1], 1);
+  EXPECT_EQ(seen[2], 0.5);
+  EXPECT_EQ(seen[3], 0.5) << "a label that is no range is none";
+  auto filtered =
+      pipeline({{"", "context-length-aware", {{"enableFiltering", true}}}}, {{"context-length-aware"}});
+  EXPECT_THAT(fleet.rank(filtered, request), testing::UnorderedElementsAre(1, 2, 3));
+}
+
+// Endpoints with these labels, and a filter's view of them.
+std::vector<EndpointId> left(PluginConfig filter, std::vector<std::map<std::string, std::string>> labels,
+                             RouteRequest request = prompt("p")) {
+  TestFleet fleet(0);
+  for (auto& each : labels) {
+    const std::string name = fmt::format("10.0.0.{}:8000", fleet.fleet.view()->members.size());
+    CHECK(fleet.fleet.add({.name = name, .url = "http://" + name, .labels = std::move(each)}));
+  }
+  fleet.fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
+  auto policy = pipeline({filter}, {{filter.type}});
+  std::vector<EndpointId> ids = fleet.rank(policy, request);
+  std::ranges::sort(ids);
+  return ids;
+}
+
+TEST(Plugins, RolesAreLabels) {
+  const std::vector<std::map<std::string, std::string>> labels{
+      {{"llm-d.ai/role", "prefill"}}, {{"llm-d.ai/role", "decode"}},         {{"llm-d.ai/role", "both"}},
+      {{"llm-d.ai/role", "encode"}},  {{"llm-d.ai/role", "encode-prefill"}}, {}};
+  EXPECT_THAT(left({"", "decode-filter"}, labels), ElementsAre(1, 2, 5));
+  EXPECT_THAT(left({"", "prefill-filter"}, labels), ElementsAre(0, 2, 4));
+  EXPECT_THAT(left({"", "encode-filter"}, labels), ElementsAre(3, 4));
+  EXPECT_THAT(left({"", "decode-filter"}, {{{"llm-d.ai/role", "prefill"}}}), ElementsAre())
+      << "nobody is left";
+}
+
+TEST(Plugins, LabelSelectorsAreKubernetes) {
+  const std::vector<std::map<std::string, std::string>> labels{
+      {{"gpu", "h200"}, {"zone", "a"}}, {{"gpu", "h100"}}, {}};
+  const auto expression = [](const char* op, boost::json::array values) {
+    boost::json::object each{{"key", "gpu"}, {"operator", op}};
+    if (!values.empty()) each["values"] = std::move(values);
+    return PluginConfig{"", "label-selector-filter", {{"matchExpressions", boost::json::array{each}}}};
+  };
+  EXPECT_THAT(
+      left({"", "label-selector-filter", {{"matchLabels", boost::json::object{{"gpu", "h200"}}}}}, labels),
+      ElementsAre(0));
+  EXPECT_THAT(left(expression("In", {"h100", "b200"}), labels), ElementsAre(1));
+  EXPECT_THAT(left(expression("NotIn", {"h100"}), labels), ElementsAre(0, 2));
+  EXPECT_THAT(left(expression("Exists", {}), labels), ElementsAre(0, 1));
+  EXPECT_THAT(left(expression("DoesNotExist", {}), labels), ElementsAre(2));
+  for (const PluginConfig& wrong :
+       {expression("Is", {"x"}), expression("In", {}), expression("Exists", {"x"}), expression("In", {7})})
+    EXPECT_EQ(Plugins::make(std::span(&wrong, 1)).error().field, "plugins[0].parameters.matchExpressions");
+}
+
+TEST(Plugins, ATestNamesItsEndpoints) {
+  RouteRequest request = prompt("p");
+  request.headers = {{"test-epp-endpoint-selection", "10.0.0.1, 10.0.0.2:8000,10.0.0.0:9"}};
+  EXPECT_THAT(left({"", "header-based-testing-filter"}, {{}, {}, {}}, request), ElementsAre(1, 2));
+  EXPECT_THAT(left({"", "header-based-testing-filter"}, {{}, {}, {}}), ElementsAre(0, 1, 2));
+}
+
+TEST(Plugins, APrefixDrawsRequestsUnlessItsHolderIsFarBehind) {
+  TestFleet fleet(3);
+  const PluginConfig config{
+      "", "prefix-cache-affinity-filter", {{"maxTTFTPenaltyMs", 1000}, {"peakPrefillThroughput", 1000}}};
+  auto policy = pipeline({config}, {{config.type}});
+  const RouteRequest request = prompt(std::string(4 * 640, 'a'));
+  Booking holder = fleet.send(policy, request);
+  EXPECT_THAT(fleet.rank(policy, request), ElementsAre(holder.endpoint));
+  EXPECT_EQ(fleet.rank(policy, prompt(std::string(4 * 640, 'b'))).size(), 3U) << "nobody holds it";
+  fleet.inflight.book(holder.endpoint, 3000, 3000);  // three seconds of prefill before it
+  EXPECT_EQ(fleet.rank(policy, request).size(), 3U);
+}
+
+TEST(Plugins, WeightedRandomDrawsByScore) {
+  TestFleet fleet(3);
+  fleet.fleet.update([](Member& m) { return (m.state.kv_usage = 0.5 * m.id, true); });  // 1, 0.5, 0
+  auto policy = pipeline({{"", "kv-cache-utilization-scorer"}, {"", "weighted-random-picker"}},
+                         {{"kv-cache-utilization-scorer"}, {"weighted-random-picker"}});
+  std::map<EndpointId, int> counts;
+  for (int i = 0; i < 30'000; ++i) ++counts[fleet.rank(policy, prompt("p"))[0]];
+  EXPECT_NEAR(counts[0], 20'000, 400);
+  EXPECT_NEAR(counts[1], 10'000, 400);
+  EXPECT_EQ(counts[2], 0);
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -28,12 +28,6 @@ bool is_port(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && port >= 1 && port <= 65535;
 }
 
-Role role_of(std::string_view label) {
-  if (label == "prefill") return Role::prefill;
-  if (label == "decode") return Role::decode;
-  return Role::both;
-}
-
 Result<Endpoint> read_endpoint(const json::value& entry, const std::string& where) {
   if (!entry.is_object()) return invalid(where, "must be an object");
   Parameters fields(entry.get_object(), where);
@@ -55,8 +49,7 @@ Result<Endpoint> read_endpoint(const json::value& entry, const std::string& wher
   if (!is_port(port)) return invalid(where + ".port", "must be text from \"1\" to \"65535\"");
   endpoint.name = address + ":" + port;
   endpoint.url = "http://" + endpoint.name;
-  if (const auto role = endpoint.labels.find(std::string(kRoleLabel)); role != endpoint.labels.end())
-    endpoint.role = role_of(role->second);
+  endpoint.role = role_of_labels(endpoint.labels);
   return endpoint;
 }
 
@@ -71,6 +64,13 @@ Result<Endpoint> endpoint_of_address(std::string_view address) {
   if (!(v6 || is_address(AF_INET, host)) || !is_port(port))
     return invalid("", "{:?} is no IP address with a port, like 10.0.0.1:8000", address);
   return Endpoint{.name = std::string(address), .url = fmt::format("http://{}", address)};
+}
+
+Role role_of_labels(const std::map<std::string, std::string>& labels) {
+  const auto role = labels.find(std::string(kRoleLabel));
+  if (role == labels.end()) return Role::both;
+  if (role->second == "prefill") return Role::prefill;
+  return role->second == "decode" ? Role::decode : Role::both;
 }
 
 Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path) {

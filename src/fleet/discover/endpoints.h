@@ -2,6 +2,7 @@
 // (llm-d's file-discovery).
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace octavo::fleet {
 // "10.0.0.1:8000" or "[::1]:8000": a gateway is told addresses, never names. Errors: invalid_argument, no
 // field.
 Result<Endpoint> endpoint_of_address(std::string_view address);
+
+// What the label llm-d.ai/role says: "prefill", "decode", or both.
+Role role_of_labels(const std::map<std::string, std::string>& labels);
 
 // A file in YAML or JSON, at most 1 MiB, strict:
 //

@@ -43,7 +43,23 @@ void read_file_discovery(Parameters& parameters, EndpointPickerConfig& config) {
   config.discovery = discovery;
 }
 
-enum class Kind : std::uint8_t { profile_handler, source, extractor, discovery };
+// There is one book of what is in flight; it grows with answers and guesses nothing.
+void read_inflight_producer(Parameters& parameters, EndpointPickerConfig&) {
+  bool estimates = false;
+  parameters.read("addEstimatedOutputTokens", estimates);
+  if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
+}
+
+// Prompts given as tokens are used as they are, of others four bytes count as one.
+void read_token_producer(Parameters& parameters, EndpointPickerConfig&) {
+  parameters.get("modelName");
+  if (parameters.get("vllm")) parameters.fail("vllm", "is not supported: tokens are estimated");
+  const auto* estimate = parameters.get("estimate");
+  if (estimate && !(estimate->is_object() && estimate->get_object().empty()))
+    parameters.fail("estimate", "must be {}: of prompts only the text counts");
+}
+
+enum class Kind : std::uint8_t { handler, source, extractor, discovery, parser, producer };
 
 struct SetupRow {
   std::string_view type;
@@ -51,10 +67,16 @@ struct SetupRow {
   void (*read)(Parameters&, EndpointPickerConfig&);
 };
 constexpr SetupRow kSetupTable[] = {
+    {"anthropic-parser", Kind::parser, read_handler},
     {"core-metrics-extractor", Kind::extractor, read_handler},
     {"file-discovery", Kind::discovery, read_file_discovery},
+    {"inflight-load-producer", Kind::producer, read_inflight_producer},
     {"metrics-data-source", Kind::source, read_metrics_source},
-    {"single-profile-handler", Kind::profile_handler, read_handler},
+    {"openai-parser", Kind::parser, read_handler},
+    {"passthrough-parser", Kind::parser, read_handler},
+    {"single-profile-handler", Kind::handler, read_handler},
+    {"token-producer", Kind::producer, read_token_producer},
+    {"tokenizer", Kind::producer, read_token_producer},  // its old name
 };
 
 class Reader {
@@ -73,12 +95,14 @@ class Reader {
     const auto* profiles = fields.get("schedulingProfiles");
     const auto* data_layer = fields.get("dataLayer");
     const auto* flow_control = fields.get("flowControl");
-    for (const char* later : {"requestHandler", "saturationDetector", "parser"})
+    const auto* handler = fields.get("requestHandler");
+    for (const char* later : {"saturationDetector", "parser"})
       if (fields.get(later)) fields.fail(later, "is not supported yet");
     TRY_VOID(fields.done());
     if (gates) TRY_VOID(read_gates(*gates));
     if (plugins) TRY_VOID(each(*plugins, "plugins", &Reader::read_plugin));
     if (data_layer) TRY_VOID(read_data_layer(*data_layer));
+    if (handler) TRY_VOID(read_request_handler(*handler));
     if (flow_control) TRY_VOID(flow_.read_section(*flow_control));
     if (flow_enabled_) config_.flow = flow_.options();
     if (config_.discovery && !discovery_chosen_) config_.discovery.reset();
@@ -96,6 +120,7 @@ class Reader {
  private:
   struct Setup {
     std::string name;
+    std::string type;
     Kind kind;
   };
 
@@ -146,7 +171,7 @@ class Reader {
       return {};
     }
     row->read(parameters, config_);
-    setups_.push_back({name, row->kind});
+    setups_.push_back({name, config.type, row->kind});
     return parameters.done();
   }
 
@@ -172,6 +197,27 @@ class Reader {
     TRY_VOID(check_reference(source, where, Kind::source, "extractors"));
     const auto* extractors = source.if_contains("extractors");
     return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
+  }
+
+  // Parsers that are named have no fallback, where passthrough-parser is not among them.
+  Result<> read_request_handler(const json::value& handler) {
+    if (!handler.is_object()) return invalid("requestHandler", "must be an object");
+    Parameters fields(handler.get_object(), "requestHandler");
+    const auto* parsers = fields.get("parsers");
+    TRY_VOID(fields.done());
+    if (!parsers) return {};
+    config_.parsers = {.openai = false, .anthropic = false, .passthrough = false};
+    return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
+  }
+
+  Result<> read_parser(const json::object& parser, const std::string& where) {
+    TRY_VOID(check_reference(parser, where, Kind::parser));
+    const std::string name(parser.at("pluginRef").as_string());
+    const std::string& type = std::ranges::find(setups_, name, &Setup::name)->type;
+    config_.parsers.openai |= type == "openai-parser";
+    config_.parsers.anthropic |= type == "anthropic-parser";
+    config_.parsers.passthrough |= type == "passthrough-parser";
+    return {};
   }
 
   Result<> read_data_layer(const json::value& layer) {

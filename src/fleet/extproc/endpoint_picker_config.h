@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "fleet/decide/pipeline.h"
 #include "fleet/extproc/flow_gate.h"
+#include "fleet/extproc/processor.h"
 
 namespace octavo::fleet {
 
@@ -27,6 +28,7 @@ struct EndpointPickerConfig {
 
   PipelineConfig pipeline;
   MetricsSource metrics = {};
+  Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};
   std::optional<FlowGateOptions> flow = {};  // nothing: the feature gate flowControl is off
 };

@@ -103,6 +103,25 @@ flowControl:
   EXPECT_EQ(steps(config), "queue-scorerx1 ");
 }
 
+TEST(EndpointPickerConfig, ParsersThatAreNamedHaveNoFallback) {
+  EXPECT_TRUE(read("").parsers.passthrough);
+  const auto config = read(
+      "plugins: [{type: queue-scorer}, {type: anthropic-parser}, {name: x, type: openai-parser}]\n"
+      "requestHandler: {parsers: [{pluginRef: x}]}");
+  EXPECT_TRUE(config.parsers.openai);
+  EXPECT_FALSE(config.parsers.anthropic);
+  EXPECT_FALSE(config.parsers.passthrough);
+  EXPECT_EQ(steps(config), "queue-scorerx1 ");
+}
+
+TEST(EndpointPickerConfig, ProducersThatAreAlwaysThereMayBeNamed) {
+  EXPECT_EQ(
+      steps(
+          read("plugins: [{type: inflight-load-producer}, {type: token-producer, parameters: {estimate: {}}},"
+               " {type: tokenizer, parameters: {modelName: m}}, {type: load-aware-scorer}]")),
+      "load-aware-scorerx1 ");
+}
+
 TEST(EndpointPickerConfig, MistakesNameTheField) {
   const auto expect = [](const std::string& yaml, std::string_view field) {
     const auto parsed = parse_endpoint_picker_config(yaml);
@@ -127,6 +146,9 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
   expect("featureGates: [another]", "featureGates[0]");
   expect("plugins: [{type: concurrency-detector, parameters: {maxConcurrency: 0}}]",
          "plugins[0].parameters.maxConcurrency");
+  expect("requestHandler: []", "requestHandler");
+  expect("requestHandler: {parsers: [{pluginRef: openai-parser}]}", "requestHandler.parsers[0].pluginRef");
+  expect("plugins: [{type: token-producer, parameters: {vllm: {}}}]", "plugins[0].parameters.vllm");
   expect("plugins: {}", "plugins");
   expect("plugins: [7]", "plugins[0]");
   expect("plugins: [{type: nobody}]", "plugins[0].type");

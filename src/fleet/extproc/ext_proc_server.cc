@@ -66,13 +66,17 @@ class Service : public ext_proc::ExternalProcessor::CallbackService {
   ProcessorContext& context_;
 };
 
-// Those that gateways and Kubernetes ask for; "" is there anyway.
-constexpr const char* kHealthNames[] = {"liveness", "readiness",
-                                        "envoy.service.ext_proc.v3.ExternalProcessor"};
+// Those that gateways and Kubernetes ask for.
+constexpr const char* kLiveness = "liveness";
+constexpr const char* kReadinessNames[] = {"", "readiness", "envoy.service.ext_proc.v3.ExternalProcessor"};
 
 struct Bound {
   std::unique_ptr<grpc::Server> server;
   int port = 0;
+
+  void set_ready(bool ready) const {
+    for (const char* name : kReadinessNames) server->GetHealthCheckService()->SetServingStatus(name, ready);
+  }
 };
 
 Result<Bound> listen_on(const GrpcOptions& options, std::uint16_t port, std::string_view field,
@@ -87,8 +91,8 @@ Result<Bound> listen_on(const GrpcOptions& options, std::uint16_t port, std::str
   bound.server = builder.BuildAndStart();
   if (!bound.server || bound.port == 0)
     return field_failure(field, ErrorCode::io, "cannot listen on {}:{}", options.host, port);
-  if (auto* health = bound.server->GetHealthCheckService())
-    for (const char* name : kHealthNames) health->SetServingStatus(name, true);
+  bound.server->GetHealthCheckService()->SetServingStatus(kLiveness, true);
+  bound.set_ready(true);
   return bound;
 }
 
@@ -122,6 +126,11 @@ ExtProcServer::~ExtProcServer() { stop(0); }
 
 std::uint16_t ExtProcServer::port() const { return static_cast<std::uint16_t>(state_->main.port); }
 std::uint16_t ExtProcServer::health_port() const { return static_cast<std::uint16_t>(state_->health.port); }
+
+void ExtProcServer::set_ready(bool ready) {
+  state_->main.set_ready(ready);
+  state_->health.set_ready(ready);
+}
 
 void ExtProcServer::stop(int grace_ms) {
   for (const Bound* bound : {&state_->main, &state_->health})

@@ -42,28 +42,32 @@ void PickMetrics::decided(double seconds) {
   decision_.observe(seconds);
 }
 
-const std::string& PickMetrics::bounded(const std::string& model) {
-  return requests_.size() < kModelsMax || requests_.contains(model) ? model : kOther;
-}
-
 void PickMetrics::ended(const PickedRequest& request) {
   const std::lock_guard lock(mutex_);
-  const std::string& model = bounded(request.model);
-  ++requests_[model];
-  if (request.status != 200) ++errors_[model];
+  Models models{request.model, request.target_model};
+  if (requests_.size() >= kModelsMax && !requests_.contains(models)) models = {kOther, kOther};
+  ++requests_[models];
+  if (request.status != 200) ++errors_[models];
   duration_.observe(request.seconds);
   if (request.first_byte_seconds >= 0) first_byte_.observe(request.first_byte_seconds);
   if (request.input_tokens >= 0) input_tokens_.observe(static_cast<double>(request.input_tokens));
   if (request.output_tokens >= 0) output_tokens_.observe(static_cast<double>(request.output_tokens));
 }
 
+void PickMetrics::write(std::string& out, std::string_view name, std::string_view help,
+                        const Counts& counts) {
+  fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} counter\n", name, help);
+  for (const auto& [models, count] : counts)
+    fmt::format_to(std::back_inserter(out), "{}{{model_name=\"{}\",target_model_name=\"{}\"}} {}\n", name,
+                   escaped_label(models.asked), escaped_label(models.target), count);
+}
+
 std::string PickMetrics::text(const FleetView& view) const {
   std::string out;
   {
     const std::lock_guard lock(mutex_);
-    write_counters(out, "llm_d_epp_request_total", "Requests that ended.", "model_name", requests_);
-    write_counters(out, "llm_d_epp_request_error_total", "Those that did not end with 200.", "model_name",
-                   errors_);
+    write(out, "llm_d_epp_request_total", "Requests that ended.", requests_);
+    write(out, "llm_d_epp_request_error_total", "Those that did not end with 200.", errors_);
     write_histogram(out, "llm_d_epp_request_duration_seconds",
                     "From a request's headers to its answer's end.", duration_);
     write_histogram(out, "llm_d_epp_request_ttft_seconds",

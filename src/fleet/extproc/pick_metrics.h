@@ -13,7 +13,8 @@ namespace octavo::fleet {
 
 // One request, as far as it got.
 struct PickedRequest {
-  std::string model = {};
+  std::string model = {};          // as the client named it
+  std::string target_model = {};   // as it was sent
   int status = 200;                // what the client got; 0: the gateway went away before
   double seconds = 0;              // from its headers to the answer's end
   double first_byte_seconds = -1;  // -1: there was none
@@ -34,11 +35,16 @@ class PickMetrics {
   std::string text(const FleetView& view) const;
 
  private:
-  const std::string& bounded(const std::string& model);
-
   mutable std::mutex mutex_;
   std::int64_t streams_ = 0, open_streams_ = 0;
-  std::map<std::string, std::int64_t> requests_, errors_;  // by model
+  struct Models {
+    std::string asked, target;
+    auto operator<=>(const Models&) const = default;
+  };
+  using Counts = std::map<Models, std::int64_t>;
+  static void write(std::string& out, std::string_view name, std::string_view help, const Counts& counts);
+
+  Counts requests_, errors_;
   Histogram duration_, first_byte_, decision_, input_tokens_, output_tokens_;
 };
 

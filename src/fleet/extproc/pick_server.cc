@@ -1,11 +1,18 @@
 #include "fleet/extproc/pick_server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <mutex>
+#include <optional>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "fleet/discover/endpoints.h"
+#include "fleet/discover/kube_lease.h"
 #include "fleet/extproc/scraper.h"
 #include "fleet/observe/metrics_text.h"
 #include "http/async_client.h"
@@ -23,6 +30,13 @@ ScrapeOptions scrape_options(const PickOptions& options) {
           .timeout_ms = options.scrape_timeout_ms};
 }
 
+// Of no other picker.
+std::string identity() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}_{:016x}", host.data(), secret_seed());
+}
+
 }  // namespace
 
 struct PickServer::State {
@@ -34,12 +48,17 @@ struct PickServer::State {
         loop(client->next_loop()),
         scraper(*picker, loop, scrape_options(options)) {}
   ~State() {
+    lease.reset();
+    pool.reset();  // no news of endpoints,
     grpc.reset();  // no new requests,
     metrics.reset();
     client.reset();  // then no new states, and only then what those refer to
   }
 
   void every_second();
+  void follow(const PickOptions& options);
+  // Of what readiness hangs on, this is known now.
+  void know(std::optional<bool> pods, std::optional<bool> leader);
   http::Response answer(const http::Request& request) const;
 
   std::unique_ptr<EndpointPicker> picker;
@@ -51,7 +70,34 @@ struct PickServer::State {
   Scraper scraper;
   std::unique_ptr<http::Server> metrics;
   std::unique_ptr<ExtProcServer> grpc;
+  std::mutex readiness;
+  bool pods_known = false, leads = false, stopping = false;
+  std::unique_ptr<KubePool> pool;  // null: there is no cluster
+  std::unique_ptr<KubeLease> lease;
 };
+
+void PickServer::State::know(std::optional<bool> pods, std::optional<bool> leader) {
+  const std::lock_guard lock(readiness);
+  pods_known = pods.value_or(pods_known);
+  leads = leader.value_or(leads);
+  if (!stopping) grpc->set_ready(pods_known && leads);
+}
+
+void PickServer::State::follow(const PickOptions& options) {
+  if (!options.kubernetes) return;
+  const KubePoolOptions& cluster = *options.kubernetes;
+  know(false, options.lease.empty());
+  pool = std::make_unique<KubePool>(
+      cluster,
+      [this](std::vector<Endpoint> endpoints) {
+        picker->set_endpoints(std::move(endpoints));
+        know(true, {});
+      },
+      [this](RequestRules rules) { context.rules = std::make_shared<const RequestRules>(std::move(rules)); });
+  if (!options.lease.empty())
+    lease = std::make_unique<KubeLease>(cluster.api, cluster.space, options.lease, identity(),
+                                        [this](bool leader) { know({}, leader); });
+}
 
 void PickServer::State::every_second() {
   picker->expire();
@@ -83,6 +129,7 @@ http::Response PickServer::State::answer(const http::Request& request) const {
 Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   TRY(auto picker, EndpointPicker::make(options.config.pipeline));
   options.processor.flow = options.config.flow;
+  options.processor.parsers = options.config.parsers;
   auto state = std::make_unique<State>(std::move(picker), options);
   if (state->discovery) {
     std::error_code gone;
@@ -97,6 +144,7 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
                                             exchange->respond(state->answer(exchange->request()));
                                           }));
   TRY(state->grpc, ExtProcServer::start(options.grpc, state->context));
+  state->follow(options);
   return std::unique_ptr<PickServer>(new PickServer(std::move(state)));
 }
 
@@ -106,6 +154,12 @@ PickServer::~PickServer() = default;
 std::uint16_t PickServer::grpc_port() const { return state_->grpc->port(); }
 std::uint16_t PickServer::health_port() const { return state_->grpc->health_port(); }
 std::uint16_t PickServer::metrics_port() const { return state_->metrics->port(); }
-void PickServer::stop(int grace_ms) { state_->grpc->stop(grace_ms); }
+void PickServer::stop(int grace_ms) {
+  {
+    const std::lock_guard lock(state_->readiness);
+    state_->stopping = true;
+  }
+  state_->grpc->stop(grace_ms);
+}
 
 }  // namespace octavo::fleet

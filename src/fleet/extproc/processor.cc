@@ -32,13 +32,16 @@ constexpr std::string_view kSubsetHint = "envoy.lb.subset_hint";
 // Of a body in one answer; Envoy advises at most 64 KiB.
 constexpr std::size_t kPieceBytes = 62'000;
 
-// Routes whose bodies are JSON objects with a model; others go to an endpoint as they are.
-constexpr std::array<std::string_view, 10> kModelRoutes{
-    "/chat/completions", "/completions", "/responses", "/conversations", "/embeddings",
-    "/v1/messages",      "/score",       "/rerank",    "/pooling",       "/classify"};
+// Routes whose bodies are JSON objects with a model.
+constexpr std::array<std::string_view, 9> kOpenaiRoutes{"/chat/completions", "/completions", "/responses",
+                                                        "/conversations",    "/embeddings",  "/score",
+                                                        "/rerank",           "/pooling",     "/classify"};
+constexpr std::string_view kAnthropicRoute = "/v1/messages";
 
-bool names_a_model(std::string_view path) {
-  return std::ranges::any_of(kModelRoutes, [&](std::string_view route) { return path.ends_with(route); });
+bool names_a_model(std::string_view path, const Parsers& parsers) {
+  const auto ends = [&](std::string_view route) { return path.ends_with(route); };
+  return (parsers.openai && std::ranges::any_of(kOpenaiRoutes, ends)) ||
+         (parsers.anthropic && ends(kAnthropicRoute));
 }
 
 std::string_view code_name(int status) {
@@ -195,11 +198,18 @@ void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answer
   route_ = scan_request(request_);
   subset_ = subset_of(message);
   told_.model = route_.model;
-  if (names_a_model(request_.path)) {
+  told_.target_model = route_.model;
+  const Parsers& parsers = context_.options.parsers;
+  if (names_a_model(request_.path, parsers)) {
     if (!route_.body_error.empty())
       return refuse({400, "error unmarshaling request bodyMap: " + route_.body_error}, answers);
     if (route_.model.empty()) return refuse({400, "model not found in request body"}, answers);
+    rewrite_model();
+  } else if (!parsers.passthrough) {
+    return refuse({400, "no parser takes the path " + request_.path}, answers);
   }
+  if (sheds())
+    return refuse({429, "system saturated, sheddable request dropped", "rejected-saturated"}, answers);
   if (context_.gate)
     waits_ = true;
   else
@@ -218,15 +228,38 @@ void Processor::pick(Answers& answers) {
   if (has_trailers_) answers.emplace_back().mutable_request_trailers();
 }
 
+std::optional<std::string_view> Processor::header(std::string_view name, std::string_view old_name) const {
+  const auto found = request_.headers.find(name);
+  return found ? found : request_.headers.find(old_name);
+}
+
+// What the request's header says goes before what the cluster says.
+void Processor::rewrite_model() {
+  std::optional<std::string> target;
+  if (const auto asked = header("x-llm-d-model-name-rewrite", "x-gateway-model-name-rewrite"))
+    target = *asked;
+  else
+    target = context_.rules.load()->rewritten(route_.model, Draws(context_.picker.draw()).unit());
+  if (!target || target->empty() || *target == route_.model) return;
+  request_.body = with_model(request_.body, *target);
+  restorer_ = ModelRestorer(*target, route_.model);
+  told_.target_model = *target;
+  route_.model = *std::move(target);
+}
+
+// Without flow control requests of priorities below 0 go while there is room, and never wait.
+bool Processor::sheds() const {
+  const auto view = context_.picker.view();
+  return !context_.gate && !view->members.empty() && flow_item().priority < 0 &&
+         UtilizationDetector().saturation(*view, now_us()) >= 1;
+}
+
 FlowItem Processor::flow_item() const {
-  const auto header = [&](std::string_view name, std::string_view old_name) {
-    const auto found = request_.headers.find(name);
-    return found ? found : request_.headers.find(old_name);
-  };
   FlowItem item{.bytes = request_.body.size(), .arrived_us = arrived_us_};
   const auto objective = header("x-llm-d-inference-objective", "x-gateway-inference-objective");
-  const auto priority = context_.options.objectives.find(objective.value_or(""));
-  if (priority != context_.options.objectives.end()) item.priority = priority->second;
+  const auto rules = context_.rules.load();
+  const auto priority = rules->objectives.find(objective.value_or(""));
+  if (priority != rules->objectives.end()) item.priority = priority->second;
   const auto fairness = header("x-llm-d-inference-fairness-id", "x-gateway-inference-fairness-id");
   if (fairness && !fairness->empty()) item.fairness_id = *fairness;
   const std::string_view slo = header("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or("");
@@ -291,6 +324,7 @@ void Processor::add_choice(const Pick& pick, Answers& answers) {
   common.set_clear_route_cache(true);
   HeaderMutation& headers = *common.mutable_header_mutation();
   set_header(headers, kDestination, names);
+  if (buffered && restorer_.active()) common.mutable_body_mutation()->set_body(request_.body);
   // Envoy drops the length of a body that is streamed to the picker and back.
   if (request_mode_ == BodyMode::full_duplex && !request_.body.empty())
     set_header(headers, "content-length", fmt::format("{}", request_.body.size()));
@@ -325,6 +359,7 @@ void Processor::on_response_headers(const ext_proc::HttpHeaders& headers, Answer
   }
   CommonResponse& common = *answers.emplace_back().mutable_response_headers()->mutable_response();
   set_header(*common.mutable_header_mutation(), "x-went-into-resp-headers", "true");
+  if (restorer_.active()) common.mutable_header_mutation()->add_remove_headers("content-length");
   if (headers.end_of_stream()) response_ended();
 }
 
@@ -337,10 +372,14 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
   tail_ += piece.body();
   if (tail_.size() > kUsageTailBytes) tail_.erase(0, tail_.size() - kUsageTailBytes);
   auto& answer = *answers.emplace_back().mutable_response_body();
+  const bool restored = restorer_.active();
+  std::string body = restored ? restorer_.push(piece.body(), piece.end_of_stream()) : piece.body();
   if (response_mode_ == BodyMode::full_duplex) {
     auto& streamed = *answer.mutable_response()->mutable_body_mutation()->mutable_streamed_response();
-    streamed.set_body(piece.body());
+    streamed.set_body(std::move(body));
     streamed.set_end_of_stream(piece.end_of_stream());
+  } else if (restored) {
+    answer.mutable_response()->mutable_body_mutation()->set_body(std::move(body));
   }
   if (piece.end_of_stream()) response_ended();
 }

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "fleet/discover/request_rules.h"
 #include "fleet/extproc/endpoint_picker.h"
 #include "fleet/extproc/flow_gate.h"
+#include "fleet/extproc/model_rewriting.h"
 #include "fleet/extproc/pick_metrics.h"
 #include "http/body_budget.h"
 #include "http/message.h"
@@ -31,13 +33,21 @@ namespace octavo::fleet {
 
 namespace ext_proc = envoy::service::ext_proc::v3;
 
+// Whose bodies are read; what none of them claims goes to any endpoint, or is refused.
+struct Parsers {
+  bool openai = true;
+  bool anthropic = true;
+  bool passthrough = true;
+};
+
 struct ProcessorOptions {
+  Parsers parsers = {};
   std::uint64_t body_bytes_max = 64 << 20;     // of one request: 413
   std::uint64_t bodies_bytes_max = 512 << 20;  // of all whose bodies are being gathered: 503
   bool subset_filter = true;                   // the gateway's subset of endpoints counts
   bool emit_scores = false;                    // tell the gateway the scores of the endpoints picked
-  std::map<std::string, int, std::less<>> objectives = {};  // priorities by x-llm-d-inference-objective
-  std::optional<FlowGateOptions> flow = {};                 // nothing: requests do not wait
+  RequestRules rules = {};                     // to begin with
+  std::optional<FlowGateOptions> flow = {};    // nothing: requests do not wait
 };
 
 // What all streams share.
@@ -46,13 +56,15 @@ struct ProcessorContext {
       : picker(p),
         options(std::move(o)),
         bodies(std::make_shared<http::BodyBudget>(options.bodies_bytes_max)),
+        rules(std::make_shared<const RequestRules>(options.rules)),
         gate(options.flow ? std::make_unique<FlowGate>(p, *options.flow) : nullptr) {}
 
   EndpointPicker& picker;
   const ProcessorOptions options;
   const std::shared_ptr<http::BodyBudget> bodies;
   PickMetrics metrics = {};
-  const std::unique_ptr<FlowGate> gate;  // null: requests do not wait
+  std::atomic<std::shared_ptr<const RequestRules>> rules;  // never null
+  const std::unique_ptr<FlowGate> gate;                    // null: requests do not wait
 };
 
 class Processor {
@@ -92,6 +104,9 @@ class Processor {
   // Reads the request, picks, and answers headers and body with the choice, or refuses.
   void pick(const ext_proc::ProcessingRequest& message, bool has_trailers, Answers& answers);
   void pick(Answers& answers);
+  void rewrite_model();
+  bool sheds() const;
+  std::optional<std::string_view> header(std::string_view name, std::string_view old_name) const;
   FlowItem flow_item() const;
   void pick_any(const ext_proc::ProcessingRequest& message, Answers& answers);
   // The message that says where the request goes: to its headers, or to its buffered body.
@@ -110,6 +125,7 @@ class Processor {
   PickedRequest told_;
   RouteRequest route_;  // until it is picked for
   Subset subset_;
+  ModelRestorer restorer_;
   bool has_trailers_ = false;
   bool waits_ = false;
   std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "ext_proc.pb.h"
 
 namespace octavo::fleet {
@@ -327,12 +328,12 @@ TEST_F(ProcessorTest, AnAnswerPassesThroughAndIsCounted) {
   EXPECT_EQ(metric("llm_d_epp_extproc_streams_inflight"), "1");
   ASSERT_TRUE(send(response_body("", true)));
   EXPECT_TRUE(answers_.at(0).response_body().response().body_mutation().streamed_response().end_of_stream());
-  EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\"}"), "1");
+  EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"}"), "1");
   EXPECT_EQ(metric("llm_d_epp_request_input_tokens_sum"), "4");
   EXPECT_EQ(metric("llm_d_epp_request_output_tokens_sum"), "9");
   processor_.reset();
   EXPECT_EQ(metric("llm_d_epp_extproc_streams_inflight"), "0");
-  EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\"}"), "1");
+  EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"}"), "1");
 }
 
 TEST_F(ProcessorTest, WhatIsNotTheProtocolEndsTheStream) {
@@ -372,7 +373,7 @@ TEST_F(ProcessorTest, AnEndpointMayGoWhileItAnswers) {
 }
 
 TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
-  ProcessorOptions options{.objectives = {{"chat", 10}},
+  ProcessorOptions options{.rules = {.objectives = {{"chat", 10}}},
                            .flow = FlowGateOptions{.flow = {.bands = {{10, {.requests_max = 1}}}},
                                                    .detector = ConcurrencyDetector{.requests_max = 1}}};
   begin(1, options);
@@ -420,6 +421,54 @@ TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   processor_->hold([&](FlowOutcome o) { outcome = o; });
   EXPECT_EQ(outcome, FlowOutcome::evicted_context_cancelled);
   context_->gate->stop();  // whoever still waits is told before `outcome` goes
+}
+
+TEST_F(ProcessorTest, AModelGoesOutUnderAnotherNameAndComesBackUnderItsOwn) {
+  begin(1, {.rules = {.rewrites = {{.created = "1", .name = "r", .rules = {{{"m"}, {{"tuned", 1}}}}}}}});
+  ASSERT_TRUE(send(request_headers()));
+  ASSERT_TRUE(send(request_body(kBody)));
+  const std::string sent = R"({"model":"tuned","prompt":"Once upon a time"})";
+  EXPECT_EQ(answers_.at(1).request_body().response().body_mutation().streamed_response().body(), sent);
+  EXPECT_EQ(choice_headers().at("content-length"), std::to_string(sent.size()));
+  ASSERT_TRUE(send(response_body(R"({"model":"tun)", false)));
+  std::string got = answers_.at(0).response_body().response().body_mutation().streamed_response().body();
+  ASSERT_TRUE(send(response_body(R"(ed","id":1})", true)));
+  got += answers_.at(0).response_body().response().body_mutation().streamed_response().body();
+  EXPECT_EQ(got, R"({"model":"m","id":1})");
+  EXPECT_EQ(metric("llm_d_epp_request_total{model_name=\"m\",target_model_name=\"tuned\"}"), "1");
+}
+
+TEST_F(ProcessorTest, TheRequestsOwnRewriteGoesBeforeTheClusters) {
+  begin(1, {.rules = {.rewrites = {{.created = "1", .name = "r", .rules = {{{}, {{"tuned", 1}}}}}}}});
+  ASSERT_TRUE(send(request_headers({{"x-gateway-model-name-rewrite", "own"}})));
+  ASSERT_TRUE(send(request_body(kBody)));
+  EXPECT_EQ(answers_.at(1).request_body().response().body_mutation().streamed_response().body(),
+            R"({"model":"own","prompt":"Once upon a time"})");
+}
+
+TEST_F(ProcessorTest, APathThatNoParserTakesIsRefusedWhereNothingPassesThrough) {
+  begin(1, {.parsers = {.anthropic = false, .passthrough = false}});
+  ASSERT_TRUE(send(request_headers({{":path", "/v1/messages"}})));
+  ASSERT_TRUE(send(request_body(kBody)));
+  expect_refused(400, "no parser takes the path /v1/messages");
+}
+
+TEST_F(ProcessorTest, WithoutFlowControlPrioritiesBelowZeroGoWhileThereIsRoom) {
+  begin(1, {.rules = {.objectives = {{"batch", -1}}}});
+  const auto ask = [&](std::map<std::string, std::string> headers) {
+    next();
+    CHECK(send(request_headers(std::move(headers))));
+    CHECK(send(request_body(kBody)));
+  };
+  ask({{"x-llm-d-inference-objective", "batch"}});
+  expect_refused(429, "system saturated, sheddable request dropped", "rejected-saturated");
+  ask({});
+  EXPECT_TRUE(answers_.at(0).has_request_headers());
+  EndpointState free;
+  free.observed_us = now_us();
+  picker_->scraped({{.endpoint = 0, .answered = true, .state = free}});
+  ask({{"x-llm-d-inference-objective", "batch"}});
+  EXPECT_TRUE(answers_.at(0).has_request_headers());
 }
 
 }  // namespace

@@ -25,22 +25,34 @@ bool worth_a_retry(int status) {
 }  // namespace
 
 void Forwarding::start(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,
-                       std::shared_ptr<http::Exchange> exchange) {
-  const auto self = std::make_shared<Forwarding>(dispatcher, tokens, loop, std::move(exchange));
+                       std::shared_ptr<http::Exchange> exchange, TenantShare share) {
+  const auto self =
+      std::make_shared<Forwarding>(dispatcher, tokens, loop, std::move(exchange), std::move(share));
   loop.post([self] { self->begin(); });
 }
 
 Forwarding::Forwarding(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,
-                       std::shared_ptr<http::Exchange> exchange)
+                       std::shared_ptr<http::Exchange> exchange, TenantShare share)
     : dispatcher_(dispatcher),
       tokens_(tokens),
       loop_(loop),
       exchange_(std::move(exchange)),
+      share_(std::move(share)),
       arrived_us_(now_us()) {}
 
 Forwarding::~Forwarding() {
   end_attempt(Outcome::neither);
   dispatcher_.leave();
+}
+
+// Tenants' keys are the router's business: replicas see the router's own, if it has one.
+void Forwarding::show_own_key() {
+  http::Headers headers;
+  for (const auto& [name, value] : headers_)
+    if (!http::equal_ignoring_case(name, "Authorization")) headers.add(name, value);
+  if (const auto& keys = dispatcher_.options().api_keys; !keys.empty())
+    headers.add("Authorization", "Bearer " + keys.front());
+  headers_ = std::move(headers);
 }
 
 void Forwarding::begin() {
@@ -49,6 +61,7 @@ void Forwarding::begin() {
   if (tokens_) tokens_->write(request, request_);
   explain_ = request.headers.find("X-Octavo-Explain").has_value();
   headers_ = passed_on(request.headers);
+  if (!dispatcher_.options().tenants.empty()) show_own_key();
   if (!request.headers.find("X-Request-Id"))
     headers_.add("X-Request-Id", fmt::format("{:016x}", dispatcher_.draw()));
   if (!dispatcher_.knows(request_.model))

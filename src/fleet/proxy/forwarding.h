@@ -10,6 +10,7 @@
 #include "fleet/proxy/dispatcher.h"
 #include "fleet/proxy/prompt_tokens.h"
 #include "fleet/proxy/resumable_stream.h"
+#include "fleet/proxy/tenants.h"
 #include "http/async_client.h"
 #include "http/exchange.h"
 
@@ -19,15 +20,16 @@ namespace octavo::fleet {
 // thread.
 class Forwarding : public std::enable_shared_from_this<Forwarding> {
  public:
-  // tokens: null where prompts stay text.
+  // tokens: null where prompts stay text. share: kept until the request ends.
   static void start(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,
-                    std::shared_ptr<http::Exchange> exchange);
+                    std::shared_ptr<http::Exchange> exchange, TenantShare share);
   ~Forwarding();
   Forwarding(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,
-             std::shared_ptr<http::Exchange> exchange);
+             std::shared_ptr<http::Exchange> exchange, TenantShare share);
 
  private:
   void begin();
+  void show_own_key();
   bool prefill();
   void on_prefilled(const Result<>& result);
   void attempt();
@@ -50,6 +52,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   const PromptTokens* tokens_;
   http::ClientLoop& loop_;
   std::shared_ptr<http::Exchange> exchange_;
+  const TenantShare share_;
   http::Headers headers_;  // as they go to replicas
   RouteRequest request_;
   bool explain_ = false;

@@ -1,11 +1,14 @@
 #include "fleet/proxy/router.h"
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "base/clock.h"
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/proxy/admin.h"
+#include "fleet/proxy/discovery.h"
 #include "fleet/proxy/dispatcher.h"
 #include "fleet/proxy/forwarding.h"
 #include "fleet/proxy/monitor.h"
@@ -26,10 +29,32 @@ Result<> check_pools(const RouterOptions& options) {
   }
   if (!options.worker_urls.empty())
     return invalid("worker-urls", "prefill and decode name the workers with pd-disaggregation");
-  if (options.prefill_urls.empty())
+  const auto discovered = [&](Role role) {
+    return std::ranges::find(options.discovered, role, &DiscoveredWorkers::role) != options.discovered.end();
+  };
+  if (options.prefill_urls.empty() && !discovered(Role::prefill))
     return invalid("prefill", "at least one is needed with pd-disaggregation");
-  if (options.decode_urls.empty()) return invalid("decode", "at least one is needed with pd-disaggregation");
+  if (options.decode_urls.empty() && !discovered(Role::decode))
+    return invalid("decode", "at least one is needed with pd-disaggregation");
   return {};
+}
+
+std::vector<std::string> all_keys(const RouterOptions& options) {
+  std::vector<std::string> keys = options.api_keys;
+  for (const TenantOptions& tenant : options.tenants)
+    keys.insert(keys.end(), tenant.keys.begin(), tenant.keys.end());
+  return keys;
+}
+
+// What is the operator's alone: tenants neither see nor change the fleet.
+bool is_operators(std::string_view path) {
+  return path == "/workers" || path.starts_with("/workers/") || path == "/metrics" || path == "/get_loads";
+}
+
+http::Response limited(const Tenant::Answer& answer) {
+  http::Response response = openai::error_response(429, answer.message);
+  response.headers.set("Retry-After", std::to_string(answer.retry_after_s));
+  return response;
 }
 
 }  // namespace
@@ -38,13 +63,16 @@ struct Router::State {
   State(std::unique_ptr<Dispatcher> d, std::optional<PromptTokens> t, const RouterOptions& options)
       : dispatcher(std::move(d)),
         tokens(std::move(t)),
-        keys(options.api_keys),
+        keys(all_keys(options)),
+        tenants(options.tenants),
         client(
             std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = options.client_threads})),
         monitor(*dispatcher, client->next_loop()),
-        subscriber(dispatcher->fleet(), [this](const Member& member, std::span<const CacheEvent> events) {
-          dispatcher->cache_changed(member, events);
-        }) {}
+        subscriber(dispatcher->fleet(),
+                   [this](const Member& member, std::span<const CacheEvent> events) {
+                     dispatcher->cache_changed(member, events);
+                   }),
+        discovery(*dispatcher, options.discovered) {}
   ~State() {
     server.reset();  // no new requests,
     client.reset();  // then nothing under way, and only then what those refer to
@@ -54,21 +82,32 @@ struct Router::State {
 
   std::unique_ptr<Dispatcher> dispatcher;
   const std::optional<PromptTokens> tokens;
-  ApiKeys keys;
+  const ApiKeys keys;
+  Tenants tenants;
   std::unique_ptr<http::AsyncClient> client;
   Monitor monitor;
   CacheSubscriber subscriber;
+  Discovery discovery;
   std::unique_ptr<http::Server> server;
 };
 
 void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
   if (auto refusal = unauthorized(keys, request)) return exchange->respond(*std::move(refusal));
-  if (auto answer = admin_answer(*dispatcher, monitor, request)) return exchange->respond(*std::move(answer));
+  Tenant* tenant = tenants.find(request.headers.find("Authorization").value_or(""));
+  if (tenant && is_operators(request.path))
+    return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
+  if (auto answer = admin_answer(*dispatcher, monitor, request)) {
+    if (request.path == "/metrics") answer->body += tenants.metrics();
+    return exchange->respond(*std::move(answer));
+  }
+  Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
+  if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted));
   if (!dispatcher->admit())
     return exchange->respond(openai::error_response(
         429, fmt::format("at most {} requests at a time", dispatcher->options().max_concurrent_requests)));
-  Forwarding::start(*dispatcher, tokens ? &*tokens : nullptr, client->next_loop(), std::move(exchange));
+  Forwarding::start(*dispatcher, tokens ? &*tokens : nullptr, client->next_loop(), std::move(exchange),
+                    std::move(admitted.share));
 }
 
 Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {

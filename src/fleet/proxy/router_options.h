@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "fleet/decide/policies.h"
+#include "fleet/discover/kube_pool.h"
 #include "fleet/health/endpoint_health.h"
+#include "fleet/proxy/tenants.h"
 #include "http/server.h"
 
 namespace octavo {
@@ -24,8 +26,15 @@ struct RetryOptions {
   double jitter = 0.2;  // share of a backoff that is drawn at random
 };
 
+// Pods that are workers.
+struct DiscoveredWorkers {
+  Role role = Role::both;
+  KubePoolOptions pods = {};
+};
+
 struct RouterOptions {
   std::vector<std::string> worker_urls = {};
+  std::vector<DiscoveredWorkers> discovered = {};  // beside those
   // Prefill and decode apart: pools in place of worker_urls.
   bool disaggregated = false;
   std::vector<std::string> prefill_urls = {};
@@ -50,6 +59,7 @@ struct RouterOptions {
   int max_concurrent_requests = -1;  // -1: any number
   int client_threads = 1;
   std::vector<std::string> api_keys = {};
+  std::vector<TenantOptions> tenants = {};  // who may use the router beside those, within limits
   http::ServerOptions http = {};
 };
 

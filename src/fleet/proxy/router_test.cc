@@ -420,6 +420,39 @@ TEST_F(RouterTest, AsksForTheKey) {
   wait([&] { return post("{}", {{"Authorization", "Bearer secret"}}).status == 200; });
 }
 
+TEST_F(RouterTest, TenantsHaveLimitsAndSeeNothingOfTheFleet) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  std::vector<std::string> keys;
+  Replica a("a", [&](auto e) {
+    keys.emplace_back(e->request().headers.find("Authorization").value_or(""));
+    kept.push_back(e);
+  });
+  RouterOptions options{.worker_urls = {a.url()},
+                        .policy = "random",
+                        .api_keys = {"operator"},
+                        .tenants = {{.name = "one", .keys = {"k1"}, .concurrent_max = 1}}};
+  router_ = *Router::start(options);
+  const http::Headers tenant{{"Authorization", "Bearer k1"}};
+  const http::Headers operators{{"Authorization", "Bearer operator"}};
+  const auto ask = [&](std::string_view target, const http::Headers& headers) {
+    return *connect().request("GET", target, {}, headers);
+  };
+  wait([&] { return ask("/readiness", tenant).status == 200; });
+  EXPECT_EQ(ask("/workers", tenant).status, 403);
+  EXPECT_EQ(ask("/workers", operators).status, 200);
+  EXPECT_EQ(post("{}").status, 401);
+  http::Client first = connect();
+  ASSERT_TRUE(first.send_raw(
+      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k1\r\nContent-Length: 2\r\n\r\n{}"));
+  wait([&] { return a.requests == 1; });
+  const http::Response refused = post("{}", tenant);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.find("Retry-After"), "1");
+  EXPECT_EQ(keys, std::vector<std::string>{"Bearer operator"}) << "a tenant's key stays here";
+  EXPECT_NE(ask("/metrics", operators).body.find("octavo_route_tenant_requests_active{tenant=\"one\"} 1"),
+            std::string::npos);
+}
+
 TEST(Router, MistakesNameTheField) {
   EXPECT_EQ(Router::start({.worker_urls = {"nonsense"}}).error().field, "worker-urls");
   EXPECT_EQ(Router::start({.policy = "nonsense"}).error().field, "policy");

@@ -12,8 +12,9 @@ namespace {
 namespace json = boost::json;
 
 // Those that policies read.
-constexpr std::array<std::string_view, 6> kHeaders{
-    "x-smg-target-worker", "x-smg-routing-key", "authorization", "x-forwarded-for", "cookie", "x-session-id"};
+constexpr std::array<std::string_view, 7> kHeaders{
+    "x-smg-target-worker", "x-smg-routing-key",          "authorization", "x-forwarded-for", "cookie",
+    "x-session-id",        "test-epp-endpoint-selection"};
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();

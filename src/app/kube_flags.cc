@@ -1,0 +1,23 @@
+#include "app/kube_flags.h"
+
+#include "app/environment.h"
+
+namespace octavo {
+
+void add_kube_api_flag(CLI::App& command, const char* group, std::string& url) {
+  command
+      .add_option(
+          "--kube-api", url,
+          "Kubernetes' API server, like http://127.0.0.1:8001 of kubectl proxy (default: as pods of a "
+          "cluster find it, with their service account)")
+      ->group(group);
+}
+
+Result<fleet::KubeApi> kube_api(const std::string& url) {
+  if (!url.empty()) return fleet::kube_api_of_url(url);
+  return fleet::kube_api_in_cluster(environment("KUBERNETES_SERVICE_HOST"),
+                                    environment("KUBERNETES_SERVICE_PORT"),
+                                    "/var/run/secrets/kubernetes.io/serviceaccount");
+}
+
+}  // namespace octavo

@@ -1,0 +1,65 @@
+// prefix-cache-affinity-filter: endpoints that hold at least a share of the prompt, where there are any and
+// the least loaded of them would not have its first token much later than the least loaded of all. Now and
+// then (explorationProbability) everybody stays, so that other caches fill, too.
+#include <algorithm>
+#include <cmath>
+
+#include "fleet/decide/parameters.h"
+#include "fleet/decide/plugin_table.h"
+#include "fleet/decide/plugins.h"
+
+namespace octavo::fleet {
+namespace {
+
+class PrefixCacheAffinityFilter : public Filter {
+ public:
+  std::size_t producer = 0;  // place in Cycle::overlaps
+  double threshold = 0.8;
+  double exploration = 0;
+  double penalty_ms_max = 18'000;
+  double tokens_per_second = 15'928;  // of prefill, at its best
+
+  void filter(Cycle& cycle, Candidates& candidates) override {
+    const Overlap& overlap = cycle.overlaps[producer];
+    if (candidates.empty() || overlap.prompt_blocks == 0 || cycle.draws.unit() < exploration) return;
+    const auto holds = [&](const Member* member) {
+      return overlap.of(member->id).blocks() >= threshold * overlap.prompt_blocks;
+    };
+    double best = HUGE_VAL, best_holder = HUGE_VAL;
+    for (const Member* member : candidates) {
+      const double ms = ttft_ms(cycle, overlap, *member);
+      best = std::min(best, ms);
+      if (holds(member)) best_holder = std::min(best_holder, ms);
+    }
+    if (best_holder - best > penalty_ms_max) return;  // or nobody holds it
+    std::erase_if(candidates, [&](const Member* member) { return !holds(member); });
+  }
+
+ private:
+  // Of what is to be computed before this request's first token, at the best speed.
+  double ttft_ms(const Cycle& cycle, const Overlap& overlap, const Member& member) const {
+    const auto prompt = static_cast<double>(cycle.request.tokens.size());
+    const double cached = static_cast<double>(overlap.of(member.id).blocks()) * overlap.block_size;
+    const double waiting = static_cast<double>(cycle.load(member).prefill_tokens);
+    return (std::max(prompt - cached, 0.0) + waiting) / tokens_per_second * 1000;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Plugin> make_prefix_cache_affinity_filter(Parameters& parameters, Plugins& plugins) {
+  auto plugin = std::make_unique<PrefixCacheAffinityFilter>();
+  std::string producer = "approx-prefix-cache-producer", source = "prefillThroughput";
+  parameters.read("prefixMatchInfoProducerName", producer);
+  parameters.read("affinityThreshold", plugin->threshold, 0, 1);
+  parameters.read("explorationProbability", plugin->exploration, 0, 1);
+  parameters.read("maxTTFTPenaltyMs", plugin->penalty_ms_max, 0, 1e9);
+  parameters.read("peakPrefillThroughput", plugin->tokens_per_second, 1, 1e12);
+  parameters.read("ttftSource", source);
+  if (source != "prefillThroughput")
+    parameters.fail("ttftSource", "must be \"prefillThroughput\", there is no other yet");
+  plugin->producer = plugins.producer(producer, parameters, "prefixMatchInfoProducerName");
+  return plugin;
+}
+
+}  // namespace octavo::fleet

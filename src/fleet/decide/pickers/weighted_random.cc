@@ -1,0 +1,36 @@
+// weighted-random-picker: draws an order without replacement, by scores as weights: each endpoint's key is
+// U^(1 / weight), the largest first (Efraimidis and Spirakis 2006). Who scores 0 comes last.
+#include <cmath>
+
+#include "fleet/decide/pickers/ranking.h"
+#include "fleet/decide/plugin_table.h"
+
+namespace octavo::fleet {
+namespace {
+
+class WeightedRandomPicker : public Picker {
+ public:
+  void pick(Cycle& cycle, std::vector<Score>& ranking) override {
+    shuffle(ranking, cycle.draws);
+    keyed_.clear();
+    for (const Score& score : ranking)
+      keyed_.push_back({score.total > 0 ? std::log(cycle.draws.unit()) / score.total : -HUGE_VAL, score});
+    std::ranges::stable_sort(keyed_, std::ranges::greater(), &Keyed::log_key);
+    for (std::size_t i = 0; i < ranking.size(); ++i) ranking[i] = keyed_[i].score;
+  }
+
+ private:
+  struct Keyed {
+    double log_key;
+    Score score;
+  };
+  std::vector<Keyed> keyed_;  // scratch
+};
+
+}  // namespace
+
+std::unique_ptr<Plugin> make_weighted_random_picker(Parameters& parameters, Plugins&) {
+  return make_picker<WeightedRandomPicker>(parameters);
+}
+
+}  // namespace octavo::fleet

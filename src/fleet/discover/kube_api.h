@@ -1,0 +1,49 @@
+// A Kubernetes API server, and who asks it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "http/client.h"
+#include "http/url.h"
+
+namespace octavo::fleet {
+
+struct KubeApi {
+  http::Url url = {};
+  std::string ca_file = {};     // PEM; "": the system's certificates
+  std::string token_file = {};  // read again for each connection: such tokens last an hour; "": there is none
+  std::string space = "default";  // the namespace of this process
+};
+
+// "http://127.0.0.1:8001" of `kubectl proxy`. Errors: field "kube-api".
+Result<KubeApi> kube_api_of_url(std::string_view url);
+
+// What a pod is given: host and port from the variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT;
+// the token, the certificates and the namespace from the service account's folder. Errors: field "kube-api".
+Result<KubeApi> kube_api_in_cluster(const std::string& host, const std::string& port,
+                                    const std::string& folder);
+
+// A namespace, an API group or an object's name: they become parts of paths. Errors: on `field`.
+Result<> check_kube_name(std::string_view name, std::string_view field);
+
+// One connection, and what it says of itself.
+class KubeConnection {
+ public:
+  static Result<KubeConnection> open(const KubeApi& api);
+
+  Result<http::Response> request(std::string_view method, std::string_view target, std::string body = {});
+  // The head of an answer that is read piece by piece.
+  Result<http::Response> stream(std::string_view target);
+  http::Client& client() { return client_; }
+
+ private:
+  KubeConnection(http::Client client, http::Headers headers)
+      : client_(std::move(client)), headers_(std::move(headers)) {}
+
+  http::Client client_;
+  http::Headers headers_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,20 @@
+// What an engine tells of its cache, whoever it is: any bytes are events or an error, never a crash, and
+// never more events than bytes.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "fleet/observe/cache_events.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view batch(reinterpret_cast<const char*>(data), size);
+  const auto events = octavo::fleet::read_cache_events(batch);
+  if (!events) return 0;
+  CHECK(events->size() <= size);
+  for (const auto& event : *events) {
+    CHECK(event.tokens.size() <= size);
+    CHECK(event.blocks.size() <= size);
+  }
+  return 0;
+}
