@@ -1,5 +1,6 @@
 """`octavo plan live`: servers come and go with the load, and no request fails."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -15,6 +16,26 @@ OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
 def workers(router):
     return json.loads(fetch(router + "/workers"))["workers"]
+
+
+@contextlib.contextmanager
+def empty_router():
+    port = free_port()
+    process = subprocess.Popen([OCTAVO, "route", "--port", str(port), "--policy", "least_loaded"])
+    base = f"http://127.0.0.1:{port}"
+    try:
+        assert eventually(lambda: answers(base + "/liveness"), seconds=60)
+        yield base
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(url):
+    try:
+        return fetch(url)
+    except OSError:
+        return None
 
 
 class Client(threading.Thread):
@@ -66,8 +87,7 @@ def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
     server = (f"{OCTAVO} serve --model models/demo --served-model-name demo --executor simulated={timing} "
               "--max-num-seqs 4 --max-model-len 256 --port {port}")
     first = free_port()
-    with running(f"{OCTAVO} route --port {{port}} --policy least_loaded") as (_, router):
-        # The port's place in the server's command is the planner's to fill: hidden from the helper's.
+    with empty_router() as router:
         plan = (f"{OCTAVO} plan live --url {router} --tokens-per-second 60 --max-replicas 4 --window 2s --interval 500ms "
                 f"--predictor constant --scale-down-delay 4s --connector process --ports {first}-{first + 300} --port ")
         port = free_port()
