@@ -25,6 +25,7 @@ void add_model(CLI::App& program, Outcome& outcome);
 void add_pick(CLI::App& program, Outcome& outcome);
 void add_plan(CLI::App& program, Outcome& outcome);
 void add_plan_live(CLI::App& plan, Outcome& outcome);
+void add_plan_pools(CLI::App& plan, Outcome& outcome);
 void add_hub_commands(CLI::App& program, Outcome& outcome);
 void add_route(CLI::App& program, Outcome& outcome);
 void add_sidecar(CLI::App& program, Outcome& outcome);

@@ -175,6 +175,7 @@ void add_plan(CLI::App& program, Outcome& outcome) {
   add_traffic_flags(*command, *options);
   add_replica_flags(*command, *options);
   add_plan_live(*command, outcome);
+  add_plan_pools(*command, outcome);
   command->callback([options, command, &outcome] {
     if (!command->get_subcommands().empty()) return;  // it has done its work
     if (const auto done = run_plan(*options); !done) outcome.report(done.error());
