@@ -24,6 +24,8 @@ void add_bench_serve(CLI::App& bench, Outcome& outcome);
 void add_model(CLI::App& program, Outcome& outcome);
 void add_pick(CLI::App& program, Outcome& outcome);
 void add_plan(CLI::App& program, Outcome& outcome);
+void add_plan_live(CLI::App& plan, Outcome& outcome);
+void add_plan_pools(CLI::App& plan, Outcome& outcome);
 void add_hub_commands(CLI::App& program, Outcome& outcome);
 void add_route(CLI::App& program, Outcome& outcome);
 void add_sidecar(CLI::App& program, Outcome& outcome);

@@ -29,6 +29,7 @@ struct PlanCommand : SimulationFlags {
 };
 
 Result<fleet::Slo> read_slo(const PlanCommand& c) {
+  if (c.slo.empty()) return invalid("slo", "must be given: --slo ttft:2000 tpot:50");
   auto limits = traffic::Goodput::parse(c.slo);
   if (!limits) {
     limits.error().field = "slo";
@@ -111,7 +112,6 @@ void add_plan_flags(CLI::App& command, PlanCommand& c) {
   const int most = static_cast<int>(fleet::kEndpointsMax);
   command
       .add_option("--slo", c.slo, "What a good request meets, in milliseconds: ttft:2000 tpot:50 e2el:9000")
-      ->required()
       ->group(group);
   command.add_option("--share", c.share, "So large a share of the requests must be good")
       ->check(CLI::Range(0.01, 1.0))
@@ -174,7 +174,10 @@ void add_plan(CLI::App& program, Outcome& outcome) {
   add_scaling_flags(*command, *options);
   add_traffic_flags(*command, *options);
   add_replica_flags(*command, *options);
-  command->callback([options, &outcome] {
+  add_plan_live(*command, outcome);
+  add_plan_pools(*command, outcome);
+  command->callback([options, command, &outcome] {
+    if (!command->get_subcommands().empty()) return;  // it has done its work
     if (const auto done = run_plan(*options); !done) outcome.report(done.error());
   });
 }

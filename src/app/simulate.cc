@@ -107,6 +107,15 @@ void add_fleet_flags(CLI::App& command, SimulateCommand& c) {
                 "Replicas tell the router what their caches hold, for policies that listen (kv_aware)")
       ->group(group);
   add_policy_flags(command, group, c.options.policy_options);
+  const char* apart = "Prefill and decode apart";
+  command
+      .add_option(
+          "--prefill-replicas", c.options.prefill.replicas,
+          "Replicas beside those of --replicas that compute prompts, whose KV those then take over; 0: none")
+      ->check(CLI::Range(0, static_cast<int>(fleet::kEndpointsMax)))
+      ->capture_default_str()
+      ->group(apart);
+  add_prefill_flags(command, apart, c);
 }
 
 void add_result_flags(CLI::App& command, SimulateCommand& c) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/policy_flags.h"
 #include "engine/model_figures.h"
 #include "fleet/simulate/traffic_shape.h"
 #include "local/numbers.h"
@@ -20,25 +21,44 @@ Result<ModelFigures> figures_of(const std::string& model) {
   return model_figures(spec);
 }
 
+// What fits beside the weights.
+Result<int> cache_blocks(const ModelFigures& model, const DeviceFigures& device, int devices,
+                         const SimulationFlags& c) {
+  TRY(const std::int64_t tokens, cache_tokens(model, device, devices, c.memory_share));
+  const std::int64_t blocks = tokens / c.options.scheduler.block_size;
+  if (blocks < 1 || blocks > 1 << 28)
+    return invalid("num-gpu-blocks-override", "{} blocks would fit in the memory, give a number", blocks);
+  return static_cast<int>(blocks);
+}
+
 }  // namespace
 
 Result<> describe_replica(SimulationFlags& c) {
   SchedulerOptions& scheduler = c.options.scheduler;
+  fleet::PrefillPool& prefill = c.options.prefill;
   scheduler.max_steps_in_flight = 1;
   scheduler.max_sequences = scheduler.max_num_seqs + c.max_queued;
+  const int devices = c.tensor_parallel_size;
+  const int prefill_devices = c.prefill_tensor_parallel_size > 0 ? c.prefill_tensor_parallel_size : devices;
   if (!c.timing.empty()) {
     TRY(c.options.timing, read_step_timing(c.timing));
-    if (scheduler.num_blocks > 0) return {};
+    prefill.timing = c.options.timing;
+    if (prefill_devices != devices)
+      return invalid("prefill-tensor-parallel-size",
+                     "must be that of the others where --timing gives the times");
   }
+  prefill.scheduler = scheduler;
+  if (!c.timing.empty() && scheduler.num_blocks > 0 && prefill.replicas == 0) return {};
   TRY(const ModelFigures model, figures_of(c.model));
   TRY(const DeviceFigures device, read_device_figures(c.device));
-  if (c.timing.empty()) c.options.timing = roofline(model, device, c.tensor_parallel_size);
+  prefill.kv_bytes_per_token = model.kv_bytes_per_token;
+  if (c.timing.empty()) {
+    c.options.timing = roofline(model, device, devices);
+    prefill.timing = roofline(model, device, prefill_devices);
+  }
   if (scheduler.num_blocks > 0) return {};
-  TRY(const std::int64_t tokens, cache_tokens(model, device, c.tensor_parallel_size, c.memory_share));
-  const std::int64_t blocks = tokens / scheduler.block_size;
-  if (blocks < 1 || blocks > 1 << 28)
-    return invalid("num-gpu-blocks-override", "{} blocks would fit in the memory, give a number", blocks);
-  scheduler.num_blocks = static_cast<int>(blocks);
+  TRY(scheduler.num_blocks, cache_blocks(model, device, devices, c));
+  TRY(prefill.scheduler.num_blocks, cache_blocks(model, device, prefill_devices, c));
   return {};
 }
 
@@ -93,6 +113,40 @@ void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
       ->capture_default_str()
       ->group(group);
   command.add_option("--seed", c.options.seed, "Of everything that is drawn; the same seed, the same result")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& c) {
+  fleet::PrefillPool& prefill = c.options.prefill;
+  prefill.link_bytes_per_second = 50e9;  // 400 Gb/s
+  prefill.link_latency_us = 1000;
+  command.add_option("--prefill-policy", prefill.policy, "The policy among replicas that compute prompts")
+      ->check(CLI::IsMember(policy_names()))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--prefill-tensor-parallel-size", c.prefill_tensor_parallel_size,
+                  "Devices of a replica that computes prompts; 0: as many as of the others")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--local-prefill-tokens", prefill.local_tokens_max,
+                  "A prompt stays where it is decoded when no more of its tokens are to be computed there")
+      ->check(CLI::Range(0, 1 << 28))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--kv-link-bandwidth", prefill.link_bytes_per_second,
+                  "Bytes a second of KV that a replica takes over")
+      ->check(CLI::Range(1.0, 1e15))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--kv-link-latency", prefill.link_latency_us,
+                  "Microseconds that a transfer takes, whatever its size")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
       ->capture_default_str()
       ->group(group);
 }

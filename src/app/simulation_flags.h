@@ -20,6 +20,7 @@ struct SimulationFlags {
   std::string model = "qwen3-32b";
   std::string device = "h100";
   int tensor_parallel_size = 2;
+  int prefill_tensor_parallel_size = 0;  // 0: the same
   double memory_share = 0.9;
   int max_queued = 4096;
 };
@@ -27,8 +28,11 @@ struct SimulationFlags {
 // Parsing fills `flags`, which must outlive the subcommand.
 void add_traffic_flags(CLI::App& command, SimulationFlags& flags);
 void add_replica_flags(CLI::App& command, SimulationFlags& flags);
+// Prompts computed apart: all but how many replicas do it.
+void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& flags);
 
-// Timing and size of the cache, where they are not given, from the figures of model and device.
+// Timing and size of the cache, where they are not given, from the figures of model and device; also of the
+// replicas that compute prompts apart.
 Result<> describe_replica(SimulationFlags& flags);
 Result<fleet::Trace> read_traffic(SimulationFlags& flags);
 

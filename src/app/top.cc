@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <boost/json/parse.hpp>
 #include <chrono>
 #include <cstdio>
-#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,7 +14,7 @@
 #include "app/commands.h"
 #include "app/top_frame.h"
 #include "base/clock.h"
-#include "http/client.h"
+#include "fleet/observe/server_pages.h"
 #include "http/url.h"
 
 namespace octavo {
@@ -29,61 +27,19 @@ struct TopCommand {
   bool once = false;
 };
 
-Result<std::string> fetch(const std::string& base, std::string_view path, const std::string& api_key) {
-  constexpr int kTimeoutMs = 2000;
-  constexpr std::uint64_t kPageMax = std::uint64_t{16} << 20;
-  TRY(const http::Url at, http::parse_url(base));
-  TRY(http::Client client, http::Client::connect({.host = at.host,
-                                                  .port = at.port,
-                                                  .tls = at.tls,
-                                                  .timeout_ms = kTimeoutMs,
-                                                  .body_bytes_max = kPageMax}));
-  http::Headers headers;
-  if (!api_key.empty()) headers.add("Authorization", "Bearer " + api_key);
-  TRY(http::Response response, client.request("GET", path, {}, headers));
-  if (response.status == 200) return std::move(response.body);
-  return failure(ErrorCode::io, "GET {} is answered with {}", path, response.status);
-}
-
-// Of a router the addresses of its replicas, of anything else the address itself.
-std::vector<std::string> servers_at(const std::string& url, const std::string& api_key) {
-  const auto listed = fetch(url, "/workers", api_key);
-  if (!listed) return {url};
-  boost::json::error_code wrong;
-  const boost::json::value body = boost::json::parse(*listed, wrong);
-  const boost::json::value* workers = wrong ? nullptr : body.find_pointer("/workers", wrong);
-  if (workers == nullptr || !workers->is_array()) return {url};
-  std::vector<std::string> found;
-  for (const boost::json::value& worker : workers->get_array())
-    if (const boost::json::value* at = worker.find_pointer("/url", wrong); at != nullptr && at->is_string())
-      found.emplace_back(at->get_string());
-  return found;
-}
-
-// The pages of all servers, asked for at the same time.
-std::map<std::string, Result<std::string>> pages(const TopCommand& c) {
-  std::vector<std::pair<std::string, std::future<Result<std::string>>>> asked;
-  for (const std::string& url : c.urls)
-    for (const std::string& server : servers_at(url, c.api_key))
-      asked.emplace_back(server, std::async(std::launch::async, fetch, server, "/metrics", c.api_key));
-  std::map<std::string, Result<std::string>> all;
-  for (auto& [server, page] : asked) all.emplace(server, page.get());
-  return all;
-}
-
 // Watches until it is interrupted, or with --once for one interval.
 Result<> top(const TopCommand& c) {
   for (const std::string& url : c.urls) TRY_VOID(http::parse_url(url));
   const bool screen = isatty(STDOUT_FILENO) == 1 && !c.once;
-  std::map<std::string, ServerLoad> before;
+  std::map<std::string, fleet::ServerLoad> before;
   for (std::int64_t last_us = 0;;) {
     const std::int64_t now_at_us = now_us();
     std::vector<TopRow> rows;
-    std::map<std::string, ServerLoad> now;
-    for (const auto& [server, page] : pages(c)) {
+    std::map<std::string, fleet::ServerLoad> now;
+    for (const auto& [server, page] : fleet::metrics_pages(fleet::servers_at(c.urls, c.api_key), c.api_key)) {
       TopRow& row = rows.emplace_back(TopRow{.name = server});
       if (page) {
-        const ServerLoad load = read_server_load(*page);
+        const fleet::ServerLoad load = fleet::read_server_load(*page);
         if (const auto old = before.find(server); old != before.end()) row.load = since(old->second, load);
         row.problem = "first seen";
         now.emplace(server, load);

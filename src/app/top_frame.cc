@@ -22,7 +22,7 @@ std::string count(double number) {
 }
 
 // "p50/p95" in milliseconds.
-std::string latency(const Buckets& buckets) {
+std::string latency(const fleet::Buckets& buckets) {
   const double median = quantile(buckets, 0.5), high = quantile(buckets, 0.95);
   return median < 0 ? "-" : fmt::format("{:.0f}/{:.0f}", median * 1e3, high * 1e3);
 }
@@ -35,7 +35,7 @@ std::string top_frame(const std::vector<TopRow>& rows, double seconds) {
   for (const TopRow& row : rows) width = std::max(width, shortened(row.name).size());
   std::string out = fmt::format(kRow, "SERVER", width, "RUN", "WAIT", "KV%", "HIT%", "REQ/s", "PROMPT/s",
                                 "GEN/s", "TTFT p50/p95", "ITL p50/p95");
-  const auto line = [&](const std::string& name, const ServerLoad& l) {
+  const auto line = [&](const std::string& name, const fleet::ServerLoad& l) {
     const std::string hits =
         l.prefix_queries > 0 ? fmt::format("{:.0f}", 100 * l.prefix_hits / l.prefix_queries) : "-";
     fmt::format_to(std::back_inserter(out), kRow, name, width, count(l.running), count(l.waiting),
@@ -43,7 +43,7 @@ std::string top_frame(const std::vector<TopRow>& rows, double seconds) {
                    count(l.prompt_tokens / seconds), count(l.generation_tokens / seconds),
                    latency(l.first_token), latency(l.token_gap));
   };
-  std::vector<ServerLoad> answered;
+  std::vector<fleet::ServerLoad> answered;
   for (const TopRow& row : rows) {
     if (row.load) {
       answered.push_back(*row.load);

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "app/server_load.h"
+#include "fleet/observe/server_load.h"
 
 namespace octavo {
 
 struct TopRow {
   std::string name;                     // of the server
-  std::optional<ServerLoad> load = {};  // in the last interval; nothing: it did not answer
+  std::optional<fleet::ServerLoad> load = {};  // in the last interval; nothing: it did not answer
   std::string problem = {};             // why it did not
 };
 

@@ -92,3 +92,17 @@ def test_the_same_options_give_the_same_plan(trace, slow, tmp_path):
 def test_mistakes_are_named(trace, slow, flags, said):
     done = plan("--trace", trace, *slow, *flags)
     assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_where_prompts_computed_apart_pay(slow, tmp_path):
+    result, plot = tmp_path / "pools.json", tmp_path / "pools.svg"
+    done = plan("pools", "--replicas", 2, *slow, "--slo", "ttft:9000", "tpot:40", "--prompt-tokens", "64,512",
+                "--answer-tokens", "16", "--seconds", 60, "--output-json", result, "--plot", plot)
+    assert done.returncode == 0, done.stderr
+    cells = json.loads(result.read_text())["cells"]
+    assert [(cell["prompt_tokens"], cell["answer_tokens"]) for cell in cells] == [(64, 16), (512, 16)]
+    assert all(cell["apart_request_rate"] > 0 and cell["prefill_replicas"] == 1 for cell in cells)
+    # A prompt of 512 tokens takes 300 ms between two tokens of 20.
+    assert cells[1]["gain"] > cells[0]["gain"] or cells[1]["together_request_rate"] == 0
+    assert "prompt tokens" in plot.read_text()
+    assert plan("pools", *slow, "--replicas", 1).returncode == 2

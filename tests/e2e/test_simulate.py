@@ -123,6 +123,35 @@ def test_made_up_sessions_go_by_a_pickers_configuration(tmp_path):
     assert "--traffic" in simulate("--traffic", shape, "--trace", shape).stderr
 
 
+def test_prompts_are_computed_apart(trace, tmp_path):
+    result = tmp_path / "result.json"
+    flags = ["--trace", trace, "--speedup-ratio", 20, "--replicas", 2, "--policy", "least_loaded", "--output-json", result]
+    assert simulate(*flags).returncode == 0
+    (together,) = json.loads(result.read_text())
+    done = simulate(*flags, "--prefill-replicas", 2, "--prefill-policy", "cache_aware", "--kv-link-latency", 50000)
+    assert done.returncode == 0, done.stderr
+    (apart,) = json.loads(result.read_text())
+    assert apart["prefill_replicas"] == 2 and apart["completed"] == together["completed"] == 180
+    assert 0 < apart["mean_prefill_utilization"] < 1
+    assert apart["median_ttft_ms"] > 50
+    assert apart["p99_itl_ms"] < together["p99_itl_ms"], "no prompt is computed between two tokens"
+    done = simulate(*flags, "--prefill-replicas", 1, "--local-prefill-tokens", "131072")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(result.read_text())[0]["mean_prefill_utilization"] == 0, "every prompt stays"
+    assert simulate(*flags, "--prefill-policy", "nobody").returncode == 2
+
+
+def test_users_wait_for_their_answers(tmp_path):
+    shape, result = tmp_path / "shape.json", tmp_path / "result.json"
+    shape.write_text(json.dumps({"users": 4, "user_sessions": 2, "turns": 3, "think_seconds": 0, "input_tokens": 500,
+                                 "output_tokens": 100}))
+    done = simulate("--traffic", shape, "--policy", "round_robin", "--output-json", result)
+    assert done.returncode == 0, done.stderr
+    (one,) = json.loads(result.read_text())
+    assert one["completed"] == 4 * 2 * 3 and one["max_concurrent_requests"] <= 8
+    assert "copies" in simulate("--traffic", shape, "--copies", 2).stderr
+
+
 def shape_of(folder, **fields):
     path = folder / "bad.json"
     path.write_text(json.dumps(fields))

@@ -49,6 +49,8 @@ double highest_load_served(std::vector<Window> windows, double share) {
 }  // namespace
 
 Result<std::vector<double>> window_loads(const Trace& trace, std::int64_t window_us) {
+  if (trace.closed)
+    return invalid("window", "must not be given where users wait for answers: the fleet makes the load");
   const std::size_t last = window_of(trace, trace.requests.back(), window_us);
   if (last >= kWindowsMax)
     return invalid("window", "the trace has {} windows of {} s, {} can be planned", last + 1,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "fleet/plan/sizing.h"
@@ -30,6 +31,9 @@ class CapacityTable {
  private:
   std::vector<Capacity> rows_;
 };
+
+// The table in a file that `octavo plan --window --output-json` wrote. Errors name the field.
+Result<CapacityTable> read_capacity(const std::string& path);
 
 // Simulates the traffic over fleets smaller than the one that is known to serve all of it, with the windows
 // set apart so that the queue of one does not reach the next. The capacity of a fleet is the greatest load L

@@ -30,7 +30,7 @@ std::vector<double> predict_truly(std::span<const double> loads) { return {loads
 constexpr Predictor kPredictors[] = {
     {"constant", "the load of the window before", predict_last},
     {"trend", "smoothed level and trend (Holt)", predict_trend},
-    {"oracle", "the load that comes: the best that a predictor could do", predict_truly},
+    {"oracle", "the load that comes: the best that a predictor could do", predict_truly, true},
 };
 
 }  // namespace
@@ -40,6 +40,12 @@ std::span<const Predictor> predictors() { return kPredictors; }
 const Predictor* find_predictor(std::string_view name) {
   const auto found = std::ranges::find(kPredictors, name, &Predictor::name);
   return found != std::end(kPredictors) ? found : nullptr;
+}
+
+double next_load(const Predictor& predictor, std::span<const double> loads) {
+  std::vector<double> known(loads.begin(), loads.end());
+  known.push_back(0);  // what comes then is not looked at
+  return predictor.predict(known).back();
 }
 
 }  // namespace octavo::fleet

@@ -43,6 +43,13 @@ TEST(Forecast, TrendIsCloserToARampAndNeverNegative) {
   for (const double load : find_predictor("trend")->predict(down)) EXPECT_GE(load, 0);
 }
 
+TEST(Forecast, TheNextWindowIsThatBehindTheLast) {
+  const std::vector<double> loads{3, 1, 4, 1, 5};
+  EXPECT_EQ(next_load(*find_predictor("constant"), loads), 5);
+  const std::vector<double> more{3, 1, 4, 1, 5, 9};
+  EXPECT_EQ(next_load(*find_predictor("trend"), loads), find_predictor("trend")->predict(more).back());
+}
+
 TEST(Forecast, UnknownNamesHaveNone) { EXPECT_EQ(find_predictor("tea leaves"), nullptr); }
 
 }  // namespace

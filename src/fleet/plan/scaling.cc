@@ -4,18 +4,23 @@
 
 namespace octavo::fleet {
 
+int ScalingRules::bounded(int replicas) const { return std::clamp(replicas, replicas_min, replicas_max); }
+
+int SlowDescent::decide(std::int64_t now_us, int needed) {
+  needs_.push_back({now_us, needed});
+  while (needs_.front().window_us + rules_.window_us <= now_us - rules_.scale_down_delay_us)
+    needs_.pop_front();
+  return std::ranges::max(needs_, {}, &Need::replicas).replicas;
+}
+
 std::vector<WindowPlan> plan_windows(std::span<const double> loads, std::span<const double> predicted,
                                      const CapacityTable& capacity, const ScalingRules& rules, int first) {
-  const auto remembered =
-      static_cast<std::size_t>((rules.scale_down_delay_us + rules.window_us - 1) / rules.window_us);
+  SlowDescent descent(rules);
   std::vector<WindowPlan> windows;
   for (std::size_t i = 0; i < loads.size(); ++i) {
-    WindowPlan window{.load = loads[i], .predicted = predicted[i], .needed = first};
-    if (i > 0) window.needed = capacity.replicas_for(predicted[i]);
-    window.needed = std::clamp(window.needed, rules.replicas_min, rules.replicas_max);
-    window.replicas = window.needed;
-    for (std::size_t j = i - std::min(i, remembered); j < i; ++j)
-      window.replicas = std::max(window.replicas, windows[j].needed);
+    WindowPlan window{.load = loads[i], .predicted = predicted[i]};
+    window.needed = rules.bounded(i > 0 ? capacity.replicas_for(predicted[i]) : first);
+    window.replicas = descent.decide(static_cast<std::int64_t>(i) * rules.window_us, window.needed);
     windows.push_back(window);
   }
   return windows;

@@ -1,7 +1,8 @@
-// When an autoscaler would add and remove replicas: a dry run of it.
+// When an autoscaler adds and removes replicas by load, and a dry run of that.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,26 @@ struct ScalingRules {
   std::int64_t window_us = 60'000'000;             // a decision at the beginning of each
   std::int64_t scale_down_delay_us = 300'000'000;  // what is removed was not needed in this time
   std::int64_t startup_us = 30'000'000;  // from the decision until a replica takes requests; at most a window
+
+  int bounded(int replicas) const;
+};
+
+// Adds at once, and removes what was not needed for a while.
+class SlowDescent {
+ public:
+  explicit SlowDescent(const ScalingRules& rules) : rules_(rules) {}
+
+  // So many are needed in the window that begins now, within the limits: so many there shall be. Times
+  // ascend.
+  int decide(std::int64_t now_us, int needed);
+
+ private:
+  struct Need {
+    std::int64_t window_us;  // that began then
+    int replicas;
+  };
+  ScalingRules rules_;
+  std::deque<Need> needs_;  // of the windows that count
 };
 
 struct WindowPlan {

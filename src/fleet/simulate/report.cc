@@ -12,17 +12,22 @@ double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 void put_replicas(json::object& out, const SimulationResult& result) {
   std::int64_t steps = 0, preemptions = 0, there_us = 0;
-  std::vector<double> busy;
+  std::vector<double> busy, prefill_busy;
   for (const ReplicaUse& use : result.replicas) {
     steps += use.steps;
     preemptions += use.preemptions;
     there_us += use.there_us;
     busy.push_back(share(static_cast<double>(use.busy_us), static_cast<double>(use.there_us)));
+    if (use.prefills) prefill_busy.push_back(busy.back());
   }
+  const auto mean = [](const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
   out["steps"] = steps;
   out["preemptions"] = preemptions;
   out["min_utilization"] = std::ranges::min(busy);
-  out["mean_utilization"] = std::accumulate(busy.begin(), busy.end(), 0.0) / static_cast<double>(busy.size());
+  out["mean_utilization"] = mean(busy);
+  if (!prefill_busy.empty()) out["mean_prefill_utilization"] = mean(prefill_busy);
   out["max_utilization"] = std::ranges::max(busy);
   out["replica_hours"] = static_cast<double>(there_us) / 3600e6;
 }
@@ -31,11 +36,9 @@ void put_replicas(json::object& out, const SimulationResult& result) {
 
 json::object report(const SimulationOptions& options, const SimulationResult& result,
                     const traffic::Goodput& goodput, std::span<const double> percentiles) {
-  json::object out{{"backend", "simulated"},
-                   {"policy", options.policy},
-                   {"replicas", options.replicas},
-                   {"seed", options.seed},
-                   {"num_prompts", result.answers.size()}};
+  json::object out{{"backend", "simulated"},       {"policy", options.policy},
+                   {"replicas", options.replicas}, {"prefill_replicas", options.prefill.replicas},
+                   {"seed", options.seed},         {"num_prompts", result.answers.size()}};
   for (auto& [name, value] : figures(result.answers, result.gaps,
                                      static_cast<double>(result.duration_us) * 1e-6, goodput, percentiles))
     out[name] = value;

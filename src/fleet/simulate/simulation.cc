@@ -1,6 +1,7 @@
 #include "fleet/simulate/simulation.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <queue>
@@ -20,49 +21,81 @@ constexpr std::int64_t kExpireUs = 1'000'000;  // as the router does
 constexpr std::size_t kProgressEvery = 256;
 constexpr std::size_t kEventsAtOnce = std::size_t{1} << 40;  // all
 constexpr auto kNoEvent = std::numeric_limits<std::int64_t>::max();
+constexpr auto kStep = std::numeric_limits<std::size_t>::max();
+
+// Replicas that do the same part of the work, and how one of them is chosen.
+struct Pool {
+  Role part;
+  SchedulerOptions scheduler;
+  StepTiming timing;
+  Pipeline policy;
+};
+
+using Handed = std::pair<std::size_t, PrefixHold*>;  // a request's prompt
 
 struct Replica {
+  Role role = Role::both;
   std::unique_ptr<KvEventLog> events;    // null: it tells none
   std::unique_ptr<Scheduler> scheduler;  // null: gone, its id is free
   std::int64_t started_us = 0;
   StepPlan step = {};  // that runs
   bool busy = false;
   bool draining = false;  // takes no requests any more
+  // Requests whose prompts were computed elsewhere, and whose KV waits for free blocks here.
+  std::deque<std::size_t> no_room = {};
+  // Those whose KV has come or is coming, until their first token.
+  std::vector<Handed> handed = {};
+  int transfers = 0;              // that are on their way here
+  std::int64_t link_free_us = 0;  // when the last of them is over
   ReplicaUse use = {};
 };
 
 class World {
  public:
-  World(const SimulationOptions& options, const Trace& trace, Pipeline policy,
+  // pools: one, or those that compute prompts and those that decode.
+  World(const SimulationOptions& options, const Trace& trace, std::vector<Pool> pools,
         const std::function<void(std::size_t, std::size_t)>& progress)
-      : options_(options), trace_(trace), policy_(std::move(policy)), progress_(progress) {}
+      : options_(options), trace_(trace), pools_(std::move(pools)), progress_(progress) {}
 
   Result<SimulationResult> run();
 
  private:
-  // The end of the step that a replica runs.
-  struct StepEnd {
+  // The end of the step that a replica runs (kStep), or of the transfer of a request's KV to it.
+  struct Event {
     std::int64_t time_us;
     EndpointId replica;
-    auto operator<=>(const StepEnd&) const = default;
+    std::size_t request;
+    auto operator<=>(const Event&) const = default;
   };
 
   Result<> resize(int replicas);
-  Result<> add_replica();
+  Pool& pool(Role part) { return *std::ranges::find(pools_, part, &Pool::part); }
+  Pool& decoding() { return pools_.back(); }
+  Result<EndpointId> add_replica(const Pool& pool);
   void drain(EndpointId id);
   void leave(EndpointId id);
   void retire(EndpointId id);
   void arrive(std::size_t number);
+  void describe(const TraceRequest& request);
+  Cycle cycle(const FleetView& view, std::size_t number, Role part) const;
+  EndpointId choose(std::size_t number, Role part);
+  bool stays_together(std::size_t number);
+  bool add_sequence(std::size_t number, EndpointId id, int output_tokens);
+  void prefilled(std::size_t number, const PlannedSequence& planned, Replica& replica);
+  void begin_transfers(EndpointId id);
+  void let_go(Replica& replica, std::size_t number);
+  void end_transfer(std::size_t number, EndpointId id);
   void begin_step(EndpointId id);
   void end_step(EndpointId id);
   void tell_events(EndpointId id);
   void token(std::size_t number, const PlannedSequence& planned, Replica& replica);
+  void plan_followers();
   void read_gauges();
-  void ended();
+  void ended(std::size_t number);
 
   const SimulationOptions& options_;
   const Trace& trace_;
-  Pipeline policy_;
+  std::vector<Pool> pools_;
   const std::function<void(std::size_t, std::size_t)>& progress_;
 
   std::int64_t now_us_ = 0;
@@ -73,47 +106,62 @@ class World {
   std::vector<EndpointId> serving_;  // that take requests, in the order of their starts
   std::int64_t starts_ = 0;
   std::vector<Booking> bookings_;  // [request]
-  std::priority_queue<StepEnd, std::vector<StepEnd>, std::greater<>> step_ends_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  // A user who thinks until the next request.
+  struct Thought {
+    std::int64_t until_us;
+    std::uint32_t request;
+    auto operator<=>(const Thought&) const = default;
+  };
+  std::priority_queue<Thought, std::vector<Thought>, std::greater<>> thoughts_;
+  std::vector<std::uint32_t> follower_;  // [request] of a closed trace
+  std::vector<bool> apart_;              // [request] its prompt was computed apart
   std::size_t ended_ = 0;
   std::int64_t expired_us_ = 0;
   std::int64_t prompt_tokens_ = 0;  // see FleetSample
   std::int64_t cached_tokens_ = 0;
   SimulationResult result_;
 
-  RouteRequest route_;              // scratch
-  std::vector<TokenId> prompt_;     // scratch
-  std::vector<CacheEvent> events_;  // scratch
+  RouteRequest route_;            // scratch
+  std::vector<TokenId> prompt_;   // scratch
+  std::vector<CacheEvent> told_;  // scratch
 };
 
 Result<SimulationResult> World::run() {
   const auto& requests = trace_.requests;
   bookings_.resize(requests.size());
+  apart_.resize(requests.size());
   result_.answers.resize(requests.size());
-  const std::int64_t began_us = now_us_ = expired_us_ = requests.front().arrival_us;
+  if (trace_.closed) plan_followers();
+  const std::int64_t began_us = now_us_ = expired_us_ = trace_.closed ? 0 : requests.front().arrival_us;
+  for (int i = 0; i < options_.prefill.replicas; ++i) TRY_VOID(add_replica(pools_.front()));
   TRY_VOID(resize(options_.replicas));
   for (Replica& replica : replicas_) replica.started_us = now_us_;
   std::int64_t gauges_us = now_us_;
-  std::size_t arrived = 0, resized = 0;
+  std::size_t arrived = trace_.closed ? requests.size() : 0, resized = 0;
   while (ended_ < requests.size()) {
-    const std::int64_t arrival_us = arrived < requests.size() ? requests[arrived].arrival_us : kNoEvent;
-    const std::int64_t step_us = step_ends_.empty() ? kNoEvent : step_ends_.top().time_us;
+    const std::int64_t thought_us = thoughts_.empty() ? kNoEvent : thoughts_.top().until_us;
+    const std::int64_t arrival_us = arrived < requests.size() ? requests[arrived].arrival_us : thought_us;
+    const std::int64_t event_us = events_.empty() ? kNoEvent : events_.top().time_us;
     const std::int64_t size_us = resized < options_.sizes.size() ? options_.sizes[resized].time_us : kNoEvent;
-    if (size_us <= std::min({gauges_us, arrival_us, step_us})) {
+    if (size_us <= std::min({gauges_us, arrival_us, event_us})) {
       now_us_ = std::max(now_us_, size_us);
       TRY_VOID(resize(options_.sizes[resized++].replicas));
-    } else if (gauges_us <= std::min(arrival_us, step_us)) {
+    } else if (gauges_us <= std::min(arrival_us, event_us)) {
       now_us_ = gauges_us;
       read_gauges();
       gauges_us += options_.metrics_interval_us;
-    } else if (step_us <= arrival_us) {
-      CHECK(step_us != kNoEvent, "{} requests never end", requests.size() - ended_);
-      now_us_ = step_us;
-      const EndpointId replica = step_ends_.top().replica;
-      step_ends_.pop();
-      end_step(replica);
+    } else if (event_us <= arrival_us) {
+      CHECK(event_us != kNoEvent, "{} requests never end", requests.size() - ended_);
+      const Event event = events_.top();
+      events_.pop();
+      now_us_ = event_us;
+      event.request == kStep ? end_step(event.replica) : end_transfer(event.request, event.replica);
     } else {
       now_us_ = arrival_us;
-      arrive(arrived++);
+      const std::size_t number = trace_.closed ? thoughts_.top().request : arrived++;
+      if (trace_.closed) thoughts_.pop();
+      arrive(number);
     }
   }
   read_gauges();
@@ -125,7 +173,10 @@ Result<SimulationResult> World::run() {
 
 Result<> World::resize(int replicas) {
   const auto count = static_cast<std::size_t>(replicas);
-  while (serving_.size() < count) TRY_VOID(add_replica());
+  while (serving_.size() < count) {
+    TRY(const EndpointId id, add_replica(decoding()));
+    serving_.push_back(id);
+  }
   while (serving_.size() > count) {
     drain(serving_.back());
     serving_.pop_back();
@@ -136,25 +187,26 @@ Result<> World::resize(int replicas) {
   return {};
 }
 
-Result<> World::add_replica() {
-  TRY(auto scheduler, Scheduler::create(options_.scheduler));
+Result<EndpointId> World::add_replica(const Pool& pool) {
+  TRY(auto scheduler, Scheduler::create(pool.scheduler));
   std::unique_ptr<KvEventLog> events;
   if (options_.kv_events) {
-    events = std::make_unique<KvEventLog>(options_.scheduler.num_blocks, options_.scheduler.block_size);
+    events = std::make_unique<KvEventLog>(pool.scheduler.num_blocks, pool.scheduler.block_size);
     scheduler->tell(*events);
   }
   const std::string name = fmt::format("replica-{}:8000", starts_++);
-  TRY(const EndpointId id, fleet_.add({.name = name, .url = "http://" + name}));
+  TRY(const EndpointId id, fleet_.add({.name = name, .url = "http://" + name, .role = pool.part}));
   if (id == replicas_.size()) replicas_.emplace_back();
-  replicas_[id] = {.events = std::move(events),
+  replicas_[id] = {.role = pool.part,
+                   .events = std::move(events),
                    .scheduler = std::move(scheduler),
-                   .started_us = now_us_ - options_.startup_us};
-  serving_.push_back(id);
-  return {};
+                   .started_us = now_us_ - options_.startup_us,
+                   .use = {.prefills = pool.part == Role::prefill}};
+  return id;
 }
 
 void World::drain(EndpointId id) {
-  policy_.forget(id);
+  decoding().policy.forget(id);
   CHECK(fleet_.remove(id));
   replicas_[id].draining = true;
   if (!replicas_[id].busy) leave(id);
@@ -180,28 +232,127 @@ void World::arrive(std::size_t number) {
   traffic::AnswerTimes& answer = result_.answers[number];
   answer.sent_us = now_us_;
   answer.input_tokens = request.input_tokens;
+  describe(request);
+  const bool apart = pools_.size() == 2 && !stays_together(number);
+  const EndpointId id = choose(number, apart ? Role::prefill : decoding().part);
+  if (id == kNoEndpoint || !add_sequence(number, id, apart ? 1 : request.output_tokens)) return ended(number);
+  bookings_[number] = inflight_.book(id, request.input_tokens, request.input_tokens);
+}
+
+// As policies and schedulers see it: prompt_ and route_.
+void World::describe(const TraceRequest& request) {
   write_tokens(trace_, request, prompt_);
   write_text(trace_, request, route_.text);
   route_.tokens.assign(prompt_.begin(), prompt_.end());
   route_.tokens_are_exact = true;
   route_.output_tokens_max = request.output_tokens;
+}
 
+Cycle World::cycle(const FleetView& view, std::size_t number, Role part) const {
+  return {view, route_, inflight_, now_us_, Draws(random_bits(options_.seed, number, part == Role::decode))};
+}
+
+EndpointId World::choose(std::size_t number, Role part) {
   const auto view = fleet_.view();
-  Cycle cycle{*view, route_, inflight_, now_us_, Draws(random_bits(options_.seed, number))};
-  policy_.choose(cycle, Role::both, {}, decision_);
+  Cycle cycle = this->cycle(*view, number, part);
+  Pipeline& policy = pool(part).policy;
+  policy.choose(cycle, part, {}, decision_);
   const EndpointId id = decision_.chosen();
-  if (id == kNoEndpoint) return ended();
-  policy_.sent(cycle, id);
-  const auto added = replicas_[id].scheduler->add(
-      {.prompt = prompt_, .max_total_tokens = request.input_tokens + request.output_tokens, .tag = number});
-  if (!added) return ended();
-  bookings_[number] = inflight_.book(id, request.input_tokens, request.input_tokens);
+  if (id != kNoEndpoint) policy.sent(cycle, id);
+  return id;
+}
+
+// Whether so little of the prompt is to be computed that it is done where the answer is.
+bool World::stays_together(std::size_t number) {
+  if (options_.prefill.local_tokens_max == 0) return false;
+  const auto view = fleet_.view();
+  Cycle cycle = this->cycle(*view, number, Role::decode);
+  decoding().policy.choose(cycle, Role::decode, {}, decision_);
+  return trace_.requests[number].input_tokens - cycle.cached_tokens(decision_.chosen()) <=
+         options_.prefill.local_tokens_max;
+}
+
+// The prompt in prompt_ goes to a replica. False: it is refused there.
+bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
+  const int total = trace_.requests[number].input_tokens + output_tokens;
+  if (!replicas_[id].scheduler->add({.prompt = prompt_, .max_total_tokens = total, .tag = number}))
+    return false;
   if (!replicas_[id].busy) begin_step(id);
+  return true;
+}
+
+// A prompt is computed in a pool of its own: who decodes takes it over.
+void World::prefilled(std::size_t number, const PlannedSequence& planned, Replica& replica) {
+  const TraceRequest& request = trace_.requests[number];
+  replica.scheduler->finish(planned.sequence);
+  inflight_.free(bookings_[number]);
+  apart_[number] = true;
+  prompt_tokens_ += request.input_tokens;
+  cached_tokens_ += planned.cached_tokens;
+  describe(request);
+  const EndpointId id = choose(number, Role::decode);
+  if (id == kNoEndpoint ||
+      !replicas_[id].scheduler->fits(prompt_.size(), request.input_tokens + request.output_tokens))
+    return ended(number);
+  bookings_[number] = inflight_.book(id, request.input_tokens, 0);
+  replicas_[id].no_room.push_back(number);
+  begin_transfers(id);
+}
+
+// Of those who wait for it, as far as there are blocks to take them.
+void World::begin_transfers(EndpointId id) {
+  Replica& replica = replicas_[id];
+  const int block_size = decoding().scheduler.block_size;
+  while (!replica.no_room.empty()) {
+    const std::size_t number = replica.no_room.front();
+    const TraceRequest& request = trace_.requests[number];
+    write_tokens(trace_, request, prompt_);
+    const int blocks = request.input_tokens / block_size;
+    PrefixHold* hold = replica.scheduler->hold(prompt_, {}, blocks);
+    // Where nothing ends that would give blocks back, the prompt is computed once more.
+    if (!hold && (replica.busy || replica.transfers > 0)) return;
+    replica.no_room.pop_front();
+    ++replica.transfers;
+    const double tokens = hold ? static_cast<double>(blocks - hold->cached) * block_size : 0;
+    if (hold) replica.handed.emplace_back(number, hold);
+    const PrefillPool& link = options_.prefill;
+    replica.link_free_us =
+        std::max(now_us_, replica.link_free_us) +
+        static_cast<std::int64_t>(tokens * link.kv_bytes_per_token / link.link_bytes_per_second * 1e6);
+    events_.push({replica.link_free_us + link.link_latency_us, id, number});
+  }
+}
+
+void World::end_transfer(std::size_t number, EndpointId id) {
+  Replica& replica = replicas_[id];
+  --replica.transfers;
+  const auto handed = std::ranges::find(replica.handed, number, &Handed::first);
+  if (handed != replica.handed.end())
+    replica.scheduler->publish(*handed->second, static_cast<int>(handed->second->keys.size()));
+  write_tokens(trace_, trace_.requests[number], prompt_);
+  if (add_sequence(number, id, trace_.requests[number].output_tokens)) return;
+  let_go(replica, number);
+  inflight_.free(bookings_[number]);
+  ended(number);
+  begin_transfers(id);
+}
+
+// What was taken over for a request is the cache's from now on.
+void World::let_go(Replica& replica, std::size_t number) {
+  const auto handed = std::ranges::find(replica.handed, number, &Handed::first);
+  if (handed == replica.handed.end()) return;
+  replica.scheduler->let_go(handed->second);
+  replica.handed.erase(handed);
 }
 
 void World::begin_step(EndpointId id) {
   Replica& replica = replicas_[id];
   replica.scheduler->plan(replica.step);
+  // Prompts that were taken over may leave no room for any answer: the newest may have to be computed again.
+  while (replica.step.empty() && !replica.handed.empty() && replica.scheduler->stats().waiting > 0) {
+    let_go(replica, replica.handed.back().first);
+    replica.scheduler->plan(replica.step);
+  }
   replica.busy = !replica.step.empty();
   if (!replica.busy) {
     if (replica.draining) leave(id);
@@ -209,10 +360,10 @@ void World::begin_step(EndpointId id) {
   }
   StepWork work;
   for (const PlannedSequence& planned : replica.step.sequences) work.add(planned.first, planned.count);
-  const std::int64_t duration_us = options_.timing.microseconds(work);
+  const std::int64_t duration_us = pool(replica.role).timing.microseconds(work);
   replica.use.busy_us += duration_us;
   ++replica.use.steps;
-  step_ends_.push({now_us_ + duration_us, id});
+  events_.push({now_us_ + duration_us, id, kStep});
 }
 
 void World::end_step(EndpointId id) {
@@ -222,38 +373,44 @@ void World::end_step(EndpointId id) {
     if (planned.samples) token(planned.tag, planned, replica);
   if (replica.events && !replica.draining) tell_events(id);
   begin_step(id);
+  begin_transfers(id);
 }
 
 void World::tell_events(EndpointId id) {
   KvEventLog& log = *replicas_[id].events;
   log.flush();
-  events_.clear();
+  told_.clear();
   log.take(kEventsAtOnce, [&](const KvEvent& event, std::span<const TokenId> tokens) {
     if (event.kind == KvEvent::Kind::cleared) {
-      events_.push_back({.kind = CacheEvent::Kind::cleared});
+      told_.push_back({.kind = CacheEvent::Kind::cleared});
       return;
     }
     const bool stored = event.kind == KvEvent::Kind::stored;
     CacheEvent& told =
-        events_.emplace_back(CacheEvent{.kind = stored ? CacheEvent::Kind::stored : CacheEvent::Kind::removed,
-                                        .group = event.group,
-                                        .blocks = {event.key.low}});
+        told_.emplace_back(CacheEvent{.kind = stored ? CacheEvent::Kind::stored : CacheEvent::Kind::removed,
+                                      .group = event.group,
+                                      .blocks = {event.key.low}});
     if (!stored) return;
     if (event.parent_key != Hash128{}) told.parent = event.parent_key.low;
     told.tokens.assign(tokens.begin(), tokens.end());
-    told.block_size = options_.scheduler.block_size;
+    told.block_size = pool(replicas_[id].role).scheduler.block_size;
   });
-  if (!events_.empty()) policy_.cache_changed(id, events_);
+  if (!told_.empty()) pool(replicas_[id].role).policy.cache_changed(id, told_);
 }
 
 // A request has its next token.
 void World::token(std::size_t number, const PlannedSequence& planned, Replica& replica) {
   traffic::AnswerTimes& answer = result_.answers[number];
   replica.scheduler->commit(planned.sequence, kAnswerToken);
+  if (replica.role == Role::prefill) return prefilled(number, planned, replica);
   if (answer.output_tokens == 0) {
     answer.first_us = now_us_;
-    prompt_tokens_ += answer.input_tokens;
-    cached_tokens_ += planned.cached_tokens;
+    if (!apart_[number]) {
+      prompt_tokens_ += answer.input_tokens;
+      cached_tokens_ += planned.cached_tokens;
+    } else {
+      let_go(replica, number);
+    }
     inflight_.first_token(bookings_[number]);
   } else {
     result_.gaps.add(now_us_ - answer.last_us);
@@ -265,12 +422,12 @@ void World::token(std::size_t number, const PlannedSequence& planned, Replica& r
   inflight_.free(bookings_[number]);
   answer.completed = true;
   ++replica.use.requests;
-  ended();
+  ended(number);
 }
 
 void World::read_gauges() {
   FleetSample sample{.time_us = now_us_,
-                     .replicas = static_cast<int>(serving_.size()),
+                     .replicas = static_cast<int>(fleet_.view()->members.size()),
                      .prompt_tokens = prompt_tokens_,
                      .cached_tokens = cached_tokens_};
   fleet_.update([&](Member& member) {
@@ -280,7 +437,7 @@ void World::read_gauges() {
     state.waiting = stats.waiting;
     state.running = stats.running;
     state.kv_usage = static_cast<double>(stats.blocks_used) / stats.blocks_total;
-    state.block_size = options_.scheduler.block_size;
+    state.block_size = pool(replicas_[member.id].role).scheduler.block_size;
     state.num_blocks = stats.blocks_total;
     return true;
   });
@@ -293,11 +450,32 @@ void World::read_gauges() {
   result_.samples.push_back(sample);
   if (now_us_ - expired_us_ < kExpireUs) return;
   expired_us_ = now_us_;
-  policy_.expire(now_us_);
+  for (Pool& each : pools_) each.policy.expire(now_us_);
 }
 
-void World::ended() {
+void World::plan_followers() {
+  const auto& requests = trace_.requests;
+  follower_.assign(requests.size(), kNoRequest);
+  for (std::uint32_t i = 0; i < requests.size(); ++i)
+    requests[i].follows == kNoRequest ? thoughts_.push({requests[i].arrival_us, i})
+                                      : void(follower_[requests[i].follows] = i);
+}
+
+// A request has its answer, or is refused: who has asked thinks about the next one.
+void World::ended(std::size_t number) {
+  if (trace_.closed && follower_[number] != kNoRequest)
+    thoughts_.push({now_us_ + trace_.requests[follower_[number]].arrival_us, follower_[number]});
   if (++ended_ % kProgressEvery == 0) progress_(ended_, trace_.requests.size());
+}
+
+// The policy that was given, or the one of this name.
+Result<Pipeline> make_policy(const SimulationOptions& options, const std::string& name) {
+  if (options.pipeline) return Pipeline::make(*options.pipeline);
+  const Policy* policy = find_policy(name);
+  if (!policy) return invalid("policy", "there is no policy {:?}", name);
+  PolicyOptions policy_options = options.policy_options;
+  policy_options.max_tree_size = std::max<std::int64_t>(1, policy_options.max_tree_size / kTextScale);
+  return Pipeline::make(policy->pipeline(policy_options));
 }
 
 }  // namespace
@@ -305,18 +483,19 @@ void World::ended() {
 Result<SimulationResult> simulate(const SimulationOptions& options, const Trace& trace,
                                   const std::function<void(std::size_t, std::size_t)>& progress) {
   CHECK(!trace.requests.empty() && options.metrics_interval_us > 0);
-  PipelineConfig config;
-  if (options.pipeline) {
-    config = *options.pipeline;
-  } else {
-    const Policy* policy = find_policy(options.policy);
-    if (!policy) return invalid("policy", "there is no policy {:?}", options.policy);
-    PolicyOptions policy_options = options.policy_options;
-    policy_options.max_tree_size = std::max<std::int64_t>(1, policy_options.max_tree_size / kTextScale);
-    config = policy->pipeline(policy_options);
+  std::vector<Pool> pools;
+  const PrefillPool& prefill = options.prefill;
+  if (prefill.replicas > 0) {
+    CHECK(options.sizes.empty());
+    if (!options.scheduler.enable_prefix_caching)
+      return invalid("enable-prefix-caching", "must be on where prompts are computed apart");
+    TRY(Pipeline policy, make_policy(options, prefill.policy));
+    pools.push_back({Role::prefill, prefill.scheduler, prefill.timing, std::move(policy)});
   }
-  TRY(Pipeline pipeline, Pipeline::make(std::move(config)));
-  return World(options, trace, std::move(pipeline), progress).run();
+  TRY(Pipeline policy, make_policy(options, options.policy));
+  pools.push_back({prefill.replicas > 0 ? Role::decode : Role::both, options.scheduler, options.timing,
+                   std::move(policy)});
+  return World(options, trace, std::move(pools), progress).run();
 }
 
 }  // namespace octavo::fleet

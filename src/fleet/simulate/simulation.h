@@ -24,6 +24,20 @@ struct FleetSize {
   int replicas = 0;          // 1 or more
 };
 
+// Replicas that compute prompts, and hand their KV to those that decode.
+struct PrefillPool {
+  int replicas = 0;                 // 0: there is none, the others do both
+  SchedulerOptions scheduler = {};  // of each
+  StepTiming timing = {};
+  std::string policy = "cache_aware";
+  // A prompt of which the replica that would decode has to compute no more tokens than this stays there.
+  int local_tokens_max = 0;
+  // A replica that decodes takes over one prompt after the other, those blocks of it that it does not have.
+  double kv_bytes_per_token = 0;
+  double link_bytes_per_second = 1;
+  std::int64_t link_latency_us = 0;
+};
+
 struct SimulationOptions {
   int replicas = 8;  // at the beginning
   // Later, by time. Replicas that are added have empty caches; the newest ones go first: no request is sent
@@ -32,6 +46,7 @@ struct SimulationOptions {
   std::int64_t startup_us = 0;      // that an added replica has been there when it takes its first requests
   SchedulerOptions scheduler = {};  // of each
   StepTiming timing = {};
+  PrefillPool prefill = {};  // beside the replicas above, whose number then does not change
   std::string policy = "cache_aware";
   PolicyOptions policy_options = {};
   std::optional<PipelineConfig> pipeline = {};  // instead of the policy of this name
@@ -52,6 +67,7 @@ struct FleetSample {
 };
 
 struct ReplicaUse {
+  bool prefills = false;      // of the pool that computes prompts
   std::int64_t there_us = 0;  // from its start until it has gone
   std::int64_t busy_us = 0;   // steps ran
   std::int64_t steps = 0;
@@ -68,8 +84,8 @@ struct SimulationResult {
   std::vector<ReplicaUse> replicas = {};  // all that were ever there, in the order in which they went
 };
 
-// Errors: options that the scheduler refuses, a policy that nobody knows. progress: requests ended, of how
-// many; called now and then.
+// Errors: options that the scheduler refuses, a policy that nobody knows; a pool that computes prompts
+// without prefix caching. progress: requests ended, of how many; called now and then.
 Result<SimulationResult> simulate(
     const SimulationOptions& options, const Trace& trace,
     const std::function<void(std::size_t, std::size_t)>& progress = [](std::size_t, std::size_t) {});

@@ -196,12 +196,120 @@ TEST(Simulation, AReplicaThatIsAddedHasAnEmptyCache) {
   EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, 1008) << "one of them was new";
 }
 
+// One replica computes prompts and one decodes; a token has a kilobyte of KV, which goes at a megabyte a
+// second.
+SimulationOptions apart() {
+  SimulationOptions options = small_fleet(1, "round_robin");
+  options.timing = {.fixed_us = 1000, .token_us = 10};
+  options.prefill = {.replicas = 1,
+                     .scheduler = options.scheduler,
+                     .timing = {.fixed_us = 5000, .token_us = 20},
+                     .policy = "round_robin",
+                     .kv_bytes_per_token = 1000,
+                     .link_bytes_per_second = 1e6,
+                     .link_latency_us = 300};
+  return options;
+}
+
+TEST(Simulation, APromptThatIsComputedApartIsTakenOver) {
+  const auto result = simulate(apart(), one_request(100, 3));
+  ASSERT_TRUE(result) << result.error().message;
+  const traffic::AnswerTimes& r = result->answers[0];
+  EXPECT_TRUE(r.completed);
+  const int held = 96;  // tokens in whole blocks; the others are computed once more, with the first step
+  const std::int64_t prefill_us = 5000 + 100 * 20, transfer_us = held * 1000 + 300;
+  EXPECT_EQ(r.first_us, r.sent_us + prefill_us + transfer_us + 1000 + (100 - held) * 10);
+  EXPECT_EQ(r.last_us, r.first_us + 2 * (1000 + 10));
+  EXPECT_EQ(r.output_tokens, 3);
+  EXPECT_EQ(result->samples.back().replicas, 2);
+  EXPECT_EQ(result->samples.back().prompt_tokens, 100);
+  ASSERT_EQ(result->replicas.size(), 2U);
+  EXPECT_TRUE(result->replicas[0].prefills);
+  EXPECT_EQ(result->replicas[0].busy_us, prefill_us);
+  EXPECT_FALSE(result->replicas[1].prefills);
+  EXPECT_EQ(result->replicas[1].requests, 1);
+}
+
+TEST(Simulation, OnlyBlocksThatTheDecoderHasNotAreSentOneAfterTheOther) {
+  Trace trace = one_request(512, 2, 0);
+  trace.requests.resize(2, trace.requests[0]);
+  trace.requests[1].arrival_us = 10'000'000;  // the same prompt: all but its last block is there
+  const auto result = *simulate(apart(), trace);
+  const auto ttft = [&](std::size_t i) { return result.answers[i].first_us - result.answers[i].sent_us; };
+  EXPECT_GE(ttft(0), 512 * 1000);
+  EXPECT_LT(ttft(1), 32 * 1000 + 10'000);
+  EXPECT_EQ(result.samples.back().cached_tokens, 496) << "of the replica that computes prompts";
+
+  trace = one_request(512, 2, 0);
+  trace.blocks = {0, 1};
+  trace.block_limit = 2;
+  trace.requests.resize(2, trace.requests[0]);
+  trace.requests[1].first_block = 1;
+  const auto both = *simulate(apart(), trace);
+  EXPECT_GE(both.answers[1].first_us, 2 * 512 * 1000) << "one link";
+}
+
+TEST(Simulation, APromptOfWhichLittleIsMissingStaysWhereItIsDecoded) {
+  SimulationOptions options = apart();
+  options.policy = "cache_aware";
+  options.prefill.local_tokens_max = 100;
+  const auto small = *simulate(options, one_request(100, 3));
+  EXPECT_EQ(small.answers[0].first_us - small.answers[0].sent_us, 1000 + 100 * 10);
+  EXPECT_EQ(small.replicas[0].steps, 0);
+  EXPECT_GT(simulate(options, one_request(101, 3))->replicas[0].steps, 0);
+}
+
+TEST(Simulation, DecodersThatAreFullTakePromptsOverLater) {
+  SimulationOptions options = apart();
+  options.scheduler.num_blocks = 80;  // one of these at a time
+  options.scheduler.max_model_len = 1200;
+  options.prefill.link_bytes_per_second = 1e9;
+  Trace trace = one_request(1024, 100, 0);
+  trace.blocks.clear();
+  trace.requests.resize(6, trace.requests[0]);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    trace.requests[i].first_block = 2 * i;
+    trace.blocks.insert(trace.blocks.end(), {2 * i, 2 * i + 1});
+  }
+  trace.block_limit = 12;
+  const auto result = *simulate(options, trace);
+  for (const traffic::AnswerTimes& answer : result.answers) {
+    EXPECT_TRUE(answer.completed);
+    EXPECT_EQ(answer.output_tokens, 100);
+  }
+  EXPECT_EQ(result.replicas[1].requests, 6);
+}
+
+TEST(Simulation, UsersWaitForTheirAnswers) {
+  SimulationOptions options = small_fleet(1, "round_robin");
+  options.timing = {.fixed_us = 1'000'000};
+  Trace trace = one_request(100, 3, 2'000'000);
+  trace.closed = true;
+  trace.requests.resize(3, trace.requests[0]);
+  trace.requests[1].follows = 0;
+  trace.requests[1].output_tokens = 1 << 20;  // refused
+  trace.requests[1].arrival_us = 500'000;
+  trace.requests[2].follows = 1;
+  const auto result = *simulate(options, trace);
+  EXPECT_EQ(result.answers[0].sent_us, 2'000'000);
+  EXPECT_EQ(result.answers[1].sent_us, result.answers[0].last_us + 500'000);
+  EXPECT_FALSE(result.answers[1].completed);
+  EXPECT_EQ(result.answers[2].sent_us, result.answers[1].sent_us + 2'000'000) << "the user goes on";
+  EXPECT_EQ(result.answers[2].output_tokens, 3);
+}
+
 TEST(Simulation, SaysWhatIsWrong) {
   const Trace trace = one_request(10, 1);
   EXPECT_EQ(simulate(small_fleet(1, "nobody's"), trace).error().field, "policy");
   SimulationOptions options = small_fleet(1, "random");
   options.scheduler.num_blocks = 0;
   EXPECT_EQ(simulate(options, trace).error().field, "num_blocks");
+  options = apart();
+  options.scheduler.enable_prefix_caching = false;
+  EXPECT_EQ(simulate(options, trace).error().field, "enable-prefix-caching");
+  options = apart();
+  options.scheduler.max_model_len = 8;  // of who decodes
+  EXPECT_FALSE(simulate(options, trace)->answers[0].completed) << "refused";
 }
 
 }  // namespace

@@ -118,6 +118,8 @@ Result<> change_trace(Trace& trace, const TraceChanges& changes) {
   if (changes.requests_max > 0 && changes.requests_max < requests.size())
     requests.resize(changes.requests_max);
   const auto copies = static_cast<std::uint32_t>(changes.copies);
+  if (trace.closed && copies > 1)
+    return invalid("copies", "must be 1 where users wait for answers: have more users");
   if (requests.size() > kRequestsMax / copies)
     return invalid("copies", "{} copies of {} requests are more than {}", copies, requests.size(),
                    kRequestsMax);
@@ -133,7 +135,7 @@ Result<> change_trace(Trace& trace, const TraceChanges& changes) {
   }
   for (TraceRequest& request : requests)
     request.arrival_us = static_cast<std::int64_t>(static_cast<double>(request.arrival_us) / changes.speedup);
-  std::ranges::stable_sort(requests, {}, &TraceRequest::arrival_us);
+  if (!trace.closed) std::ranges::stable_sort(requests, {}, &TraceRequest::arrival_us);
   return {};
 }
 

@@ -14,12 +14,15 @@ namespace octavo::fleet {
 
 inline constexpr std::size_t kRequestsMax = 50'000'000;  // of a trace
 
+inline constexpr std::uint32_t kNoRequest = ~std::uint32_t{0};
+
 struct TraceRequest {
-  std::int64_t arrival_us = 0;
+  std::int64_t arrival_us = 0;  // of one that follows another: from that one's end on
   int input_tokens = 0;
   int output_tokens = 0;
   std::uint32_t first_block = 0;  // of its prompt, in Trace::blocks
-  std::uint32_t copy = 0;         // see copy_trace
+  std::uint32_t copy = 0;         // see change_trace
+  std::uint32_t follows = kNoRequest;  // comes when this one, which stands before it, has ended
 };
 
 // The prompt of a request is a run of blocks of `block_tokens` tokens, the last one cut off where the prompt
@@ -29,6 +32,7 @@ struct Trace {
   std::vector<std::uint32_t> blocks = {};
   std::uint32_t block_limit = 0;            // all numbers are below
   std::vector<TraceRequest> requests = {};  // by arrival
+  bool closed = false;  // users wait for answers: requests follow others, and stand in no order of time
 };
 
 // Mooncake's format: a JSON object a line, {"timestamp": ms, "input_length": tokens, "output_length": tokens,

@@ -23,6 +23,8 @@ constexpr NumberField<TrafficShape> kFields[] = {
     {"burst_every", &TrafficShape::burst_every, false, 0, kYear},
     {"burst_seconds", &TrafficShape::burst_seconds, false, 0, kYear},
     {"burst_factor", &TrafficShape::burst_factor, false, 1, 1000},
+    {"users", &TrafficShape::users, false, 0, 1e6},
+    {"user_sessions", &TrafficShape::user_sessions, false, 1, 1e6},
     {"turns", &TrafficShape::turns, false, 1, 1000},
     {"think_seconds", &TrafficShape::think_seconds, false, 0, 86'400},
     {"groups", &TrafficShape::groups, false, 1, 1e6},
@@ -51,6 +53,7 @@ class Generator {
   }
 
   Result<Trace> run() {
+    if (shape_.users > 0) return run_users();
     std::gamma_distribution<double> gap(shape_.burstiness, 1 / shape_.burstiness);
     // The rate may be 0 for a moment: no gap is longer than it takes the rate to come back.
     const double longest = shape_.day_seconds / 64;
@@ -73,32 +76,65 @@ class Generator {
     return std::max(1, static_cast<int>(std::lround(mean * within(bits_))));
   }
 
-  Result<> session(double begin) {
+  // What a session has said so far.
+  struct Talk {
+    std::uint32_t group = 0;  // its first block of those that the group shares
+    std::uint32_t own = 0;    // the first one behind them
+    int tokens = 0;
+  };
+
+  Talk talk() {
     std::uniform_int_distribution<std::uint32_t> draw(0, static_cast<std::uint32_t>(shape_.groups) - 1);
+    return {draw(bits_) * group_blocks_, trace_.block_limit, static_cast<int>(shape_.group_tokens)};
+  }
+
+  Result<> turn(Talk& talk, std::int64_t arrival_us, std::uint32_t follows) {
+    talk.tokens += length(shape_.input_tokens);
+    const int output = length(shape_.output_tokens);
+    const auto blocks =
+        static_cast<std::uint32_t>((talk.tokens + trace_.block_tokens - 1) / trace_.block_tokens);
+    if (trace_.requests.size() == kRequestsMax || trace_.blocks.size() + blocks > kBlocksMax)
+      return invalid("session_rate", "more than {} requests or {} blocks of prompts", kRequestsMax,
+                     kBlocksMax);
+    trace_.requests.push_back({.arrival_us = arrival_us,
+                               .input_tokens = talk.tokens,
+                               .output_tokens = output,
+                               .first_block = static_cast<std::uint32_t>(trace_.blocks.size()),
+                               .follows = follows});
+    for (std::uint32_t block = 0; block < blocks; ++block)
+      trace_.blocks.push_back(block < group_blocks_ ? talk.group + block : talk.own + block - group_blocks_);
+    trace_.block_limit = std::max(trace_.block_limit, talk.own + blocks - std::min(blocks, group_blocks_));
+    talk.tokens += output;
+    return {};
+  }
+
+  Result<> session(double begin) {
     std::exponential_distribution<double> think;
-    const std::uint32_t group = draw(bits_) * group_blocks_;
-    const std::uint32_t own = trace_.block_limit;  // the session's first block behind those of its group
+    Talk talk = this->talk();
     double now = begin;
-    int tokens = static_cast<int>(shape_.group_tokens);
-    for (int turn = 0; turn < static_cast<int>(shape_.turns) && now < shape_.seconds; ++turn) {
-      tokens += length(shape_.input_tokens);
-      const int output = length(shape_.output_tokens);
-      const auto blocks =
-          static_cast<std::uint32_t>((tokens + trace_.block_tokens - 1) / trace_.block_tokens);
-      if (trace_.requests.size() == kRequestsMax || trace_.blocks.size() + blocks > kBlocksMax)
-        return invalid("session_rate", "more than {} requests or {} blocks of prompts", kRequestsMax,
-                       kBlocksMax);
-      trace_.requests.push_back({.arrival_us = static_cast<std::int64_t>(now * 1e6),
-                                 .input_tokens = tokens,
-                                 .output_tokens = output,
-                                 .first_block = static_cast<std::uint32_t>(trace_.blocks.size())});
-      for (std::uint32_t block = 0; block < blocks; ++block)
-        trace_.blocks.push_back(block < group_blocks_ ? group + block : own + block - group_blocks_);
-      trace_.block_limit = std::max(trace_.block_limit, own + blocks - std::min(blocks, group_blocks_));
-      tokens += output;
+    for (int i = 0; i < static_cast<int>(shape_.turns) && now < shape_.seconds; ++i) {
+      TRY_VOID(turn(talk, static_cast<std::int64_t>(now * 1e6), kNoRequest));
       now += shape_.think_seconds * think(bits_);
     }
     return {};
+  }
+
+  // The first requests come after a thought, too: not all users ask at once.
+  Result<Trace> run_users() {
+    std::exponential_distribution<double> think;
+    trace_.closed = true;
+    const auto thought = [&] { return static_cast<std::int64_t>(shape_.think_seconds * think(bits_) * 1e6); };
+    for (int user = 0; user < static_cast<int>(shape_.users); ++user) {
+      std::uint32_t last = kNoRequest;
+      for (int i = 0; i < static_cast<int>(shape_.user_sessions); ++i) {
+        Talk talk = this->talk();
+        for (int j = 0; j < static_cast<int>(shape_.turns); ++j) {
+          TRY_VOID(turn(talk, thought(), last));
+          last = static_cast<std::uint32_t>(trace_.requests.size() - 1);
+        }
+      }
+    }
+    return std::move(trace_);
   }
 
   const TrafficShape& shape_;
@@ -112,9 +148,12 @@ class Generator {
 Result<TrafficShape> read_traffic_shape(const std::string& path) { return read_number_fields(path, kFields); }
 
 Result<Trace> generate_traffic(const TrafficShape& shape, int block_tokens, std::uint64_t seed) {
-  const double expected = shape.seconds * shape.session_rate * shape.turns;
+  const double sessions =
+      shape.users > 0 ? shape.users * shape.user_sessions : shape.seconds * shape.session_rate;
+  const double expected = sessions * shape.turns;
   if (expected > static_cast<double>(kRequestsMax))
-    return invalid("session_rate", "{:.0f} requests are more than {}", expected, kRequestsMax);
+    return invalid(shape.users > 0 ? "users" : "session_rate", "{:.0f} requests are more than {}", expected,
+                   kRequestsMax);
   return Generator(shape, block_tokens, seed).run();
 }
 

@@ -20,8 +20,13 @@ struct TrafficShape {
   double burst_seconds = 60;    // length of one
   double burst_factor = 2;      // of the rate in it
 
+  // Instead of all above: so many users, each with one session after the other, who read an answer and think
+  // before they go on. 0: sessions come at the rate, and wait for no answer.
+  double users = 0;
+  double user_sessions = 1;  // of each
+
   double turns = 1;            // requests of a session; each prompt holds the turns before it
-  double think_seconds = 30;   // from one to the next, on average
+  double think_seconds = 30;   // from one to the next, on average; of users, from the answer on
   double groups = 1;           // of sessions, all equally likely
   double group_tokens = 0;     // that the prompts of a group begin with
   double input_tokens = 1000;  // that a turn adds to the prompt

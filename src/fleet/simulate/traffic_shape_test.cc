@@ -100,5 +100,25 @@ TEST(TrafficShape, ErrorsNameTheField) {
   EXPECT_EQ(read_traffic_shape((scratch / "good.json").string())->turns, 4);
 }
 
+TEST(TrafficShape, UsersGoOnWhenTheyAreAnswered) {
+  const TrafficShape shape{.users = 3,
+                           .user_sessions = 2,
+                           .turns = 4,
+                           .think_seconds = 5,
+                           .input_tokens = 600,
+                           .output_tokens = 424};
+  const Trace trace = generate_traffic(shape, 512, 1).value();
+  EXPECT_TRUE(trace.closed);
+  ASSERT_EQ(trace.requests.size(), 24U);
+  for (std::uint32_t i = 0; i < 24; ++i) {
+    const TraceRequest& request = trace.requests[i];
+    EXPECT_EQ(request.follows, i % 8 == 0 ? kNoRequest : i - 1) << "one after the other, also over sessions";
+    EXPECT_EQ(request.input_tokens, 600 + static_cast<int>(i % 4) * 1024) << "a new session has no past";
+  }
+  EXPECT_EQ(generate_traffic({.users = 1e6, .user_sessions = 1e6}, 512, 1).error().field, "users");
+  Trace changed = trace;
+  EXPECT_EQ(change_trace(changed, {.copies = 2}).error().field, "copies");
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -1,10 +1,11 @@
-// What a server's /metrics page says of its load, and what it did between two such pages: for `octavo top`.
+// What a server's /metrics page says of its load, and what it did between two such pages: for those who
+// watch servers.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
-namespace octavo {
+namespace octavo::fleet {
 
 // Requests by the time that something took: `count` of them at most `bound` seconds, cumulative as in the
 // page.
@@ -20,7 +21,7 @@ struct ServerLoad {
   double kv_usage = 0;  // of the fullest engine, 0 to 1
   double prompt_tokens = 0, generation_tokens = 0, finished = 0, preemptions = 0;
   double prefix_queries = 0, prefix_hits = 0;  // tokens
-  Buckets first_token, token_gap;
+  Buckets first_token = {}, token_gap = {}, time_per_token = {};
 };
 
 // vLLM's names; what the page does not have is 0.
@@ -37,4 +38,4 @@ ServerLoad together(const std::vector<ServerLoad>& servers);
 // histogram_quantile does. Negative: no request was counted.
 double quantile(const Buckets& buckets, double q);
 
-}  // namespace octavo
+}  // namespace octavo::fleet

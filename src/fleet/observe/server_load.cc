@@ -1,4 +1,4 @@
-#include "app/server_load.h"
+#include "fleet/observe/server_load.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include "fleet/observe/metric_line.h"
 
-namespace octavo {
+namespace octavo::fleet {
 namespace {
 
 constexpr struct {
@@ -54,17 +54,18 @@ ServerLoad read_server_load(std::string_view page) {
   ServerLoad load;
   while (!page.empty()) {
     const std::size_t end = std::min(page.find('\n'), page.size());
-    const auto line = fleet::read_metric(page.substr(0, end));
+    const auto line = read_metric(page.substr(0, end));
     page.remove_prefix(std::min(end + 1, page.size()));
     if (!line) continue;
     for (const auto& [name, value] : kSums)
       if (line->name == name) load.*value += line->value;
     if (line->name == "vllm:kv_cache_usage_perc") load.kv_usage = std::max(load.kv_usage, line->value);
     const auto bucket = [&](Buckets& buckets) {
-      add(buckets, bound_of(fleet::metric_label(line->labels, "le")), line->value);
+      add(buckets, bound_of(metric_label(line->labels, "le")), line->value);
     };
     if (line->name == "vllm:time_to_first_token_seconds_bucket") bucket(load.first_token);
     if (line->name == "vllm:inter_token_latency_seconds_bucket") bucket(load.token_gap);
+    if (line->name == "vllm:request_time_per_output_token_seconds_bucket") bucket(load.time_per_token);
   }
   return load;
 }
@@ -77,6 +78,7 @@ ServerLoad since(const ServerLoad& before, const ServerLoad& now) {
   for (const auto counter : kCounters) out.*counter -= before.*counter;
   out.first_token = difference(before.first_token, now.first_token);
   out.token_gap = difference(before.token_gap, now.token_gap);
+  out.time_per_token = difference(before.time_per_token, now.time_per_token);
   return out;
 }
 
@@ -87,6 +89,7 @@ ServerLoad together(const std::vector<ServerLoad>& servers) {
     all.kv_usage = std::max(all.kv_usage, server.kv_usage);
     for (const Bucket& b : server.first_token) add(all.first_token, b.bound, b.count);
     for (const Bucket& b : server.token_gap) add(all.token_gap, b.bound, b.count);
+    for (const Bucket& b : server.time_per_token) add(all.time_per_token, b.bound, b.count);
   }
   return all;
 }
@@ -104,4 +107,4 @@ double quantile(const Buckets& buckets, double q) {
   return below.bound;
 }
 
-}  // namespace octavo
+}  // namespace octavo::fleet

@@ -1,0 +1,72 @@
+#include "fleet/observe/server_pages.h"
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <future>
+#include <span>
+
+#include "http/client.h"
+#include "http/url.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::size_t kAtOnce = 64;  // each on a thread of its own
+
+Result<std::string> fetch(const std::string& base, std::string_view path, const std::string& api_key) {
+  TRY(http::Response response, ask_server(base, "GET", path, {}, api_key));
+  if (response.status == 200) return std::move(response.body);
+  return failure(ErrorCode::io, "GET {} is answered with {}", path, response.status);
+}
+
+}  // namespace
+
+Result<http::Response> ask_server(const std::string& base, std::string_view method, std::string_view path,
+                                  std::string body, const std::string& api_key) {
+  constexpr int kTimeoutMs = 2000;
+  constexpr std::uint64_t kPageMax = std::uint64_t{16} << 20;
+  TRY(const http::Url at, http::parse_url(base));
+  TRY(http::Client client, http::Client::connect({.host = at.host,
+                                                  .port = at.port,
+                                                  .tls = at.tls,
+                                                  .timeout_ms = kTimeoutMs,
+                                                  .body_bytes_max = kPageMax}));
+  http::Headers headers;
+  if (!api_key.empty()) headers.add("Authorization", "Bearer " + api_key);
+  if (!body.empty()) headers.add("Content-Type", "application/json");
+  return client.request(method, path, std::move(body), headers);
+}
+
+std::vector<std::string> servers_at(const std::vector<std::string>& urls, const std::string& api_key) {
+  std::vector<std::string> found;
+  for (const std::string& url : urls) {
+    const auto listed = fetch(url, "/workers", api_key);
+    boost::json::error_code wrong;
+    const boost::json::value body = boost::json::parse(listed ? *listed : "", wrong);
+    const boost::json::value* workers = wrong ? nullptr : body.find_pointer("/workers", wrong);
+    if (workers == nullptr || !workers->is_array()) {
+      found.push_back(url);
+      continue;
+    }
+    for (const boost::json::value& worker : workers->get_array())
+      if (const boost::json::value* at = worker.find_pointer("/url", wrong); at != nullptr && at->is_string())
+        found.emplace_back(at->get_string());
+  }
+  return found;
+}
+
+std::map<std::string, Result<std::string>> metrics_pages(const std::vector<std::string>& servers,
+                                                         const std::string& api_key) {
+  std::map<std::string, Result<std::string>> all;
+  for (std::span<const std::string> left = servers; !left.empty();) {
+    const auto some = left.first(std::min(left.size(), kAtOnce));
+    left = left.subspan(some.size());
+    std::vector<std::future<Result<std::string>>> asked;
+    for (const std::string& server : some)
+      asked.push_back(std::async(std::launch::async, fetch, server, "/metrics", api_key));
+    for (std::size_t i = 0; i < some.size(); ++i) all.emplace(some[i], asked[i].get());
+  }
+  return all;
+}
+
+}  // namespace octavo::fleet

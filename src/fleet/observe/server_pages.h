@@ -1,0 +1,27 @@
+// What servers say of themselves over HTTP, for programs that watch and change them. Each call waits for its
+// answer.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "http/message.h"
+
+namespace octavo::fleet {
+
+// Asks the server at `base` for a path, showing it the key if there is one. Errors: io, none comes.
+Result<http::Response> ask_server(const std::string& base, std::string_view method, std::string_view path,
+                                  std::string body, const std::string& api_key);
+
+// The replicas behind these addresses: of a router (`octavo route`) its workers, of anything else the address
+// itself.
+std::vector<std::string> servers_at(const std::vector<std::string>& urls, const std::string& api_key);
+
+// GET /metrics of each, many at a time. Errors, in the place of a page: io; the status, if it is not 200.
+std::map<std::string, Result<std::string>> metrics_pages(const std::vector<std::string>& servers,
+                                                         const std::string& api_key);
+
+}  // namespace octavo::fleet

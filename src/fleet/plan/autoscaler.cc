@@ -1,0 +1,97 @@
+#include "fleet/plan/autoscaler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::size_t kLoadsMax = 4096;  // that a prediction looks at
+
+bool over(double measured_ms, double limit_ms) { return limit_ms > 0 && measured_ms > limit_ms; }
+
+}  // namespace
+
+Autoscaler::Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, const Predictor& predictor,
+                       int replicas, std::int64_t now_us)
+    : rules_(rules),
+      capacity_(std::move(capacity)),
+      predictor_(predictor),
+      descent_(rules.scaling),
+      window_began_us_(now_us),
+      not_idle_us_(now_us) {
+  CHECK(!predictor.foresees);
+  state_.replicas = state_.floor = descent_.decide(now_us, rules.scaling.bounded(replicas));
+}
+
+const AutoscalerState& Autoscaler::read(std::int64_t now_us, std::span<const ReplicaReading> replicas,
+                                        int silent) {
+  state_.ready = static_cast<int>(replicas.size());
+  state_.ttft_ms = state_.tpot_ms = -1;
+  double waiting = 0;
+  for (const ReplicaReading& one : replicas) {
+    tokens_ += one.tokens;
+    finished_ += one.finished;
+    waiting += one.waiting;
+    state_.ttft_ms = std::max(state_.ttft_ms, one.ttft_ms);
+    state_.tpot_ms = std::max(state_.tpot_ms, one.tpot_ms);
+  }
+  unknown_ = unknown_ || silent > 0 || replicas.empty();
+  if (now_us - window_began_us_ >= rules_.scaling.window_us) end_window(now_us, waiting);
+  if (silent > 0 || replicas.empty()) not_idle_us_ = now_us;
+  correct(now_us, replicas);
+  return state_;
+}
+
+// What came is what was computed and what waits more than before: a fleet that is too small computes less
+// than it is asked for.
+void Autoscaler::end_window(std::int64_t now_us, double waiting) {
+  if (finished_ > 0) tokens_per_request_ = tokens_ / finished_;
+  const double tokens = std::max(0.0, tokens_ + (waiting - waiting_before_) * tokens_per_request_);
+  state_.load = tokens / (static_cast<double>(now_us - window_began_us_) * 1e-6);
+  loads_.push_back(state_.load);
+  if (loads_.size() > kLoadsMax) loads_.erase(loads_.begin());
+  state_.predicted = next_load(predictor_, loads_);
+  int needed = rules_.scaling.bounded(capacity_.replicas_for(state_.predicted));
+  if (unknown_) needed = std::max(needed, state_.floor);
+  const int before = std::exchange(state_.floor, descent_.decide(now_us, needed));
+  // A need that grows has been foreseen in part.
+  extra_ = std::max(0, extra_ - std::max(0, state_.floor - before));
+  decide("load");
+
+  window_began_us_ = now_us;
+  tokens_ = finished_ = 0;
+  waiting_before_ = waiting;
+  unknown_ = false;
+}
+
+void Autoscaler::correct(std::int64_t now_us, std::span<const ReplicaReading> replicas) {
+  const double down = rules_.down_sensitivity;
+  bool all_late = !replicas.empty(), all_early = true;
+  for (const ReplicaReading& one : replicas) {
+    all_late = all_late && (over(one.ttft_ms, rules_.ttft_ms) || over(one.tpot_ms, rules_.tpot_ms));
+    all_early = all_early && one.waiting == 0 && !over(one.ttft_ms, down * rules_.ttft_ms) &&
+                !over(one.tpot_ms, down * rules_.tpot_ms);
+  }
+  if (!all_early) not_idle_us_ = now_us;
+  // One that was added shows what it brings before another one is.
+  if (all_late && state_.ready >= state_.replicas && state_.replicas < rules_.scaling.replicas_max) {
+    ++extra_;
+    decide("late");
+  } else if (extra_ > 0 && now_us - not_idle_us_ >= rules_.scaling.scale_down_delay_us) {
+    --extra_;
+    not_idle_us_ = now_us;
+    decide("early");
+  }
+}
+
+void Autoscaler::decide(std::string_view reason) {
+  const int replicas = rules_.scaling.bounded(state_.floor + extra_);
+  if (replicas == state_.replicas) return;
+  state_.replicas = replicas;
+  state_.reason = reason;
+}
+
+}  // namespace octavo::fleet

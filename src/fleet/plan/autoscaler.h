@@ -1,0 +1,77 @@
+// How many replicas there shall be, from what they say of themselves. Two loops, as in NVIDIA Dynamo's
+// planner: at the beginning of each window, what the predicted load needs by the capacity table; in between,
+// a replica more where all of them are later than the SLO, one less, never below that need, where all are
+// well within it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "fleet/plan/capacity.h"
+#include "fleet/plan/forecast.h"
+#include "fleet/plan/scaling.h"
+
+namespace octavo::fleet {
+
+// What a replica did since it was read the last time.
+struct ReplicaReading {
+  double tokens = 0;                // of prompts and answers, computed
+  double finished = 0;              // requests
+  double running = 0, waiting = 0;  // now
+  // Such a share of its requests as the SLO asks for was no later than this. Negative: there was none.
+  double ttft_ms = -1, tpot_ms = -1;
+};
+
+struct AutoscalerRules {
+  ScalingRules scaling = {};
+  double ttft_ms = 0, tpot_ms = 0;  // the SLO; 0: any time will do
+  double down_sensitivity = 0.8;    // below so large a share of it a replica is well within
+};
+
+// What was read and decided last, for those who look on.
+struct AutoscalerState {
+  double load = 0, predicted = 0;     // tokens a second of the last window, and of this one
+  int floor = 0;                      // needed by the capacity table
+  int replicas = 0;                   // decided
+  int ready = 0;                      // that were read
+  double ttft_ms = -1, tpot_ms = -1;  // of the latest replica
+  std::string_view reason = "start";  // of the last decision that changed the number
+};
+
+class Autoscaler {
+ public:
+  // Begins with so many replicas. The predictor must not foresee.
+  Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, const Predictor& predictor, int replicas,
+             std::int64_t now_us);
+
+  // Of all that take requests. `silent` others did not answer: what they do is not known, so nothing is
+  // removed. Times ascend.
+  const AutoscalerState& read(std::int64_t now_us, std::span<const ReplicaReading> replicas, int silent);
+  const AutoscalerState& state() const { return state_; }
+
+ private:
+  void end_window(std::int64_t now_us, double waiting);
+  void correct(std::int64_t now_us, std::span<const ReplicaReading> replicas);
+  void decide(std::string_view reason);
+
+  const AutoscalerRules rules_;
+  const CapacityTable capacity_;
+  const Predictor& predictor_;
+  SlowDescent descent_;
+  AutoscalerState state_;
+
+  // Of this window.
+  std::int64_t window_began_us_;
+  double tokens_ = 0, finished_ = 0;
+  double waiting_before_ = 0;
+  bool unknown_ = false;  // someone was silent in it
+
+  int extra_ = 0;  // replicas beyond the floor, by latencies
+  double tokens_per_request_ = 0;
+  std::vector<double> loads_;     // of the windows before
+  std::int64_t not_idle_us_ = 0;  // when not all were well within the SLO
+};
+
+}  // namespace octavo::fleet

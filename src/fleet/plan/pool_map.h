@@ -1,0 +1,42 @@
+// Where it pays to compute prompts apart: what so many replicas serve within an SLO, all of them doing both,
+// or some computing prompts for the others; for prompts and answers of several lengths, by simulation.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fleet/plan/sizing.h"
+
+namespace octavo::fleet {
+
+struct PoolMapRules {
+  int replicas = 8;  // altogether, 2 or more
+  std::vector<int> prompt_tokens = {256, 1024, 4096, 16384};
+  std::vector<int> answer_tokens = {16, 64, 256, 1024};
+  double seconds = 30;  // that each rate is tried for: long beside the limits of the SLO
+};
+
+struct PoolCell {
+  int prompt_tokens = 0, answer_tokens = 0;
+  // The highest rates of requests a second within the SLO; 0: no rate is.
+  double together = 0, apart = 0;
+  int prefill_replicas = 0;  // of the best split
+
+  double gain() const { return together > 0 ? apart / together : 0; }
+};
+
+// Prompts share nothing; lengths vary by a fifth, arrivals are Poisson. `done` of `all` cells are told now
+// and then. Errors: those of simulate().
+Result<std::vector<PoolCell>> map_pools(
+    SimulationOptions options, const Slo& slo, const PoolMapRules& rules,
+    const std::function<void(std::size_t done, std::size_t all)>& progress);
+
+std::string pool_map_text(const std::vector<PoolCell>& cells);
+boost::json::object pool_map_json(const std::vector<PoolCell>& cells, const PoolMapRules& rules);
+// As a picture: how many times as much apart as together serves.
+std::string pool_map_svg(const std::string& title, const std::vector<PoolCell>& cells,
+                         const PoolMapRules& rules);
+
+}  // namespace octavo::fleet

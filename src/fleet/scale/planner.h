@@ -1,0 +1,48 @@
+// `octavo plan live`: reads what replicas say of themselves, decides how many there shall be, and has a
+// connector see to it. GET /metrics tells what it sees and decides, for people and for those who scale by it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fleet/plan/autoscaler.h"
+#include "http/server.h"
+
+namespace octavo::fleet {
+
+class Connector;
+
+struct PlannerOptions {
+  std::vector<std::string> urls = {};  // of replicas, and of routers, which stand for theirs
+  std::string api_key = {};
+  AutoscalerRules rules = {};
+  double share = 0.99;                         // of the requests that must be within the SLO
+  std::optional<CapacityTable> capacity = {};  // required
+  const Predictor* predictor = find_predictor("trend");
+  int interval_ms = 5000;  // from one reading to the next
+  http::ServerOptions http = {};
+};
+
+// Made where it is known how many replicas there are.
+using MakeConnector = std::function<std::unique_ptr<Connector>(int replicas)>;
+
+class Planner {
+ public:
+  // Errors: those of http::Server::start.
+  static Result<std::unique_ptr<Planner>> start(PlannerOptions options, const MakeConnector& make_connector);
+  ~Planner();  // stop(0)
+
+  std::string address() const;
+  // Has the connector end what would end with this program, and waits for that at most so long.
+  void stop(int grace_ms);
+
+ private:
+  struct State;
+  explicit Planner(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octavo::fleet

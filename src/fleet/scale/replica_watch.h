@@ -1,0 +1,32 @@
+// What the pages of replicas say of the time since they were read before.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/observe/server_load.h"
+#include "fleet/plan/autoscaler.h"
+
+namespace octavo::fleet {
+
+struct FleetReading {
+  std::vector<ReplicaReading> replicas = {};
+  int silent = 0;  // that did not answer
+};
+
+class ReplicaWatch {
+ public:
+  // Latencies are those that such a share of the requests did not exceed.
+  explicit ReplicaWatch(double share) : share_(share) {}
+
+  // By address. What a replica did before it was read the first time is not counted.
+  FleetReading read(const std::map<std::string, Result<std::string>>& pages);
+
+ private:
+  double share_;
+  std::map<std::string, ServerLoad> before_;
+};
+
+}  // namespace octavo::fleet

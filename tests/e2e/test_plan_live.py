@@ -1,0 +1,147 @@
+"""`octavo plan live`: servers come and go with the load, and no request fails."""
+
+import contextlib
+import json
+import os
+import shlex
+import subprocess
+import threading
+
+import openai
+import pytest
+from conftest import eventually, fetch, free_port, metric, running
+
+OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
+
+
+def workers(router):
+    return json.loads(fetch(router + "/workers"))["workers"]
+
+
+@contextlib.contextmanager
+def empty_router():
+    port = free_port()
+    process = subprocess.Popen([OCTAVO, "route", "--port", str(port), "--policy", "least_loaded"])
+    base = f"http://127.0.0.1:{port}"
+    try:
+        assert eventually(lambda: answers(base + "/liveness"), seconds=60)
+        yield base
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(url):
+    try:
+        return fetch(url)
+    except OSError:
+        return None
+
+
+class Client(threading.Thread):
+    """Asks again and again until it is told to end, every second time for a stream."""
+
+    TOKENS = 30
+
+    def __init__(self, base, pause):
+        super().__init__()
+        self.client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0, timeout=120)
+        self.pause = pause
+        self.enough = threading.Event()
+        self.answers, self.failures = 0, []
+
+    def ask(self, stream):
+        fields = dict(model="demo", prompt="Once upon a time", max_tokens=self.TOKENS, extra_body={"ignore_eos": True})
+        if not stream:
+            return self.client.completions.create(**fields).usage
+        chunks = list(self.client.completions.create(**fields, stream=True, stream_options={"include_usage": True}))
+        return chunks[-1].usage
+
+    def run(self):
+        while not self.enough.wait(self.pause):
+            try:
+                usage = self.ask(stream=self.answers % 2 == 1)
+                assert usage and usage.completion_tokens == self.TOKENS
+                self.answers += 1
+            except Exception as failure:
+                self.failures.append(repr(failure))
+
+
+def load(router, clients, pause, until):
+    """So many clients until the condition holds; returns their failures."""
+    threads = [Client(router, pause) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    reached = eventually(until, seconds=180)
+    for thread in threads:
+        thread.enough.set()
+    for thread in threads:
+        thread.join()
+    assert reached and all(thread.answers for thread in threads)
+    return [failure for thread in threads for failure in thread.failures]
+
+
+def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
+    timing = tmp_path / "timing.json"
+    timing.write_text('{"fixed_us": 20000}')
+    server = (f"{OCTAVO} serve --model models/demo --served-model-name demo --executor simulated={timing} "
+              "--max-num-seqs 4 --max-model-len 256 --port {port}")
+    first = free_port()
+    with empty_router() as router:
+        plan = (f"{OCTAVO} plan live --url {router} --tokens-per-second 60 --max-replicas 4 --window 2s --interval 500ms "
+                f"--predictor constant --scale-down-delay 4s --connector process --ports {first}-{first + 300} --port ")
+        port = free_port()
+        process = subprocess.Popen([*shlex.split(plan), str(port), "--command", server])
+        try:
+            base = f"http://127.0.0.1:{port}"
+
+            def serving(count):
+                healthy = [w for w in workers(router) if w["is_healthy"]]
+                return len(healthy) == count == len(workers(router))
+
+            assert eventually(lambda: serving(1), seconds=120), "the smallest fleet"
+            failures = load(router, 8, 0, lambda: serving(4))
+            assert metric(base, "octavo_plan_desired_replicas") == 4
+            failures += load(router, 1, 0.5, lambda: serving(1))
+            assert failures == []
+            assert metric(base, 'octavo_plan_decisions_total{reason="load"}') >= 2
+            # What it has started ends with it.
+            (last,) = [w["url"] for w in workers(router)]
+            process.terminate()
+            assert process.wait(timeout=90) == 0
+            assert workers(router) == []
+            with pytest.raises(OSError):
+                fetch(last + "/health")
+        finally:
+            if process.poll() is None:  # and the servers that it has started
+                process.terminate()
+                process.wait(timeout=90)
+
+
+def test_a_dry_run_tells_what_it_would_do(server):
+    flags = "--tokens-per-second 1 --window 1s --interval 200ms --predictor constant --max-replicas 3 --scale-down-delay 1s"
+    with running(f"{OCTAVO} plan live --url {server} {flags} --port {{port}}") as (_, base):
+        openai.OpenAI(base_url=server + "/v1", api_key="none").completions.create(
+            model=json.loads(fetch(server + "/v1/models"))["data"][0]["id"], prompt="Once", max_tokens=40)
+        assert eventually(lambda: metric(base, "octavo_plan_desired_replicas") == 3)
+        assert metric(base, "octavo_plan_ready_replicas") == 1
+        assert eventually(lambda: metric(base, "octavo_plan_desired_replicas") == 1), "the load has gone"
+
+
+@pytest.mark.parametrize("flags, said", [
+    ([], "url"),
+    (["--url", "127.0.0.1:1"], "capacity"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--capacity", "x"], "capacity"),
+    (["--url", "127.0.0.1:1", "--capacity", "/nowhere/plan.json"], "/nowhere/plan.json"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--slo", "e2el:900"], "e2el"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--window", "0s"], "window"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--predictor", "oracle"], "--predictor"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--min-replicas", "9"], "min-replicas"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--connector", "process"], "command"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--connector", "process", "--command", "x {port}", "--ports",
+      "9-8"], "ports"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--connector", "command", "--command", "x"], "{replicas}"),
+])
+def test_mistakes_are_named(flags, said):
+    done = subprocess.run([OCTAVO, "plan", "live", *flags], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
