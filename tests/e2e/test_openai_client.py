@@ -62,7 +62,7 @@ def test_beam_search_is_that_of_transformers(client, model):
         assert list(found.values()) == sorted(found.values(), reverse=True)
         last = min(wanted.values())
         for tokens, score in wanted.items():
-            assert found.get(tokens, last) == pytest.approx(score, abs=2e-3), tokens
+            assert found.get(tokens, last) == pytest.approx(score, abs=0.05), tokens  # of bf16 against f32
         assert reply.usage.completion_tokens == case["beams"] * case["tokens"]
 
 
