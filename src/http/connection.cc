@@ -54,6 +54,16 @@ Headers copied(const beast_http::fields& fields) {
   return headers;
 }
 
+// Readers take obsolete line folding (RFC 9112, section 5.2) in different ways.
+bool has_folded_line(std::string_view header) {
+  return header.find("\r\n ") != std::string_view::npos || header.find("\r\n\t") != std::string_view::npos;
+}
+
+// No user, path or list, which readers could take differently.
+bool is_host(std::string_view text) {
+  return !text.empty() && text.find_first_of("@/\\?#, \t\"<>") == std::string_view::npos;
+}
+
 }  // namespace
 
 Connection::Connection(Socket socket, std::shared_ptr<EventLoop> loop,
@@ -187,7 +197,10 @@ void Connection::parse() {
   }
   for (;;) {
     error_code error;
-    unread_.erase(0, parser_->put(asio::buffer(unread_), error));
+    const std::size_t taken = parser_->put(asio::buffer(unread_), error);
+    const bool folded = phase_ == Phase::header && has_folded_line(std::string_view(unread_).substr(0, taken));
+    unread_.erase(0, taken);
+    if (folded) return refuse(400, "a header field over several lines");
     if (error && error != beast_http::error::need_more)
       return refuse(refusal_status(error),
                     fmt::format("malformed or oversized request: {}", error.message()));
@@ -213,6 +226,9 @@ bool Connection::accept_header() {
   if (message.version() != 10 && message.version() != 11) return refused(505, "only HTTP/1.0 and HTTP/1.1");
   if (message.version() == 11 && message.count(beast_http::field::host) != 1)
     return refused(400, "exactly one Host header is needed");
+  const auto host = message.find(beast_http::field::host);
+  if (host != message.end() && !is_host({host->value().data(), host->value().size()}))
+    return refused(400, "the Host header must be a name or an address, with or without a port");
   // Any other coding would leave the end of the body open to interpretation.
   const auto coding = message.find(beast_http::field::transfer_encoding);
   if (coding != message.end() &&

@@ -165,6 +165,10 @@ Result<> Generation::resume() {
 Result<> Generation::submit() {
   TRY_VOID(resume());
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
+    if (plan_.request.beam_search) {
+      TRY_VOID(search(i));
+      continue;
+    }
     TRY(const RequestId id, service_->engine.submit(make_request(plan_, i, service_->options.eos_ids),
                                                     std::make_shared<Sink>(shared_from_this(), i)));
     bool cancelled = false;
@@ -178,14 +182,32 @@ Result<> Generation::submit() {
   return {};
 }
 
+Result<> Generation::search(std::size_t prompt) {
+  TRY(const auto search, BeamSearch::start(service_, make_request(plan_, prompt, service_->options.eos_ids),
+                                           plan_.request.length_penalty,
+                                           std::make_shared<Sink>(shared_from_this(), prompt)));
+  bool cancelled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    searches_.push_back(search);
+    cancelled = cancelled_;
+  }
+  if (cancelled) search->cancel();
+  return {};
+}
+
 void Generation::cancel() noexcept {
   std::vector<RequestId> ids;
+  std::vector<std::weak_ptr<BeamSearch>> searches;
   {
     const std::lock_guard lock(mutex_);
     cancelled_ = true;
     ids = ids_;
+    searches = searches_;
   }
   for (const RequestId id : ids) service_->engine.abort(id);
+  for (const auto& search : searches)
+    if (const auto running = search.lock()) running->cancel();
 }
 
 void Generation::deliver(Mail&& mail) noexcept {

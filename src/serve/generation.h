@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "http/exchange.h"
+#include "serve/beam_search.h"
 #include "serve/generation_plan.h"
 #include "serve/openai/output_processor.h"
 #include "serve/service.h"
@@ -62,6 +63,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
              std::shared_ptr<http::Exchange> exchange);
 
   Result<> submit();
+  Result<> search(std::size_t prompt);
   Result<> resume();
   bool shows_prompt_ids() const;
   void deliver(Mail&& mail) noexcept;  // on the engine's thread
@@ -103,6 +105,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   std::mutex mutex_;  // guards all below
   std::vector<RequestId> ids_;
+  std::vector<std::weak_ptr<BeamSearch>> searches_;  // in place of ids_, with beam search
   std::vector<Mail> mail_;
   std::size_t mail_bytes_ = 0;
   bool started_ = false;

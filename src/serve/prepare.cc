@@ -98,6 +98,7 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
 Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
+  constexpr std::int64_t kBeamTokenBytes = 64;  // of each token that was ever part of a beam
   constexpr std::int64_t kImageCopies = 2;  // on both sides of the way to the engine
   const SamplingParams& p = plan.request.sampling;
   const std::int64_t allowed = p.allowed_token_ids.empty() ? 0 : vocab_size / 8;
@@ -106,13 +107,17 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
                               std::ssize(p.logit_bias) * 8 + std::ssize(p.bad_word_ids) * 64;
   const int top = p.prompt_logprobs.value_or(0);
   const std::int64_t row = p.prompt_logprobs ? kLogprobBytes * (1 + (top < 0 ? vocab_size : top)) : 0;
+  const int shown = p.logprobs.value_or(0);
+  const std::int64_t beam_token =
+      plan.request.beam_search ? kBeamTokenBytes + kTokenBytes * (shown < 0 ? vocab_size : shown) : 0;
   Price price;
   for (const auto* parts : {&plan.images, &plan.sounds})
     for (const ImagePart& part : *parts) price.bytes += kImageCopies * std::ssize(part.pixels);
   for (const auto& prompt : plan.prompts) {
     const std::int64_t tokens = std::ssize(prompt) + p.max_tokens.value_or(0);
     price.answers += p.n;
-    price.bytes += p.n * (kAnswerBytes + params + tokens * kTokenBytes + std::ssize(prompt) * row);
+    price.bytes += p.n * (kAnswerBytes + params + tokens * kTokenBytes + std::ssize(prompt) * row +
+                          p.max_tokens.value_or(0) * beam_token);
   }
   return price;
 }
@@ -194,7 +199,9 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
       .begin = rule->begin,
       .end = rule->end,
       .open = begins_with_thoughts(*rule, prompt, service.tokenizer, request.reasoning_off),
-      .shown = request.include_reasoning};
+      .shown = request.include_reasoning,
+      .label = rule->label,
+      .prefix = rule->prefix};
 }
 
 // What answers must look like is said of their last message, where they begin with a header. Calls of strict
@@ -218,6 +225,10 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
     return invalid("kv_transfer_params", "is for a request of one prompt, got {}", prompts.size());
   if (request.resume && prompts.size() > 1)
     return invalid("resume_token_ids", "is for a request of one prompt, got {}", prompts.size());
+  if (request.beam_search && !media.images.empty())
+    return invalid("use_beam_search", "cannot be combined with images");
+  if (request.beam_search && request.sampling.prompt_logprobs)
+    return invalid("echo", "cannot be combined with use_beam_search and logprobs");
   const std::string id = new_id(id_prefix, request.request_id);
   request.request_id = id;
   openai::ReplyOptions options = reply_options(service, request, id);

@@ -534,5 +534,18 @@ TEST_F(ServeTest, SurvivesRandomBodies) {
   }
 }
 
+// What an error repeats of a request may be any bytes.
+TEST_F(ServeTest, HeadersThatAreNoTextAreRefused) {
+  serve_text("ok");
+  for (const std::string name : {"X-Request-Timeout", "X-data-parallel-rank"})
+    for (const std::string value : {"\xc7", "a\xe2\x82", "\xff\xfe"}) {
+      const auto response = client().request("POST", "/v1/completions", kCompletion + "}",
+                                             {{"Content-Type", "application/json"}, {name, value}});
+      ASSERT_TRUE(response.has_value());
+      EXPECT_EQ(response->status, 400) << response->body;
+    }
+  EXPECT_EQ(post("/v1/completions", kCompletion + "}").status, 200);
+}
+
 }  // namespace
 }  // namespace octavo

@@ -24,6 +24,30 @@ def anchors(page):
     return found
 
 
+def test_failures_are_of_tests_that_exist():
+    """Every test that docs/failures.md names."""
+    sources = "".join(path.read_text() for path in [*ROOT.glob("src/**/*_test.cc"), *ROOT.glob("tests/*.cc")])
+    unit = {f"{suite}.{name}" for suite, name in re.findall(r"TEST(?:_[FP])?\((\w+),\s*(\w+)", sources)}
+    end_to_end = set(re.findall(r"def (test_\w+)", "".join(p.read_text() for p in ROOT.glob("tests/e2e/*.py"))))
+    programs = {path.stem for path in [*ROOT.glob("src/**/*_fuzz.cc"), *ROOT.glob("src/**/*_soak.cc")]}
+    named = re.findall(r"`([^`]+)`", "".join(re.findall(r"(?m)^\| [SO]\d\d .*$", (ROOT / "docs/failures.md").read_text())))
+    missing = []
+    for name in named:
+        if name.startswith("test_"):
+            known = name in end_to_end
+        elif name.endswith(("_fuzz", "_soak")):
+            known = name in programs
+        elif re.fullmatch(r"[A-Z]\w+\.\*", name):
+            known = any(test.startswith(name[:-1]) for test in unit)
+        elif re.fullmatch(r"[A-Z]\w+\.\w+", name):
+            known = name in unit
+        else:
+            continue
+        if not known:
+            missing.append(name)
+    assert len(named) > 80 and not missing
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     broken = []

@@ -104,6 +104,14 @@ def test_one_port_is_open():
         assert everything == {int(base.rsplit(":", 1)[1])}
 
 
+def test_texts_of_clients_are_quoted():
+    """fmt's {:?} ends the process over bytes that are no UTF-8: base/quoted.h is for these."""
+    rooms = ["http", "serve", "text", "request", "fleet/proxy", "fleet/scan"]
+    files = [path for room in rooms for path in (ROOT / "src" / room).rglob("*.cc") if not path.stem.endswith("_test")]
+    assert len(files) > 80
+    assert not [str(path) for path in files if "{:?}" in path.read_text()]
+
+
 @pytest.mark.skipif(not shutil.which("nm"), reason="nm (binutils) is not installed")
 def test_no_backtracking_regex_engine():
     """But the tokenizer library's, which splits text by the patterns of tokenizer.json and none of a request."""

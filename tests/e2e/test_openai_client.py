@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from pathlib import Path
 
 import openai
 import pytest
@@ -47,6 +48,32 @@ def test_seeded_sampling_repeats(client, model):
 def test_n(client, model):
     reply = client.chat.completions.create(model=model, messages=MESSAGES, max_tokens=8, n=3, temperature=1, seed=1)
     assert [choice.index for choice in reply.choices] == [0, 1, 2]
+
+
+def test_beam_search_is_that_of_transformers(client, model):
+    cases = json.loads((Path(__file__).parents[1] / "data/beam_search/demo.json").read_text())
+    for case in cases:
+        fields = dict(use_beam_search=True, length_penalty=0, ignore_eos=True, return_token_ids=True)
+        reply = client.completions.create(model=model, prompt=case["prompt"], n=case["beams"], max_tokens=case["tokens"],
+                                          logprobs=1, extra_body=fields)  # fmt: skip
+        # Sums that are nearly the same may come in either order.
+        found = {tuple(c.token_ids): sum(c.logprobs.token_logprobs) for c in reply.choices}
+        wanted = {tuple(tokens): score for tokens, score in zip(case["answers"], case["scores"])}
+        assert list(found.values()) == sorted(found.values(), reverse=True)
+        last = min(wanted.values())
+        for tokens, score in wanted.items():
+            assert found.get(tokens, last) == pytest.approx(score, abs=0.05), tokens  # of bf16 against f32
+        assert reply.usage.completion_tokens == case["beams"] * case["tokens"]
+
+
+def test_beam_search_of_a_chat(client, model):
+    fields = dict(model=model, messages=MESSAGES, max_tokens=12, n=3, extra_body={"use_beam_search": True})
+    reply = client.chat.completions.create(**fields)
+    texts = [choice.message.content for choice in reply.choices]
+    assert len(set(texts)) == 3
+    assert [c.message.content for c in client.chat.completions.create(**fields).choices] == texts
+    with pytest.raises(openai.BadRequestError, match="beam search"):
+        client.chat.completions.create(**fields, stream=True)
 
 
 def test_chat_logprobs(client, model):

@@ -43,8 +43,7 @@ Result<> read_suffix(Fields& fields, CompletionRequest& request) {
   return {};
 }
 
-Result<> refuse_completion_only(Fields& f, int n) {
-  TRY_VOID(f.refuse("prompt_embeds", "is not supported: prompts are text or token ids"));
+Result<> refuse_best_of(Fields& f, int n) {
   std::optional<int> best_of;
   TRY_VOID(f.integer("best_of", best_of));
   if (best_of && *best_of != n) return invalid("best_of", "is not supported unless equal to n");
@@ -87,12 +86,13 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   GenerationRequest& out = request.generation;
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
+  TRY_VOID(fields.refuse("prompt_embeds", "is not supported: prompts are text or token ids"));
   TRY(request.prompts, read_prompts(fields, "prompt", rules.prompts_max));
   TRY_VOID(fields.boolean("echo", request.echo));
   TRY_VOID(read_max_tokens(fields, rules, request));
   TRY_VOID(fields.integer("logprobs", out.sampling.logprobs));
   TRY_VOID(read_suffix(fields, request));
-  TRY_VOID(refuse_completion_only(fields, out.sampling.n));
+  TRY_VOID(refuse_best_of(fields, out.sampling.n));
   TRY_VOID(finish_reading(fields, rules, out));
   if (request.echo && out.sampling.logprobs) out.sampling.prompt_logprobs = out.sampling.logprobs;
   const auto answers = static_cast<std::size_t>(out.sampling.n) * request.prompts.size();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <charconv>
+#include <cmath>
+#include <utility>
 
 #include "serve/openai/kv_transfer_fields.h"
 
@@ -15,6 +17,7 @@ namespace {
 constexpr std::size_t kSaltBytesMax = 128;
 constexpr std::size_t kRequestIdBytesMax = 256;
 constexpr double kTimeoutMaxS = 86'400;
+constexpr double kLengthPenaltyMax = 16;  // of a context of any length, a power of it is a number
 
 // {"token id": bias}
 Result<> read_logit_bias(Fields& f, SamplingParams& p) {
@@ -124,11 +127,49 @@ Result<> read_thinking_budget(Fields& f, const RequestRules& rules, GenerationRe
   return {};
 }
 
+Result<> read_beam_search(Fields& f, GenerationRequest& out) {
+  TRY_VOID(f.boolean("use_beam_search", out.beam_search));
+  if (!out.beam_search) return f.refuse("length_penalty", "has no effect without use_beam_search", 1.0);
+  TRY_VOID(f.number("length_penalty", out.length_penalty));
+  if (std::abs(out.length_penalty) <= kLengthPenaltyMax) return {};
+  return invalid("length_penalty", "must be in [{}, {}], got {}", -kLengthPenaltyMax, kLengthPenaltyMax,
+                 out.length_penalty);
+}
+
+// Beams go by the log-probabilities of the model, which nothing shapes; what would have to bind every beam is
+// refused. The fields that only shape draws have no effect, as in vLLM.
+Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
+  SamplingParams& p = out.sampling;
+  const std::pair<std::string_view, bool> bound[] = {
+      {"presence_penalty", p.presence_penalty != 0},
+      {"frequency_penalty", p.frequency_penalty != 0},
+      {"repetition_penalty", p.repetition_penalty != 1},
+      {"logit_bias", !p.logit_bias.empty()},
+      {"allowed_token_ids", !p.allowed_token_ids.empty()},
+      {"bad_words", !p.bad_words.empty()},
+      {"stop", !p.stop.empty()},
+      {"min_tokens", p.min_tokens != 0},
+      {"repetition_detection", p.repetition_detection.max_pattern_size != 0},
+      {"prompt_logprobs", p.prompt_logprobs.has_value()},
+      {"logprob_token_ids", !p.logprob_token_ids.empty()},
+      {"thinking_token_budget", out.thinking_token_budget.has_value()},
+      {"kv_transfer_params", out.kv_transfer.has_value()},
+      {out.output ? std::string_view(out.output->field) : "", out.output.has_value()},
+  };
+  if (out.stream) return invalid("stream", "streaming is not supported with beam search");
+  for (const auto& [field, given] : bound)
+    if (given) return invalid(field, "cannot be combined with use_beam_search");
+  const int most = rules.limits.max_logprobs < 0 ? rules.limits.vocab_size : rules.limits.max_logprobs;
+  if (p.n > most / 2)
+    return invalid("n", "a beam search reads 2 * n log-probabilities of each position, at most {} "
+                   "(--max-logprobs), got n = {}", most, p.n);
+  if (p.temperature >= 0 && p.greedy()) p.temperature = 1;
+  return {};
+}
+
 Result<> refuse_unsupported(Fields& f) {
-  TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
-  TRY_VOID(f.refuse("length_penalty", "only meaningful for beam search, which is not supported", 1.0));
   TRY_VOID(f.refuse("ec_transfer_params", "encoder cache transfer is not supported"));
-  TRY_VOID(f.refuse("vllm_xargs", "extra sampling arguments are not supported", json::object()));
+  TRY_VOID(f.refuse("logits_processors", "code in requests is not supported"));
   TRY_VOID(f.refuse("watermarking", "watermarking is not supported"));
   TRY_VOID(f.refuse("return_token_offsets", "token offsets are not supported", false));
   TRY_VOID(f.refuse("return_mm_kwargs", "multimodal input is not supported", false));
@@ -193,7 +234,8 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(out.adapter, read_model(f, rules));
   out.model = out.adapter.empty() ? rules.model_names.front() : out.adapter;
   out.return_tokens_as_token_ids = rules.return_tokens_as_token_ids;
-  TRY_VOID(read_shape(f, rules.defaults, out.sampling));
+  TRY_VOID(read_beam_search(f, out));
+  TRY_VOID(read_shape(f, out.beam_search ? GenerationDefaults{} : rules.defaults, out.sampling));
   TRY_VOID(read_tokens(f, out.sampling));
   TRY_VOID(read_ends(f, out.sampling));
   TRY_VOID(read_streaming(f, rules, out));
@@ -203,6 +245,9 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(out.kv_transfer, read_kv_transfer(f, rules.max_model_len));
   TRY_VOID(read_thinking_budget(f, rules, out));
   TRY_VOID(refuse_unsupported(f));
+  // For extensions of the sampler, of which there are none: as in vLLM without them.
+  TRY(const json::object* extra, f.object("vllm_xargs"));
+  if (extra && !extra->empty()) out.unknown_fields.emplace_back("vllm_xargs");
   // With a fast tokenizer spaces_between_special_tokens changes nothing; the rest identifies the caller.
   f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",
             "prompt_cache_key", "service_tier"});
@@ -210,6 +255,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
 }
 
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out) {
+  if (out.beam_search) TRY_VOID(settle_beam_search(rules, out));
   TRY(out.sampling, validated(std::move(out.sampling), rules.limits));
   TRY_VOID(check_resume(out, rules));
   const SamplingParams& p = out.sampling;

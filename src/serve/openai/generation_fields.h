@@ -59,6 +59,8 @@ struct RequestRules {
 
 struct GenerationRequest {
   SamplingParams sampling;  // validated
+  bool beam_search = false;  // of sampling.n beams, in place of n draws
+  double length_penalty = 1;
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;

@@ -32,11 +32,16 @@ OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParam
       thinking_(std::move(thinking)) {
   if (thinking_ && thinking_->harmony)
     thinking_->open = thinking_->harmony->place() == HarmonyReader::Place::thought;
+  if (thinking_ && !thinking_->prefix.empty()) {
+    prefix_ = thinking_->prefix;
+    thinking_.reset();
+  }
+  in_label_ = thinks() && !thinking_->label.empty();
 }
 
 AnswerPart OutputProcessor::take(Output&& output) {
   CHECK(!finished_, "an answer that is finished gets no more outputs");
-  AnswerPart part{.index = output.index};
+  AnswerPart part{.index = output.index, .text = std::exchange(prefix_, {})};
   for (std::size_t i = 0; i < output.token_ids.size() && !part.finish; ++i) {
     const TokenId id = output.token_ids[i];
     ++tokens_;
@@ -64,11 +69,14 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
     return marks;
   }
   const bool begins = id == thinking_->begin && at_text_start_;
-  const bool ends = id == thinking_->end && thinking_->open;
+  // Models that do not think may begin with the mark that ends thoughts.
+  const bool ends = id == thinking_->end && (thinking_->open || at_text_start_);
   if (!begins && !ends) return false;
   add_text(detokenizer_.finish(), part);
+  settle_label(part);
   target(part) += stops_.finish();
   thinking_->open = begins;
+  in_label_ = begins && !thinking_->label.empty();
   at_text_start_ = begins;
   return true;
 }
@@ -76,6 +84,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
 // A message is over, its text complete unless `whole` is false.
 void OutputProcessor::close_message(AnswerPart& part, bool whole) {
   add_text(detokenizer_.finish(), part);
+  settle_label(part);
   if (thinking_ && thinking_->text && !part.finish) add_split(thinking_->text->finish(), part);
   if (part.finish) return;
   target(part) += stops_.finish();
@@ -106,7 +115,24 @@ bool OutputProcessor::is_stop_token(const Output& output, std::size_t position) 
 
 void OutputProcessor::add_text(std::string_view piece, AnswerPart& part) {
   if (thinking_ && thinking_->text) return add_split(thinking_->text->push(piece), part);
+  if (in_label_) return add_thought(piece, part);
   add_to_target(piece, part);
+}
+
+// Where thoughts begin, with their label or without.
+void OutputProcessor::add_thought(std::string_view piece, AnswerPart& part) {
+  label_ += piece;
+  const std::string_view label = thinking_->label;
+  if (label_.size() < label.size() && label.starts_with(label_)) return;
+  if (label_.starts_with(label)) label_.erase(0, label.size());
+  settle_label(part);
+}
+
+// What could have become a label is none.
+void OutputProcessor::settle_label(AnswerPart& part) {
+  in_label_ = false;
+  const std::string held = std::exchange(label_, {});
+  if (!held.empty()) add_to_target(held, part);
 }
 
 void OutputProcessor::add_split(const ThoughtSplitter::Step& step, AnswerPart& part) {

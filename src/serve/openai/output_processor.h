@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct Thinking {
   TokenId begin = 0, end = 0;
   bool open = false;  // the answer begins with thoughts, whether or not it says so
   bool shown = true;  // they are reported, with their tokens and log-probabilities
+  std::string_view label{};   // not of the thoughts, where they begin with it
+  std::string_view prefix{};  // given: thoughts are text like any other, behind this
   // Of gpt-oss, in place of begin, end and open. Calls come in the text, as the tool dialect `openai` has
   // them.
   std::optional<HarmonyReader> harmony{};
@@ -66,6 +69,8 @@ class OutputProcessor {
   void switch_message(TokenId id, AnswerPart& part);
   void close_message(AnswerPart& part, bool whole);
   void add_text(std::string_view piece, AnswerPart& part);
+  void add_thought(std::string_view piece, AnswerPart& part);
+  void settle_label(AnswerPart& part);
   void add_split(const ThoughtSplitter::Step& step, AnswerPart& part);
   void add_to_target(std::string_view piece, AnswerPart& part);
   std::string& target(AnswerPart& part) const { return thinks() ? part.reasoning : part.text; }
@@ -83,6 +88,9 @@ class OutputProcessor {
   std::optional<Thinking> thinking_;
   bool at_text_start_ = true;   // no text has come yet
   bool has_arguments_ = false;  // the call has arguments
+  std::string prefix_;          // of the answer, until it has begun
+  std::string label_;           // of thoughts that have begun with as much of it
+  bool in_label_ = false;
   int tokens_ = 0;
   int reasoning_tokens_ = 0;
   bool finished_ = false;

@@ -98,6 +98,39 @@ TEST_F(OutputProcessorTest, ThoughtsComeFirst) {
     }
 }
 
+TEST_F(OutputProcessorTest, ALabelOfThoughtsIsNotOfThem) {
+  for (std::size_t size = 1; size <= 12; ++size) {
+    thinking_ = Thinking{.begin = '<', .end = '>', .label = "hm\n"};
+    AnswerPart all = answer(bytes_of("<hm\nso>yes"), size, FinishReason::length);
+    EXPECT_EQ(all.reasoning, "so");
+    EXPECT_EQ(all.text, "yes");
+    EXPECT_EQ(answer(bytes_of("<hmm>yes"), size, FinishReason::length).reasoning, "hmm");
+    all = answer(bytes_of("<hm>yes"), size, FinishReason::length);
+    EXPECT_EQ(all.reasoning, "hm");
+    EXPECT_EQ(all.text, "yes");
+    EXPECT_EQ(answer(bytes_of("<h"), size, FinishReason::length).reasoning, "h");
+    EXPECT_EQ(answer(bytes_of("hm\n<x>"), size, FinishReason::length).text, "hm\n<x>");
+    thinking_->open = true;
+    EXPECT_EQ(answer(bytes_of("hm\nso>yes"), size, FinishReason::length).reasoning, "so");
+  }
+}
+
+TEST_F(OutputProcessorTest, AnEndOfThoughtsThatComesFirstIsNoText) {
+  thinking_ = Thinking{.begin = '<', .end = '>'};
+  const AnswerPart all = answer(bytes_of("\n>a > b"), 1, FinishReason::length);
+  EXPECT_EQ(all.reasoning, "");
+  EXPECT_EQ(all.text, "\na > b");
+}
+
+TEST_F(OutputProcessorTest, ThoughtsMayBeTextBehindAPrefix) {
+  for (std::size_t size = 1; size <= 5; ++size) {
+    thinking_ = Thinking{.begin = '<', .end = '>', .open = true, .prefix = "<"};
+    const AnswerPart all = answer(bytes_of("a>b"), size, FinishReason::length);
+    EXPECT_EQ(all.reasoning, "");
+    EXPECT_EQ(all.text, "<a>b");
+  }
+}
+
 // No stop string over the border: "c" before it, "X" behind it.
 TEST_F(OutputProcessorTest, StopStringsEndAtTheThoughts) {
   sampling_.stop = {"cX"};

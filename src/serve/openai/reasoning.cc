@@ -10,6 +10,7 @@ namespace {
 struct Parser {
   std::string_view name, begin = "<think>", end = "</think>";
   bool from_start = true;
+  std::string_view label{}, prefix{};
 };
 
 struct TextParser {
@@ -27,12 +28,17 @@ constexpr Parser kParsers[] = {
     {.name = "deepseek_v3", .from_start = false},
     {.name = "deepseek_v4", .from_start = false},
     {"ernie45"},
+    {.name = "gemma4", .begin = "<|channel>", .end = "<channel|>", .from_start = false, .label = "thought\n"},
     {"glm45"},
     {"glm47"},
     {"holo2"},
+    {.name = "hy_v3", .from_start = false},
+    {.name = "inkling", .begin = "<|content_thinking|>", .end = "<|end_message|>", .from_start = false},
     {"kimi_k2"},
     {"mimo"},
     {"minimax_m2"},
+    {.name = "minimax_m2_append_think", .prefix = "<think>"},
+    {.name = "minimax_m3", .begin = "<mm:think>", .end = "</mm:think>", .from_start = false},
     {.name = "mistral", .begin = "[THINK]", .end = "[/THINK]", .from_start = false},
     {"nemotron_v3"},
     {.name = "poolside_v1", .from_start = false},
@@ -85,7 +91,11 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
   if (!begin || !end)
     return invalid("reasoning-parser", "{} needs the tokens {} and {}, which the tokenizer does not have",
                    parser, found->begin, found->end);
-  return ReasoningRule{.begin = *begin, .end = *end, .from_start = found->from_start};
+  return ReasoningRule{.begin = *begin,
+                       .end = *end,
+                       .from_start = found->from_start,
+                       .label = found->label,
+                       .prefix = found->prefix};
 }
 
 std::string_view own_reasoning_parser(const Tokenizer& tokenizer) {

@@ -16,6 +16,8 @@ namespace octavo::openai {
 struct ReasoningRule {
   std::int32_t begin = 0, end = 0;  // the tokens around thoughts
   bool from_start = false;          // a model thinks first without saying so, unless its prompt ends that
+  std::string_view label{};         // what thoughts may begin with that is none
+  std::string_view prefix{};        // thoughts are text like any other, and this stands in front of the answer
   std::optional<HarmonyTokens> harmony{};  // of gpt-oss, in place of all that
   const ThoughtMarks* text = nullptr;      // in place of the tokens
 

@@ -97,8 +97,8 @@ TEST(Requests, TokenLists) {
 
 TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   for (const std::string field :
-       {R"("guided_json":{})", R"("use_beam_search":true)", R"("length_penalty":2.0)",
-        R"("vllm_xargs":{"a":1})", R"("thinking_token_budget":5)"}) {
+       {R"("guided_json":{})", R"("length_penalty":2.0)",
+        R"("vllm_xargs":[1])", R"("logits_processors":["a.B"])", R"("thinking_token_budget":5)"}) {
     const std::string name = field.substr(1, field.find('"', 1) - 1);
     EXPECT_EQ(chat_error(field), name);
     EXPECT_EQ(completion_error(field), name);
@@ -116,6 +116,30 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_EQ(completion_error(R"("suffix":"x","echo":true)"), "suffix");
   EXPECT_EQ(completion_error(R"("prompt_embeds":"x")"), "prompt_embeds");
   EXPECT_EQ(completion_error(R"("best_of":2)"), "best_of");
+}
+
+TEST(Requests, BeamSearch) {
+  const auto read = completion(R"("use_beam_search":true,"n":4,"length_penalty":0.5,"temperature":0,"top_k":3)");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(read->generation.beam_search);
+  EXPECT_EQ(read->generation.length_penalty, 0.5);
+  EXPECT_EQ(read->generation.sampling.n, 4);
+  const auto error = [](const std::string& more) {
+    EXPECT_EQ(chat_error("\"use_beam_search\":true," + more),
+              completion_error("\"use_beam_search\":true," + more));
+    return chat_error("\"use_beam_search\":true," + more);
+  };
+  EXPECT_EQ(error(R"("n":1)"), "accepted");
+  EXPECT_EQ(error(R"("n":11)"), "n");  // 22 log-probabilities of at most 20
+  EXPECT_EQ(error(R"("n":0)"), "n");
+  EXPECT_EQ(error(R"("length_penalty":17)"), "length_penalty");
+  EXPECT_EQ(error(R"("temperature":-1)"), "temperature");
+  EXPECT_EQ(error(R"("stream":true)"), "stream");
+  EXPECT_EQ(error(R"("stop":"x")"), "stop");
+  EXPECT_EQ(error(R"("stop":null,"logit_bias":{},"presence_penalty":0)"), "accepted");
+  EXPECT_EQ(error(R"("repetition_penalty":1.1)"), "repetition_penalty");
+  EXPECT_EQ(error(R"("response_format":{"type":"json_object"})"), "response_format");
+  EXPECT_EQ(error(R"("min_tokens":2)"), "min_tokens");
 }
 
 TEST(Requests, KvTransferParams) {

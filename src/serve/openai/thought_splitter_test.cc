@@ -44,5 +44,32 @@ TEST(ThoughtSplitter, SplitsInTheSameWayForAnyPieces) {
   }
 }
 
+struct TokenCase {
+  const char *parser, *begin, *end, *label, *prefix;
+};
+constexpr TokenCase kTokenCases[] = {
+    {"gemma4", "<|channel>", "<channel|>", "thought\n", ""},
+    {"hy_v3", "<think>", "</think>", "", ""},
+    {"inkling", "<|content_thinking|>", "<|end_message|>", "", ""},
+    {"minimax_m2_append_think", "<think>", "</think>", "", "<think>"},
+    {"minimax_m3", "<mm:think>", "</mm:think>", "", ""},
+};
+
+TEST(ReasoningRules, AreOfTokens) {
+  for (const TokenCase& c : kTokenCases) {
+    const Tokenizer tokenizer = byte_tokenizer({c.begin, c.end});
+    const ReasoningRule rule = reasoning_rule(c.parser, tokenizer).value();
+    EXPECT_EQ(rule.begin, kTestVocabulary) << c.parser;
+    EXPECT_EQ(rule.end, kTestVocabulary + 1) << c.parser;
+    EXPECT_EQ(rule.label, c.label) << c.parser;
+    EXPECT_EQ(rule.prefix, c.prefix) << c.parser;
+    const std::vector<TokenId> opened = {'a', rule.begin}, closed = {'a', rule.begin, rule.end}, plain = {'a'};
+    EXPECT_TRUE(begins_with_thoughts(rule, opened, tokenizer, false)) << c.parser;
+    EXPECT_FALSE(begins_with_thoughts(rule, closed, tokenizer, false)) << c.parser;
+    EXPECT_EQ(begins_with_thoughts(rule, plain, tokenizer, false), *c.prefix != 0) << c.parser;
+    EXPECT_FALSE(reasoning_rule(c.parser, byte_tokenizer()).has_value()) << c.parser;
+  }
+}
+
 }  // namespace
 }  // namespace octavo::openai

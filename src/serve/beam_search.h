@@ -1,0 +1,119 @@
+// Beam search by vLLM's rules: a loop above the engine. Each step asks, for every beam, for the
+// log-probabilities of the token behind it, as a request of one token whose prompt is the beam; the prefix
+// cache makes a beam that was forked as cheap as one that goes on.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "serve/service.h"
+
+namespace octavo {
+
+struct BeamRules {
+  int width = 1;              // beams, and answers
+  double length_penalty = 1;  // a score is the sum of log-probabilities / (tokens with the prompt's) ^ this
+  int max_tokens = 1;         // of an answer
+  int prompt_tokens = 1;
+  std::optional<int> logprobs{};  // of each position, for the reply: how many; -1: all that are there
+  std::vector<TokenId> ends{};    // tokens that end an answer and are not of it
+  bool keep_end = false;          // but they are
+};
+
+// The beams of one prompt, without an engine: what is to be continued, and what is complete. Sums are of
+// float log-probabilities in double; among equals the one found first wins.
+class Beams {
+ public:
+  explicit Beams(BeamRules rules) : rules_(std::move(rules)), live_{{}} {}
+
+  std::size_t count() const { return live_.size(); }
+  // Behind the prompt; beams stand in the order of their sums, the best first.
+  std::vector<TokenId> tokens(std::size_t beam) const { return path(live_[beam].last); }
+
+  // rows[i].top: what is likeliest behind beam i, of which the first 2 * width count.
+  void extend(std::span<const TokenLogprobs> rows);
+  // Nothing that could still come is among the best `width`.
+  bool done() const;
+
+  struct Answer {
+    std::vector<TokenId> tokens;
+    std::vector<TokenLogprobs> logprobs;  // where they are kept
+    double sum = 0;
+    std::optional<TokenId> end;  // nothing: max_tokens cut it
+  };
+  // The best `width`, the best first.
+  std::vector<Answer> best() const;
+
+ private:
+  // A token of a beam; beams share what they have in common.
+  struct Node {
+    int before = -1;  // -1: the prompt
+    TokenId token = 0;
+    TokenLogprobs said{};
+  };
+  struct Beam {
+    int last = -1;  // node
+    int length = 0;
+    double sum = 0;
+    std::optional<TokenId> end{};
+    TokenLogprobs end_said{};
+  };
+  struct Candidate {
+    std::size_t beam = 0, place = 0;  // in the list of beams, in its row
+    double sum = 0;
+  };
+
+  double score(double sum, int length) const;
+  void complete(Beam beam);
+  std::vector<TokenId> path(int node) const;
+  TokenLogprobs said(const TokenLogprobs& row, std::size_t place) const;
+
+  BeamRules rules_;
+  std::vector<Beam> live_;
+  std::vector<Beam> completed_;  // the best `width`, the best first
+  std::vector<Node> nodes_;
+  int steps_ = 0;
+};
+
+// One prompt's search on its way. Its sink gets all answers at the end.
+class BeamSearch : public std::enable_shared_from_this<BeamSearch> {
+ public:
+  // `request`: as make_request() makes it; sampling.n is the width. Errors: as EngineClient::submit.
+  static Result<std::shared_ptr<BeamSearch>> start(std::shared_ptr<Service> service, Request request,
+                                                   double length_penalty, std::shared_ptr<OutputSink> sink);
+  // Ends it with FinishReason::abort.
+  void cancel() noexcept;
+
+ private:
+  class Sink;
+
+  BeamSearch(std::shared_ptr<Service> service, Request request, double length_penalty,
+             std::shared_ptr<OutputSink> sink);
+  Result<> ask();
+  Result<> give_up(std::size_t missing, Error error);
+  void deliver(std::size_t beam, Output&& output) noexcept;  // on the engine's thread
+  void step();
+  void answer();
+  void fail(FinishReason reason, std::optional<Error> error = std::nullopt);
+
+  const std::shared_ptr<Service> service_;
+  Request request_;  // of a step, but for the beam's own tokens
+  const std::shared_ptr<OutputSink> sink_;
+  const int width_;
+  Beams beams_;
+
+  std::mutex mutex_;         // guards all below, which is step()'s alone while nothing is awaited
+  std::size_t awaited_ = 0;  // requests of this step
+  std::vector<TokenLogprobs> rows_;
+  Output head_;                     // what all answers say: the engine, cached tokens, times
+  std::optional<Output> broken_{};  // the first that did not come to its end
+  // Always guarded.
+  std::vector<RequestId> ids_;
+  bool cancelled_ = false;
+};
+
+}  // namespace octavo
