@@ -4,6 +4,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
 #include <cstdlib>
+#include <future>
 #include <iterator>
 #include <utility>
 
@@ -28,9 +29,18 @@ boost::json::object sampling_defaults(const openai::GenerationDefaults& defaults
   return out;
 }
 
+// Waits for what begin(done) promises to tell.
+template <class Begin>
+Result<> told(Begin&& begin) {
+  std::promise<Result<>> promise;
+  begin([&](Result<> result) { promise.set_value(std::move(result)); });
+  return promise.get_future().get();
+}
+
 }  // namespace
 
-LocalEngine::LocalEngine(std::unique_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {
+LocalEngine::LocalEngine(std::unique_ptr<Runtime> runtime, bool sleep_mode)
+    : runtime_(std::move(runtime)), sleep_mode_(sleep_mode) {
   const EngineInfo engine = runtime_->engine->info();
   info_ = boost::json::serialize(
       boost::json::object{{"model", runtime_->service->options.rules.model_names.front()},
@@ -47,8 +57,9 @@ Result<std::unique_ptr<LocalEngine>> LocalEngine::create(const boost::json::obje
         const char* value = std::getenv(name);
         return std::string(value != nullptr ? value : "");
       }));
+  const bool sleep_mode = options.sleep_mode;
   TRY(auto runtime, start_runtime(std::move(options)));
-  return std::unique_ptr<LocalEngine>(new LocalEngine(std::move(runtime)));
+  return std::unique_ptr<LocalEngine>(new LocalEngine(std::move(runtime), sleep_mode));
 }
 
 Result<> LocalEngine::submit(std::uint64_t request, const boost::json::object& body, bool stream) {
@@ -102,6 +113,13 @@ void LocalEngine::take_text(Arrivals::Arrival arrival, std::vector<OwnedOutput>&
   if (found == reading_.end()) return;
   LocalPooling& pooling = found->second.pooling;
   const RequestTimes times = arrival.output.times;
+  if (arrival.output.finished)
+    runtime_->service->metrics.answer_ended(
+        {.engine = arrival.output.engine,
+         .reason = *arrival.output.finished,
+         .prompt_tokens = found->second.prompt ? static_cast<int>(found->second.prompt->size()) : 0,
+         .times = times,
+         .finished_us = arrival.at_us});
   pooling.take(std::move(arrival.output));
   if (!pooling.finished()) return;
   OwnedOutput output;
@@ -125,9 +143,10 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
     return take_text(std::move(arrival), out);  // or ended by a stop string before the engine knew
   Active& active = found->second;
   Output& output = arrival.output;
-  const int index = output.index;
+  const int index = output.index, engine = output.engine;
   Progress& answer = active.answers[static_cast<std::size_t>(index)];
   if (answer.ended) return;
+  measure(active, answer, arrival);
 
   OwnedOutput& pending = answer.pending;
   pending.cached_tokens = output.cached_tokens;
@@ -136,6 +155,7 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
   std::ranges::move(output.prompt_logprobs, std::back_inserter(pending.prompt_logprobs));
   pending.part.append(active.generation->take(std::move(output)));
   answer.ended = pending.part.finish.has_value();
+  if (answer.ended) measure_end(active, answer, engine, arrival.at_us);
   if (!answer.ended && (!active.stream || pending.part.token_ids.empty())) return;
 
   pending.request = arrival.job;
@@ -144,6 +164,46 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
   if (!std::exchange(answer.begun, true)) pending.prompt = active.prompt;
   out.push_back(std::exchange(pending, {}));
   if (out.back().last) active_.erase(found);
+}
+
+void LocalEngine::measure(const Active& active, Progress& answer, const Arrivals::Arrival& arrival) {
+  const Output& output = arrival.output;
+  if (output.token_ids.empty()) return;
+  const bool first = answer.last_output_us == 0;
+  const std::int64_t since_us = first ? active.plan.arrived_us : answer.last_output_us;
+  const double seconds = static_cast<double>(arrival.at_us - since_us) * 1e-6;
+  Metrics& metrics = runtime_->service->metrics;
+  first ? metrics.first_token(output.engine, seconds) : metrics.token_gap(output.engine, seconds);
+  answer.last_output_us = arrival.at_us;
+  answer.tokens += static_cast<int>(output.token_ids.size());
+}
+
+void LocalEngine::measure_end(const Active& active, const Progress& answer, int engine, std::int64_t at_us) {
+  const OwnedOutput& last = answer.pending;
+  const SamplingParams& sampling = active.plan.request.sampling;
+  runtime_->service->metrics.answer_ended({.engine = engine,
+                                           .reason = *last.part.finish,
+                                           .prompt_tokens = active.generation->prompt_tokens(),
+                                           .cached_tokens = last.cached_tokens,
+                                           .generation_tokens = answer.tokens,
+                                           .max_tokens = sampling.max_tokens.value_or(0),
+                                           .n = sampling.n,
+                                           .times = last.times,
+                                           .finished_us = at_us});
+}
+
+Result<> LocalEngine::sleep(int level) {
+  if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
+  if (!sleep_mode_) return invalid("enable_sleep_mode", "must be true for an engine that is to sleep");
+  return told([&](EngineClient::Done done) { engine().sleep(level, std::move(done)); });
+}
+
+Result<> LocalEngine::wake_up() {
+  return told([&](EngineClient::Done done) { engine().wake_up(std::move(done)); });
+}
+
+std::string LocalEngine::metrics() const {
+  return runtime_->service->metrics.text(engine().stats(), engine().info());
 }
 
 std::vector<OwnedOutput> LocalEngine::wait(int timeout_ms) {

@@ -43,6 +43,12 @@ class LocalEngine {
   // What has come, waiting at most timeout_ms for the first.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
+  // Both return when it is done.
+  Result<> sleep(int level);
+  Result<> wake_up();
+  // In Prometheus' text format.
+  std::string metrics() const;
+
   EngineClient& engine() const { return *runtime_->engine; }
   const Tokenizer& tokenizer() const { return *runtime_->tokenizer; }
   const std::string& info() const { return info_; }
@@ -52,6 +58,8 @@ class LocalEngine {
     OwnedOutput pending{};  // has come and is not handed out yet
     bool begun = false;     // something has been handed out
     bool ended = false;
+    int tokens = 0;
+    std::int64_t last_output_us = 0;  // 0: none had tokens
   };
   struct Active {
     GenerationPlan plan;
@@ -66,13 +74,17 @@ class LocalEngine {
     LocalPooling pooling;
   };
 
-  explicit LocalEngine(std::unique_ptr<Runtime> runtime);
+  LocalEngine(std::unique_ptr<Runtime> runtime, bool sleep_mode);
   Result<> is_new(std::uint64_t request) const;
   void take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
   void take_text(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
+  // For the metrics: tokens that came, and an answer that has ended.
+  void measure(const Active& active, Progress& answer, const Arrivals::Arrival& arrival);
+  void measure_end(const Active& active, const Progress& answer, int engine, std::int64_t at_us);
 
   Arrivals arrivals_;  // outlives the engine, whose thread fills it
   std::unique_ptr<Runtime> runtime_;
+  const bool sleep_mode_;
   std::string info_;
   std::mutex waiting_;  // held by the one who waits
   std::mutex mutex_;    // of what follows

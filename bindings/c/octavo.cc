@@ -62,6 +62,12 @@ std::int32_t guarded(octavo_error* error, Work&& work) noexcept {
   }
 }
 
+// Up to `capacity` bytes of a text; `bytes` gets how many it has.
+void write(std::string_view text, char* out, std::size_t capacity, std::size_t* bytes) {
+  *bytes = text.size();
+  std::ranges::copy_n(text.begin(), static_cast<std::ptrdiff_t>(std::min(capacity, text.size())), out);
+}
+
 octavo_finish finish_of(const std::optional<FinishReason>& reason) {
   if (!reason) return OCTAVO_UNFINISHED;
   switch (*reason) {
@@ -204,8 +210,7 @@ int32_t octavo_decode(const octavo_engine* engine, const int32_t* tokens, size_t
   return guarded(error, [&]() -> Result<> {
     TRY(const std::string decoded,
         engine->local->tokenizer().decode({tokens, count}, skip_special_tokens != 0));
-    *text_bytes = decoded.size();
-    std::ranges::copy_n(decoded.begin(), static_cast<std::ptrdiff_t>(std::min(capacity, decoded.size())), text);
+    octavo::write(decoded, text, capacity, text_bytes);
     return {};
   });
 }
@@ -225,7 +230,24 @@ void octavo_get_stats(const octavo_engine* engine, octavo_stats* stats, size_t b
   all.prefix_queries = s.prefix_queries;
   all.prefix_hits = s.prefix_hits;
   all.preemptions = s.preemptions;
+  all.sleep_level = s.sleep_level;
   std::memcpy(stats, &all, std::min(bytes, sizeof all));
+}
+
+int32_t octavo_metrics(const octavo_engine* engine, char* text, size_t capacity, size_t* text_bytes,
+                       octavo_error* error) {
+  return guarded(error, [&]() -> Result<> {
+    octavo::write(engine->local->metrics(), text, capacity, text_bytes);
+    return {};
+  });
+}
+
+int32_t octavo_sleep(octavo_engine* engine, int32_t level, octavo_error* error) {
+  return guarded(error, [&] { return engine->local->sleep(level); });
+}
+
+int32_t octavo_wake_up(octavo_engine* engine, octavo_error* error) {
+  return guarded(error, [&] { return engine->local->wake_up(); });
 }
 
 void octavo_reset_prefix_cache(octavo_engine* engine) { engine->local->engine().reset_prefix_cache(); }

@@ -8,8 +8,8 @@
  *   octavo_destroy(engine);
  *
  * No function throws, exits or calls back; all may be called from any thread unless it says otherwise. Texts are UTF-8
- * with their length beside them, not ended by a NUL, unless it says otherwise. Structures only ever grow at their end, and
- * functions are only ever added, as long as octavo_abi() returns the same number.
+ * with their length beside them, not ended by a NUL, unless it says otherwise. As long as octavo_abi() returns the same
+ * number, functions are only ever added, octavo_stats only grows at its end, and other structures stay as they are.
  */
 #ifndef OCTAVO_H
 #define OCTAVO_H
@@ -163,13 +163,26 @@ typedef struct {
   int64_t prompt_tokens, prompt_tokens_cached, generation_tokens;
   int64_t prefix_queries, prefix_hits; /* tokens */
   int64_t preemptions;
+  int32_t sleep_level; /* 0: awake; see octavo_sleep */
 } octavo_stats;
 
 /* Fills in the first `bytes` bytes, sizeof(octavo_stats) as the caller knows it. */
 OCTAVO_API void octavo_get_stats(const octavo_engine *engine, octavo_stats *stats, size_t bytes);
 
+/* What `octavo serve` tells on /metrics of its engine, in Prometheus' text format. Writes up to `capacity` bytes;
+ * `text_bytes` gets how many there are, which may be more at the next call. */
+OCTAVO_API int32_t octavo_metrics(const octavo_engine *engine, char *text, size_t capacity, size_t *text_bytes,
+                                  octavo_error *error);
+
 /* Forgets every cached prefix that no running request uses. */
 OCTAVO_API void octavo_reset_prefix_cache(octavo_engine *engine);
+
+/* Gives memory back until octavo_wake_up: level 1 that of the KV cache, level 2 that of the weights, too, which are then
+ * read again. New requests are refused at once; returns when the last one has ended. For engines created with
+ * "enable_sleep_mode": true. */
+OCTAVO_API int32_t octavo_sleep(octavo_engine *engine, int32_t level, octavo_error *error);
+/* Returns when the engine takes requests again; at once where it is awake. */
+OCTAVO_API int32_t octavo_wake_up(octavo_engine *engine, octavo_error *error);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "serve/prepare.h"
 
@@ -22,6 +23,7 @@ class JobSink final : public OutputSink {
 }  // namespace
 
 void Arrivals::push(Arrival arrival) {
+  arrival.at_us = now_us();
   const std::lock_guard lock(mutex_);
   arrivals_.push_back(std::move(arrival));
   came_.notify_one();  // under the lock: who takes the last one may end this object

@@ -4,6 +4,7 @@
 #include <boost/json/object.hpp>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,6 +23,7 @@ class Arrivals {
   struct Arrival {
     std::size_t job = 0;
     Output output;
+    std::int64_t at_us = 0;  // when push() got it
   };
 
   void push(Arrival arrival);

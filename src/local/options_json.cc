@@ -45,6 +45,7 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   CLI::App flags;
   add_engine_flags(flags, options.engine);
   add_hub_flags(flags, options.hub, environment);
+  flags.add_flag("--enable-sleep-mode", options.sleep_mode);
   std::vector<std::string> words;
   for (const auto& [name, value] : fields) TRY_VOID(add_words(name, value, flags, words));
   std::ranges::reverse(words);  // as CLI11 wants them

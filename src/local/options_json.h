@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// The fields are the flags of engine_flags.h with _ for -: {"model": "..", "max_model_len": 4096,
-// "enable_prefix_caching": false}. Null fields are left out. Errors: invalid_argument, naming the field.
+// The fields are the flags of engine_flags.h, and --enable-sleep-mode, with _ for -: {"model": "..",
+// "max_model_len": 4096, "enable_prefix_caching": false}. Null fields are left out. Errors: invalid_argument, naming the field.
 Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
                                        const hub::Environment& environment);
 

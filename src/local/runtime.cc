@@ -11,6 +11,7 @@
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
 #include "local/progress.h"
+#include "local/reloadable_engine.h"
 #include "model/generation_config.h"
 #include "model/image_processor.h"
 #include "model/sound_processor.h"
@@ -129,9 +130,10 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
 Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options, const std::string& named,
                                                    const Tokenizer& tokenizer,
                                                    const std::vector<TokenId>& eos_ids) {
-  ProgressBar bar("loading " + named, "GB", 1e9);
-  const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
+  const std::string title = "loading " + named;
   if (!options.engine_command.empty()) {
+    ProgressBar bar(title, "GB", 1e9);
+    const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
     std::vector<std::string> command = options.engine_command;
     command.insert(command.end(), {"--model", options.engine.model_dir});  // where it was found
     const auto start = [&](int index) -> Result<std::unique_ptr<EngineClient>> {
@@ -147,8 +149,14 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 where the engine has no process of its own, got {}",
                          options.engine.data_parallel_size);
-  const auto vocabulary = [&tokenizer, eos_ids] { return grammar_vocabulary(tokenizer, eos_ids); };
-  return load_engine(options.engine, {.progress = progress, .vocabulary = vocabulary});
+  const auto load = [engine = options.engine, title, &tokenizer,
+                     eos_ids]() -> Result<std::unique_ptr<EngineClient>> {
+    ProgressBar bar(title, "GB", 1e9);
+    return load_engine(
+        engine, {.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); },
+                 .vocabulary = [&tokenizer, eos_ids] { return grammar_vocabulary(tokenizer, eos_ids); }});
+  };
+  return options.sleep_mode ? ReloadableEngine::start(load) : load();
 }
 
 Result<> load_adapters(const std::vector<LoraModule>& modules, const Service& service) {

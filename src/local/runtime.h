@@ -35,6 +35,7 @@ struct RuntimeOptions {
   std::string reasoning_parser;                 // "": thoughts are text like any other
   std::vector<LoraModule> lora_modules;         // adapters that are there from the start
   std::vector<std::string> engine_command;      // of an engine's own process; empty: it runs in this one
+  bool sleep_mode = false;                      // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};    // instead of what the model's image processor says
   // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
   // generation_config.json; above them the overrides.

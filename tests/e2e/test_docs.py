@@ -1,12 +1,16 @@
-"""Links in the documentation lead somewhere, and every page is on the site."""
+"""Links in the documentation lead somewhere, every page is on the site, and the program knows every command."""
 
+import functools
 import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(ROOT.glob("docs/*.md"))
+OCTAVO = ROOT / "build/release/octavo"
 
 
 def without_code(text):
@@ -61,6 +65,41 @@ def test_links_lead_somewhere(page):
         elif page in PAGES and not file.resolve().is_relative_to(ROOT / "docs"):
             broken.append(f"{target} (leaves the site)")
     assert not broken
+
+
+@functools.cache
+def help_of(*command):
+    """What a subcommand says of itself; None: there is no such one."""
+    done = subprocess.run([OCTAVO, *command, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout if not command or done.stdout != help_of(*command[:-1]) else None
+
+
+def commands(text):
+    """The words of each call of octavo in the blocks of code; lines are joined behind backslashes and in quotes."""
+    lines = iter(re.findall(r"(?m)^(?:    |```\w*\n)(.*)$", text))
+    for line in lines:
+        for call in re.findall(r"(?:^| |/)octavo ((?:[^&]|&&)*)", re.sub(r" #.*", "", line)) if "octavo " in line else []:
+            while call.endswith("\\") or call.count("'") % 2:
+                call = call.rstrip("\\") + " " + re.sub(r" #.*", "", next(lines))
+            yield shlex.split(re.sub(r"[][|]|\.\.\.", " ", call) if re.search(r"[][]", call) and "'" not in call else call)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_the_program_knows_the_commands(page):
+    unknown = []
+    for name, *words in commands(page.read_text()):
+        if name.startswith("-"):  # of the program itself
+            continue
+        depth = 2 if name in ("bench", "model") or (name, words[:1]) == ("simulate", ["calibrate"]) else 1
+        for last in [name] if depth == 1 else words[0].split("|"):
+            known = help_of(last) if depth == 1 else help_of(name, last)
+            if known is None:
+                unknown.append(" ".join([name, *words]))
+                continue
+            flags = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", known))
+            unknown += [f"{name}: {flag}" for flag in (word.split("=")[0] for word in words)
+                        if re.match(r"--?[a-zA-Z]", flag) and flag not in flags]
+    assert not unknown
 
 
 def test_every_page_is_on_the_site():

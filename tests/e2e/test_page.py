@@ -1,16 +1,19 @@
 """The page at `/`, driven in headless Chromium as a person would; skipped where Chromium or playwright is missing."""
 
+import base64
 import json
 import os
 import shutil
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from conftest import eventually, metric, serve
 
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+AXE = os.environ.get("AXE")  # axe.min.js of npm's axe-core
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium")
 
 DESKTOP = {"width": 1280, "height": 860}
@@ -129,6 +132,48 @@ def test_phone_does_not_scroll_sideways(page, server):
         page.goto(server + "/" + view)
         time.sleep(0.5)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_an_image_goes_with_a_message(page, server):
+    """What a model that sees gets; the one here says that it does not."""
+    page.goto(server)
+    sent = []
+    page.on("request", lambda request: sent.append(request.post_data_json) if request.method == "POST" else None)
+    pixel = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==")
+    for _ in range(2):
+        page.get_by_label("Add image").set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": pixel})
+    page.get_by_role("button", name="Remove image 2").click()
+    send(page, "What is this?")
+    sync_api.expect(page.get_by_role("alert")).to_contain_text("image")
+    image, text = sent[0]["messages"][0]["content"]
+    assert image["image_url"]["url"] == "data:image/png;base64," + base64.b64encode(pixel).decode()
+    assert text == {"type": "text", "text": "What is this?"}
+    sync_api.expect(page.get_by_alt_text("Image 1")).to_be_visible()
+    assert all("400" in text for text in page.wrong)
+    page.wrong.clear()
+
+
+@pytest.mark.skipif(not AXE, reason="no axe-core")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing(page, server, scheme, size):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size(size)
+    page.goto(server)
+    page.locator("summary").first.wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    page.get_by_label("Max tokens").fill("8")
+    page.get_by_label("Show log-probabilities").check()
+    send(page, "Hi")
+    answer(page)
+    for view in ("#playground", "#engine"):
+        page.goto(server + "/" + view)
+        sync_api.expect(page.get_by_role("navigation").locator("[aria-current]")).to_have_attribute("href", view)
+        if view == "#engine":
+            sync_api.expect(page.get_by_role("status")).to_have_text("Live")
+        page.evaluate(Path(AXE).read_text())  # past the policy that lets no other script run
+        found = page.evaluate("axe.run()")["violations"]
+        assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in found] == []
 
 
 def test_key_is_asked_for(page):

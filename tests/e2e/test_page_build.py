@@ -1,4 +1,4 @@
-"""What the binary serves at `/` is what web/ builds to; skipped where npm or its registry is not there."""
+"""What the binary serves at `/` is what web/ builds to, and small; the former is skipped where npm or its registry is not there."""
 
 import shutil
 import subprocess
@@ -22,3 +22,7 @@ def test_dist_is_what_the_sources_build_to(tmp_path):
     assert built.returncode == 0, built.stdout + built.stderr
     for name in ("index.html", "login.html"):
         assert (web / "dist" / name).read_bytes() == (WEB / "dist" / name).read_bytes(), f"run make page: {name}"
+
+
+def test_what_goes_over_the_wire_is_small():
+    assert sum(path.stat().st_size for path in (WEB / "dist").iterdir()) <= 200_000

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "bindings/python"))
 from octavo import (AsyncEngineArgs, AsyncLLM, BeamSearchParams, LLM, Logprob, OctavoError, RequestOutputKind,  # noqa: E402
                     SamplingParams, StructuredOutputsParams)
 from octavo.beam_search import Search  # noqa: E402
+from octavo.metrics import Counter, Gauge, Histogram, Vector, read_metrics  # noqa: E402
 
 DEMO = str(ROOT / "models/demo")
 PROMPTS = ["Once upon a time", "Mira lives", "The sun", "There was a"]
@@ -133,6 +134,78 @@ def test_more_prompts_than_fit_at_once(llm):
     assert [int(o.request_id) for o in outputs] == sorted(int(o.request_id) for o in outputs)
 
 
+def test_metrics_are_of_what_ran(llm):
+    def read():
+        metrics = llm.get_metrics()
+        assert len({(m.name, *m.labels.items()) for m in metrics}) == len(metrics)
+        return {m.name: m for m in metrics}
+    before = read()
+    llm.generate(["Once", "Mira"], SamplingParams(max_tokens=5, ignore_eos=True))
+    after = read()
+
+    def change(name, of):
+        return of(after[name]) - of(before[name])
+    tokens = after["vllm:generation_tokens"]
+    assert isinstance(tokens, Counter) and tokens.labels["engine"] == "0"
+    assert isinstance(after["vllm:num_requests_running"], Gauge)
+    first, gaps = after["vllm:time_to_first_token_seconds"], after["vllm:inter_token_latency_seconds"]
+    assert isinstance(first, Histogram) and first.buckets["+Inf"] == first.count and first.sum > 0
+    assert change(first.name, lambda m: m.count) == 2 and change(gaps.name, lambda m: m.count) == 8
+    assert change("vllm:request_generation_tokens", lambda m: m.sum) == 10
+    assert change("vllm:e2e_request_latency_seconds", lambda m: m.count) == 2
+
+
+def test_metrics_are_read_as_they_are_written():
+    read = read_metrics("""# HELP vllm:a_total A count.
+# TYPE vllm:a_total counter
+vllm:a_total{model_name="a\\"b,c\\\\",engine="0"} 3
+# TYPE vllm:tokens_total histogram
+vllm:tokens_total_bucket{engine="0",le="1"} 1
+vllm:tokens_total_bucket{engine="0",le="+Inf"} 2
+vllm:tokens_total_sum{engine="0"} 2.5
+vllm:tokens_total_count{engine="0"} 2
+# TYPE vllm:accepted_total counter
+vllm:accepted_total{engine="0",position="0"} 4
+vllm:accepted_total{engine="0",position="1"} 1
+""")
+    assert read == [Counter("vllm:a", {"model_name": 'a"b,c\\', "engine": "0"}, 3),
+                    Histogram("vllm:tokens_total", {"engine": "0"}, 2, 2.5, {"1": 1, "+Inf": 2}),
+                    Vector("vllm:accepted", {"engine": "0"}, [4, 1])]
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_sleep_gives_memory_back_and_waking_gives_the_same_answers(level):
+    def anonymous():
+        with open("/proc/self/smaps_rollup") as file:
+            return int(next(line for line in file if line.startswith("Anonymous:")).split()[1])
+    greedy = SamplingParams(temperature=0, max_tokens=8)
+    with LLM(model=DEMO, kv_cache_memory_bytes="64M", enable_sleep_mode=True) as llm:
+        prompt = "Once upon a time there was a girl. " * 40
+        before = llm.generate(prompt, greedy)[0].outputs[0]
+        awake = anonymous()
+        llm.sleep(level)
+        assert llm.stats()["sleep_level"] == level and anonymous() < awake
+        with pytest.raises(OctavoError, match="sleeps"):
+            llm.generate("Once", greedy)
+        assert llm.get_tokenizer().encode("Once")
+        assert llm.wake_up() and llm.stats()["sleep_level"] == 0
+        after = llm.generate(prompt, greedy)[0]
+        assert after.outputs[0].text == before.text and after.num_cached_tokens == 0
+        assert llm.wake_up()
+
+
+def test_sleep_needs_its_option_and_says_what_it_takes(llm):
+    with pytest.raises(ValueError, match="enable_sleep_mode"):
+        llm.sleep()
+    with LLM(model=DEMO, kv_cache_memory_bytes="64M", enable_sleep_mode=True) as other:
+        for wrong in ({"level": 0}, {"level": 3}, {"mode": "keep"}):
+            with pytest.raises(ValueError, match=next(iter(wrong))):
+                other.sleep(**wrong)
+        with pytest.raises(ValueError, match="tags"):
+            other.wake_up(tags=["weights"])
+        assert other.generate("Once", SamplingParams(max_tokens=1))[0].finished
+
+
 def test_mistakes_are_named_and_leave_nothing_behind(llm):
     with pytest.raises(ValueError, match="temperature"):
         llm.generate(["fine"] * 4 + ["wrong"], [SamplingParams()] * 4 + [SamplingParams(temperature=-1)])
@@ -187,4 +260,28 @@ def test_async_abort_and_leaving_early(engine):
                 return
             await asyncio.sleep(0.01)
         raise AssertionError("the request runs on")
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("mode, reasons", [("abort", {"abort"}), ("wait", {"length"})])
+def test_async_sleep_ends_or_finishes_what_runs(mode, reasons):
+    async def run():
+        engine = AsyncLLM(DEMO, kv_cache_memory_bytes="64M", enable_sleep_mode=True)
+
+        async def read(name):
+            async for output in engine.generate("Once", params(RequestOutputKind.DELTA, max_tokens=300, ignore_eos=True), name):
+                begun[name].set()
+            return output.outputs[0].finish_reason
+        begun = {name: asyncio.Event() for name in "abcd"}
+        try:
+            tasks = [asyncio.create_task(read(name)) for name in "ab"]
+            await asyncio.gather(begun["a"].wait(), begun["b"].wait())
+            await engine.sleep(mode=mode)
+            assert await engine.is_sleeping() and set(await asyncio.gather(*tasks)) <= reasons
+            with pytest.raises(OctavoError, match="sleeps"):
+                await read("c")
+            await engine.wake_up()
+            assert not await engine.is_sleeping() and await read("d") == "length"
+        finally:
+            engine.shutdown()
     asyncio.run(run())

@@ -44,13 +44,12 @@ function Tokens(props: { tokens: Token[] }) {
 function Timing(props: { answer: Answer }) {
   const a = props.answer
   if (!a.totalMs) return null
-  const decodeSeconds = (a.totalMs - a.firstMs) / 1000
   const parts = [
     a.finish && `finish: ${a.finish}`,
     a.outputTokens && `${a.promptTokens} + ${a.outputTokens} tokens`,
     a.cachedTokens && `${a.cachedTokens} cached`,
     a.firstMs && `first token after ${a.firstMs.toFixed(0)} ms`,
-    a.outputTokens > 1 && decodeSeconds > 0 && `${((a.outputTokens - 1) / decodeSeconds).toFixed(0)} tokens/s`,
+    a.outputTokens && `${+(a.outputTokens / (a.totalMs / 1000)).toPrecision(3)} tokens/s`,
   ]
   return <p class="timing">{parts.filter(Boolean).join(' · ')}</p>
 }

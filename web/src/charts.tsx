@@ -79,6 +79,46 @@ export function Steps(props: { steps: Step[]; places: number }) {
   )
 }
 
+// A dot a step: its time over the tokens that it computed. Where reading the weights is what takes the time the dots lie on a
+// level line; where the computing is, they rise with the tokens.
+export function StepTimes(props: { steps: Step[]; unit: (seconds: number) => string }) {
+  const tokens = (s: Step) => s.prompt_tokens + s.answer_tokens
+  const right = Math.max(1, ...props.steps.map(tokens))
+  const top = Math.max(1, ...props.steps.map((s) => s.microseconds))
+  const words = props.steps.length ? `up to ${right} tokens, up to ${props.unit(top * 1e-6)}` : 'no step yet'
+  return (
+    <figure>
+      <figcaption>
+        <span class="key">
+          <i class="prefill" />
+          with prompt tokens
+        </span>
+        <span class="key">
+          <i class="decode" />
+          answers alone
+        </span>
+        <span class="faint">
+          to {right} tokens, {props.unit(top * 1e-6)}
+        </span>
+      </figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Time of each step: ${words}`}>
+        {props.steps.map((s) => (
+          <rect
+            key={s.number}
+            class={s.prompt_tokens > 0 ? 'prefill' : 'decode'}
+            x={((WIDTH - 4) * tokens(s)) / right}
+            y={(HEIGHT - 4) * (1 - s.microseconds / top)}
+            width={4}
+            height={4}
+          >
+            <title>{`${tokens(s)} tokens in ${props.unit(s.microseconds * 1e-6)}`}</title>
+          </rect>
+        ))}
+      </svg>
+    </figure>
+  )
+}
+
 // Shares of a whole, as a row of cells.
 export function Cells(props: { label: string; parts: { name: string; color: string; count: number }[] }) {
   const CELLS = 120

@@ -1,5 +1,5 @@
 // The engine at work: queue, steps, KV blocks, latencies.
-import { Buckets, Cells, Lines, Steps } from './charts'
+import { Buckets, Cells, Lines, StepTimes, Steps } from './charts'
 import { HISTORY_MAX, quantile, type Rates, STEPS_MAX, useLive } from './live'
 
 const seconds = (value: number) =>
@@ -64,8 +64,9 @@ export function Engine() {
           />
         </section>
         <section>
-          <h2>Batch of each step</h2>
+          <h2>Batch of each step, and its time over its tokens</h2>
           <Steps steps={live.steps} places={STEPS_MAX} />
+          <StepTimes steps={live.steps} unit={seconds} />
         </section>
         <section>
           <h2>KV blocks</h2>

@@ -74,7 +74,7 @@ export const emptyAnswer = (): Answer => ({
 
 export interface Message {
   role: 'system' | 'user' | 'assistant'
-  content: string
+  content: string | ({ type: 'image_url'; image_url: { url: string } } | { type: 'text'; text: string })[]
 }
 
 const TOP = 5

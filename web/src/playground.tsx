@@ -6,6 +6,7 @@ import { SettingsForm } from './settings'
 
 interface Turn {
   content: string // the user's
+  images: string[] // before it, as data URLs
   answer?: Answer
 }
 
@@ -14,7 +15,9 @@ const CURL_KEY = "-H 'Authorization: Bearer KEY' "
 function messagesOf(system: string, turns: Turn[]): Message[] {
   const messages: Message[] = system.trim() ? [{ role: 'system', content: system }] : []
   for (const turn of turns) {
-    messages.push({ role: 'user', content: turn.content })
+    const images = turn.images.map((url) => ({ type: 'image_url' as const, image_url: { url } }))
+    const content = images.length ? [...images, { type: 'text' as const, text: turn.content }] : turn.content
+    messages.push({ role: 'user', content })
     if (turn.answer) messages.push({ role: 'assistant', content: turn.answer.text })
   }
   return messages
@@ -107,6 +110,31 @@ export function Playground() {
   )
 }
 
+const dataUrl = (file: File) =>
+  new Promise<string>((resolve, reject) => {
+    const reader = new FileReader()
+    reader.onload = () => resolve(reader.result as string)
+    reader.onerror = () => reject(reader.error)
+    reader.readAsDataURL(file)
+  })
+
+// Images on their way into a message; without `remove` those of one that is sent.
+function Images({ urls, remove }: { urls: string[]; remove?: (place: number) => void }) {
+  return (
+    <div class="images">
+      {urls.map((url, i) =>
+        remove ? (
+          <button key={i} type="button" aria-label={`Remove image ${i + 1}`} onClick={() => remove(i)}>
+            <img src={url} alt="" />
+          </button>
+        ) : (
+          <img key={i} src={url} alt={`Image ${i + 1}`} />
+        ),
+      )}
+    </div>
+  )
+}
+
 interface ModeProps {
   settings: Settings
   offer?: (prompt: () => Message[] | string) => void // of the request as it would be sent now
@@ -116,26 +144,28 @@ function Chat({ settings, offer }: ModeProps) {
   const [system, setSystem] = useState('')
   const [turns, setTurns] = useState<Turn[]>([])
   const [draft, setDraft] = useState('')
+  const [images, setImages] = useState<string[]>([])
   const [edited, setEdited] = useState(-1)
   const { running, start, stop } = useGeneration()
   const end = useRef<HTMLDivElement>(null)
-  offer?.(() => messagesOf(system, draft.trim() ? [...turns, { content: draft }] : turns))
+  offer?.(() => messagesOf(system, draft.trim() ? [...turns, { content: draft, images }] : turns))
 
-  const ask = (before: Turn[], content: string) => {
-    const asked = [...before, { content }]
+  const ask = (before: Turn[], { content, images }: Turn) => {
+    const asked = [...before, { content, images }]
     void start(messagesOf(system, asked), settings, (answer) => {
-      setTurns([...before, { content, answer }])
+      setTurns([...before, { content, images, answer }])
       end.current?.scrollIntoView({ block: 'nearest' })
     })
   }
   const send = () => {
     if (running || !draft.trim()) return
-    ask(turns, draft)
+    ask(turns, { content: draft, images })
     setDraft('')
+    setImages([])
   }
   const edit = (i: number, content: string) => {
     setEdited(-1)
-    ask(turns.slice(0, i), content)
+    ask(turns.slice(0, i), { ...turns[i]!, content })
   }
   return (
     <>
@@ -151,11 +181,12 @@ function Chat({ settings, offer }: ModeProps) {
               <Edit content={turn.content} done={(content) => edit(i, content)} cancel={() => setEdited(-1)} />
             ) : (
               <div class="mine">
+                {turn.images.length > 0 && <Images urls={turn.images} />}
                 <p class="text">{turn.content}</p>
                 <button type="button" disabled={running} onClick={() => setEdited(i)}>
                   Edit
                 </button>
-                <button type="button" disabled={running} onClick={() => ask(turns.slice(0, i), turn.content)}>
+                <button type="button" disabled={running} onClick={() => ask(turns.slice(0, i), turn)}>
                   Again
                 </button>
               </div>
@@ -196,9 +227,25 @@ function Chat({ settings, offer }: ModeProps) {
             Send
           </button>
         )}
+        <label class="attach">
+          Add image
+          <input
+            type="file"
+            title=""
+            accept="image/png,image/jpeg,image/webp"
+            multiple
+            onChange={async (event) => {
+              const input = event.currentTarget
+              const added = await Promise.all([...(input.files ?? [])].map(dataUrl))
+              input.value = ''
+              setImages((before) => [...before, ...added])
+            }}
+          />
+        </label>
         <button type="button" disabled={running || turns.length === 0} onClick={() => setTurns([])}>
           Clear
         </button>
+        {images.length > 0 && <Images urls={images} remove={(place) => setImages(images.filter((_, i) => i !== place))} />}
       </form>
     </>
   )

@@ -6,7 +6,7 @@ import os
 from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 ABI = 1
 PACKAGE = Path(__file__).parent
@@ -63,7 +63,8 @@ class _Stats(ctypes.Structure):
     _fields_ = [(name, c_int32) for name in ("healthy", "running", "waiting", "blocks_total", "blocks_used",
                                              "blocks_cached")] + \
                [(name, c_int64) for name in ("prompt_tokens", "prompt_tokens_cached", "generation_tokens",
-                                             "prefix_queries", "prefix_hits", "preemptions")]
+                                             "prefix_queries", "prefix_hits", "preemptions")] + \
+               [("sleep_level", c_int32)]
 
 
 _SIGNATURES = {
@@ -82,7 +83,10 @@ _SIGNATURES = {
     "octavo_decode": (c_int32, c_void_p, POINTER(c_int32), c_size_t, c_int32, c_char_p, c_size_t, POINTER(c_size_t),
                       POINTER(_Error)),
     "octavo_get_stats": (None, c_void_p, POINTER(_Stats), c_size_t),
+    "octavo_metrics": (c_int32, c_void_p, c_char_p, c_size_t, POINTER(c_size_t), POINTER(_Error)),
     "octavo_reset_prefix_cache": (None, c_void_p),
+    "octavo_sleep": (c_int32, c_void_p, c_int32, POINTER(_Error)),
+    "octavo_wake_up": (c_int32, c_void_p, POINTER(_Error)),
 }
 
 
@@ -111,6 +115,17 @@ def _check(code: int, error: _Error) -> None:
 
 def _text(address: Optional[int], size: int) -> str:
     return ctypes.string_at(address, size).decode() if size else ""
+
+
+def _written(room: int, write: Callable[..., int]) -> str:
+    """The text that write(buffer, room, size, error) gives, in more room where it needs that."""
+    error, size = _Error(), c_size_t()
+    while True:
+        text = ctypes.create_string_buffer(room + 1)
+        _check(write(text, room, byref(size), byref(error)), error)
+        if size.value <= room:
+            return text.raw[:size.value].decode()
+        room = size.value
 
 
 # One position: (token, logprob, rank, [(token, logprob), ..]), the candidates best first.
@@ -198,14 +213,9 @@ class Engine:
         return ids[:count.value]
 
     def decode(self, token_ids: list[int], skip_special_tokens: bool = False) -> str:
-        ids, error, size = (c_int32 * len(token_ids))(*token_ids), _Error(), c_size_t(16 * len(token_ids))
-        while True:
-            room = size.value
-            text = ctypes.create_string_buffer(room + 1)
-            _check(_lib.octavo_decode(self._handle, ids, len(token_ids), int(skip_special_tokens), text, room,
-                                      byref(size), byref(error)), error)
-            if size.value <= room:
-                return text.raw[:size.value].decode()
+        ids = (c_int32 * len(token_ids))(*token_ids)
+        return _written(16 * len(token_ids), lambda text, room, size, error: _lib.octavo_decode(
+            self._handle, ids, len(token_ids), int(skip_special_tokens), text, room, size, error))
 
     def token_text(self, token: int) -> str:
         """The text of one token alone; remembered, since log-probabilities name the same ones again and again."""
@@ -219,5 +229,16 @@ class Engine:
         _lib.octavo_get_stats(self._handle, byref(stats), ctypes.sizeof(stats))
         return {name: getattr(stats, name) for name, _ in _Stats._fields_}
 
+    def metrics(self) -> str:
+        return _written(1 << 16, lambda *into: _lib.octavo_metrics(self._handle, *into))
+
     def reset_prefix_cache(self) -> None:
         _lib.octavo_reset_prefix_cache(self._handle)
+
+    def sleep(self, level: int) -> None:
+        error = _Error()
+        _check(_lib.octavo_sleep(self._handle, level, byref(error)), error)
+
+    def wake_up(self) -> None:
+        error = _Error()
+        _check(_lib.octavo_wake_up(self._handle, byref(error)), error)

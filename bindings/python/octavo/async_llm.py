@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, AsyncGenerator, Optional
 
 from octavo._library import Engine, Piece
-from octavo.llm import Tokenizer, engine_options
+from octavo.llm import Tokenizer, check_sleep_mode, check_wake_tags, engine_options
 from octavo.outputs import Assembly, RequestOutput, request_body
 from octavo.sampling_params import RequestOutputKind, SamplingParams
 
@@ -81,6 +81,23 @@ class AsyncLLM:
 
     async def reset_prefix_cache(self) -> None:
         self._engine.reset_prefix_cache()
+
+    async def sleep(self, level: int = 1, mode: str = "abort") -> None:
+        """As LLM.sleep(); what runs is ended (mode "abort") or finished ("wait") first."""
+        check_sleep_mode(mode)
+        if mode == "abort":
+            with self._lock:
+                running = list(self._requests.values())
+            for request in running:
+                self._engine.abort(request)
+        await asyncio.to_thread(self._engine.sleep, level)
+
+    async def wake_up(self, tags: Optional[list[str]] = None) -> None:
+        check_wake_tags(tags)
+        await asyncio.to_thread(self._engine.wake_up)
+
+    async def is_sleeping(self) -> bool:
+        return self.stats()["sleep_level"] != 0
 
     def stats(self) -> dict[str, int]:
         return self._engine.stats()

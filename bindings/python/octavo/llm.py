@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 from octavo._library import Engine, ResourceExhausted
 from octavo.beam_search import BeamSearchOutput, BeamSearchParams, Search
+from octavo.metrics import Metric, read_metrics
 from octavo.outputs import Assembly, RequestOutput, prompt_of, request_body
 from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
                             Reading, ScoringOutput, classification, embedding, pooled, scoring)
@@ -39,6 +40,16 @@ def engine_options(model: Optional[str], options: dict[str, Any]) -> dict[str, A
         elif not neutral(value):
             raise ValueError(f"{name}: {value!r} is not supported")
     return {name: value for name, value in out.items() if value is not None}
+
+
+def check_sleep_mode(mode: str) -> None:
+    if mode not in ("abort", "wait"):
+        raise ValueError(f"mode: must be 'abort' or 'wait', not {mode!r}")
+
+
+def check_wake_tags(tags: Optional[list[str]]) -> None:
+    if tags and set(tags) != {"weights", "kv_cache"}:
+        raise ValueError(f"tags: {tags!r}: weights and KV cache wake together")
 
 
 class Tokenizer:
@@ -173,6 +184,23 @@ class LLM:
     def stats(self) -> dict[str, int]:
         """Gauges and counters of the engine: running, waiting, blocks_used, generation_tokens .."""
         return self._engine.stats()
+
+    def get_metrics(self) -> list[Metric]:
+        """The engine's metrics under the names of the server's /metrics."""
+        return read_metrics(self._engine.metrics())
+
+    def sleep(self, level: int = 1, mode: str = "abort") -> None:
+        """Gives memory back until wake_up(), for LLM(enable_sleep_mode=True): level 1 that of the KV cache, level 2 that
+        of the weights, too, which are then read again. A call that runs is finished first, whatever the mode."""
+        check_sleep_mode(mode)
+        with self._lock:
+            self._engine.sleep(level)
+
+    def wake_up(self, tags: Optional[list[str]] = None) -> bool:
+        """Takes requests again. tags: None, since weights and cache wake together."""
+        check_wake_tags(tags)
+        self._engine.wake_up()
+        return True
 
     def close(self) -> None:
         """Frees the model's memory; nothing else may be called any more."""

@@ -1,0 +1,85 @@
+"""The engine's metrics: vLLM's classes and names."""
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass
+class Metric:
+    name: str
+    labels: dict[str, str]
+
+
+@dataclass
+class Counter(Metric):
+    value: int
+
+
+@dataclass
+class Vector(Metric):
+    """Counters by position: draft tokens accepted at each."""
+    values: list[int]
+
+
+@dataclass
+class Gauge(Metric):
+    value: float
+
+
+@dataclass
+class Histogram(Metric):
+    count: int
+    sum: float
+    buckets: dict[str, int]  # by their upper bound: how many observations lie at or below it
+
+
+_SAMPLE = re.compile(r"(?P<name>[\w:]+)\{(?P<labels>.*)\} (?P<value>\S+)$")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_ESCAPED = {"n": "\n"}
+
+
+def _labels(text: str) -> dict[str, str]:
+    return {name: re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), value)
+            for name, value in _LABEL.findall(text)}
+
+
+def read_metrics(exposition: str) -> list[Metric]:
+    """The metrics of a page in Prometheus' text format. Counters go by their name without _total, as Prometheus' Python
+    client has it."""
+    kinds: dict[str, str] = {}
+    series: dict[tuple[str, str], Metric] = {}  # those of several samples, by name and the labels that they share
+    metrics: list[Metric] = []
+
+    def one(kind: type, name: str, labels: dict[str, str], *empty: object) -> Metric:
+        key = (name, str(sorted(labels.items())))
+        if key not in series:
+            series[key] = kind(name, labels, *empty)
+            metrics.append(series[key])
+        return series[key]
+
+    for line in exposition.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            kinds[name] = kind
+        sample = _SAMPLE.match(line)
+        if sample is None:
+            continue
+        name, labels, value = sample["name"], _labels(sample["labels"]), float(sample["value"])
+        family, _, part = name.rpartition("_")
+        if kinds.get(name) == "gauge":
+            metrics.append(Gauge(name, labels, value))
+        elif kinds.get(name) == "counter" and "position" in labels:
+            del labels["position"]
+            one(Vector, family, labels, []).values.append(int(value))
+        elif kinds.get(name) == "counter":
+            metrics.append(Counter(family, labels, int(value)))
+        elif kinds.get(family) == "histogram":
+            bound = labels.pop("le", "")
+            histogram = one(Histogram, family, labels, 0, 0.0, {})
+            if part == "bucket":
+                histogram.buckets[bound] = int(value)
+            elif part == "count":
+                histogram.count = int(value)
+            else:
+                histogram.sum = value
+    return metrics

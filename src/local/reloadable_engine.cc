@@ -1,0 +1,97 @@
+#include "local/reloadable_engine.h"
+
+#include <utility>
+
+namespace octavo {
+
+ReloadableEngine::ReloadableEngine(Load load, std::shared_ptr<EngineClient> engine)
+    : load_(std::move(load)), info_(engine->info()), engine_(std::move(engine)) {}
+
+Result<std::unique_ptr<EngineClient>> ReloadableEngine::start(Load load) {
+  TRY(std::shared_ptr<EngineClient> engine, load());
+  return std::unique_ptr<EngineClient>(new ReloadableEngine(std::move(load), std::move(engine)));
+}
+
+std::shared_ptr<EngineClient> ReloadableEngine::engine() const {
+  const std::lock_guard lock(mutex_);
+  return engine_;
+}
+
+Result<RequestId> ReloadableEngine::submit(Request request, std::shared_ptr<OutputSink> sink) {
+  if (const auto awake = engine()) return awake->submit(std::move(request), std::move(sink));
+  return failure(ErrorCode::unavailable, "the engine sleeps: wake it up");
+}
+
+void ReloadableEngine::abort(RequestId id) {
+  if (const auto awake = engine()) awake->abort(id);
+}
+
+void ReloadableEngine::reset_prefix_cache() {
+  if (const auto awake = engine()) awake->reset_prefix_cache();
+}
+
+void ReloadableEngine::sleep(int level, Done done) {
+  const std::lock_guard lock(changing_);
+  const auto awake = engine();
+  if (level == 2) {
+    if (awake) discard();
+    return done({});
+  }
+  if (!awake) return done(invalid("level", "the engine sleeps at level 2: wake it up first"));
+  awake->sleep(level, [this, level, told = std::move(done)](Result<> result) {
+    if (result) set_level(level);
+    told(std::move(result));
+  });
+}
+
+void ReloadableEngine::wake_up(Done done) {
+  const std::lock_guard lock(changing_);
+  if (const auto awake = engine()) {
+    set_level(0);
+    return awake->wake_up(std::move(done));
+  }
+  done(reload());
+}
+
+std::vector<EngineStats> ReloadableEngine::stats() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<EngineStats> all = engine_ ? engine_->stats() : asleep_;
+  for (EngineStats& stats : all) stats.sleep_level = sleep_level_;
+  return all;
+}
+
+void ReloadableEngine::drain() {
+  if (const auto awake = engine()) awake->drain();
+}
+
+void ReloadableEngine::set_level(int level) {
+  const std::lock_guard lock(mutex_);
+  sleep_level_ = level;
+}
+
+// Ends the engine once nothing is unfinished.
+void ReloadableEngine::discard() {
+  auto ending = engine();
+  ending->drain();
+  std::vector<EngineStats> last = ending->stats();
+  for (EngineStats& stats : last) stats.blocks_used = stats.blocks_cached = 0;
+  const std::lock_guard lock(mutex_);
+  asleep_ = std::move(last);
+  sleep_level_ = 2;
+  engine_.reset();
+}
+
+Result<> ReloadableEngine::reload() {
+  TRY(std::shared_ptr<EngineClient> loaded, load_());
+  const EngineInfo now = loaded->info();
+  if (now.vocab_size != info_.vocab_size || now.max_model_len != info_.max_model_len)
+    return field_failure("model", ErrorCode::corrupt,
+                         "is another one now: {} tokens and a context of {}, before {} and {}",
+                         now.vocab_size, now.max_model_len, info_.vocab_size, info_.max_model_len);
+  const std::lock_guard lock(mutex_);
+  engine_ = std::move(loaded);
+  sleep_level_ = 0;
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,51 @@
+// An engine in this process that can give all of its memory back: sleep at level 2 ends it, wake_up() loads
+// it anew.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "request/engine_client.h"
+
+namespace octavo {
+
+class ReloadableEngine final : public EngineClient {
+ public:
+  using Load = std::function<Result<std::unique_ptr<EngineClient>>()>;
+
+  // Loads the engine; `load` is kept for the times that follow.
+  static Result<std::unique_ptr<EngineClient>> start(Load load);
+
+  // What the engine said when it was loaded first: later ones must say the same of their limits.
+  EngineInfo info() const override { return info_; }
+  Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
+  void abort(RequestId id) override;
+  void reset_prefix_cache() override;
+  // Both return when it is done. Level 1 is the engine's own.
+  void sleep(int level, Done done) override;
+  // Errors: what load() says; a model of another size.
+  void wake_up(Done done) override;
+  std::vector<EngineStats> stats() const override;
+  void drain() override;
+
+ private:
+  ReloadableEngine(Load load, std::shared_ptr<EngineClient> engine);
+
+  // Null: it sleeps at level 2.
+  std::shared_ptr<EngineClient> engine() const;
+  void set_level(int level);
+  void discard();
+  Result<> reload();
+
+  const Load load_;
+  const EngineInfo info_;
+  std::mutex changing_;  // held by who makes it sleep or wakes it
+  mutable std::mutex mutex_;
+  int sleep_level_ = 0;
+  std::vector<EngineStats> asleep_;  // what stats() says while there is no engine
+  std::shared_ptr<EngineClient> engine_;
+};
+
+}  // namespace octavo
