@@ -56,7 +56,10 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
       images_(*executor_, info_.sound.mels > 0 ? info_.sound.places : image_tokens_max(info_.max_model_len)),
-      masks_([this](SequenceId sequence) { inbox_.mask_ready(sequence); }),
+      masks_([this](MaskTask& task) {
+        task.text->advance();
+        inbox_.mask_ready(task.sequence);
+      }),
       steps_(*scheduler_, *executor_, answers_, masks_, proposer_.get(), std::move(parts.draft_policy)),
       watch_(parts.watch, executor_->asynchronous()) {}
 
@@ -228,9 +231,11 @@ void Engine::schedule(AnswerIndex index) {
 void Engine::start_guided(const GrammarReady& ready) {
   answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
     if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
-    if (!answer.follow(*ready.grammar))
-      return answers_.fail(index, {ErrorCode::internal, "the answer so far does not follow the grammar", {}},
-                           now_us());
+    const Result<> follows = within_memory([&]() -> Result<> {
+      if (answer.follow(*ready.grammar)) return {};
+      return failure(ErrorCode::internal, "the answer so far does not follow the grammar");
+    });
+    if (!follows) return answers_.fail(index, follows.error(), now_us());
     start(index);
   });
 }

@@ -14,23 +14,12 @@ constexpr std::size_t kCacheBytesMax = std::size_t{256} << 20;
 }  // namespace
 
 GrammarCompiler::GrammarCompiler(MakeVocabulary vocabulary, Done done)
-    : make_vocabulary_(std::move(vocabulary)), done_(std::move(done)), thread_([this] { run(); }) {}
-
-GrammarCompiler::~GrammarCompiler() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  came_.notify_one();
-  thread_.join();
-}
+    : make_vocabulary_(std::move(vocabulary)),
+      done_(std::move(done)),
+      thread_([this](const Task& task) { run(task); }) {}
 
 void GrammarCompiler::post(RequestId id, grammar::GrammarSource source) {
-  {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back({id, std::move(source)});
-  }
-  came_.notify_one();
+  thread_.post({id, std::move(source)});
 }
 
 std::shared_ptr<const grammar::CompiledGrammar> GrammarCompiler::known(const grammar::GrammarSource& source) {
@@ -39,8 +28,7 @@ std::shared_ptr<const grammar::CompiledGrammar> GrammarCompiler::known(const gra
 }
 
 void GrammarCompiler::cancel(RequestId id) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(tasks_, [&](const Task& task) { return task.id == id; });
+  thread_.forget([&](const Task& task) { return task.id == id; });
 }
 
 void GrammarCompiler::add_stats(EngineStats& stats) const {
@@ -53,37 +41,30 @@ void GrammarCompiler::add_stats(EngineStats& stats) const {
   stats.grammar_compile_us = compile_us_;
 }
 
-void GrammarCompiler::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
-    if (stopping_) return;
-    const Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    lock.unlock();
-    const std::int64_t began = now_us();
-    CompiledGrammar compiled = within_memory([&] {
-      CompiledGrammar made = compile(task.source);
-      if (!made) {
-        made.error().code = ErrorCode::invalid_argument;
-        made.error().field = task.source.field;
-      }
-      return made;
-    });
-    const std::int64_t took = now_us() - began;
-    done_(task.id, std::move(compiled));
-    lock.lock();
-    compile_us_ += took;
-    if (!cache_ || warm_ || !tasks_.empty()) continue;
-    // Nobody waits: what most grammars share is found before it is asked for.
-    warm_ = true;
-    lock.unlock();
-    cache_->warm_up();
-    lock.lock();
+void GrammarCompiler::run(const Task& task) {
+  const std::int64_t began = now_us();
+  CompiledGrammar compiled = within_memory([&] {
+    CompiledGrammar made = compile(task.source);
+    if (!made) {
+      made.error().code = ErrorCode::invalid_argument;
+      made.error().field = task.source.field;
+    }
+    return made;
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    compile_us_ += now_us() - began;
   }
+  done_(task.id, std::move(compiled));
+  if (!cache_ || warm_ || !thread_.idle()) return;
+  // Nobody waits: what most grammars share is found before it is asked for, as far as there is memory.
+  warm_ = true;
+  (void)within_memory([&]() -> Result<> {
+    cache_->warm_up();
+    return {};
+  });
 }
 
-// Only this thread sets cache_.
 CompiledGrammar GrammarCompiler::compile(const grammar::GrammarSource& source) {
   if (!cache_) {
     if (!make_vocabulary_) return failure(ErrorCode::unsupported, "this engine has no vocabulary");

@@ -2,15 +2,13 @@
 // without. Compiled ones are shared by all requests that ask for the same.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "base/error.h"
+#include "engine/task_thread.h"
 #include "grammar/grammar_cache.h"
 #include "request/engine_stats.h"
 #include "request/request.h"
@@ -26,9 +24,9 @@ class GrammarCompiler {
  public:
   using Done = std::function<void(RequestId, CompiledGrammar)>;
 
-  // `done` is called on the compiler's thread, for each request in turn.
+  // `done` is called on the compiler's thread, for each request in turn. The destructor waits for the grammar
+  // being compiled, and forgets the others.
   GrammarCompiler(MakeVocabulary vocabulary, Done done);
-  ~GrammarCompiler();  // waits for the grammar being compiled, forgets the others
 
   // Never waits. Errors, handed to `done`, are invalid_argument and name the source's field.
   void post(RequestId id, grammar::GrammarSource source);
@@ -46,21 +44,18 @@ class GrammarCompiler {
     grammar::GrammarSource source;
   };
 
-  void run();
+  void run(const Task& task);
   CompiledGrammar compile(const grammar::GrammarSource& source);
 
   const MakeVocabulary make_vocabulary_;
   const Done done_;
 
-  mutable std::mutex mutex_;  // guards all below
-  std::condition_variable came_;
-  std::deque<Task> tasks_;
+  mutable std::mutex mutex_;  // guards cache_, which only the thread sets, and compile_us_
   std::unique_ptr<grammar::GrammarCache> cache_;
   std::int64_t compile_us_ = 0;
-  bool stopping_ = false;
-  bool warm_ = false;
+  bool warm_ = false;  // of the thread
 
-  std::thread thread_;
+  TaskThread<Task> thread_;
 };
 
 }  // namespace octavo

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/out_of_memory.h"
+
 namespace octavo {
 
 GuidedText::GuidedText(std::shared_ptr<const grammar::CompiledGrammar> grammar, int vocab_size)
@@ -39,18 +41,25 @@ bool GuidedText::try_fill() {
 }
 
 void GuidedText::advance() {
-  filled_ = true;
   jump_.clear();
+  taken_ahead_ = 0;
+  outcome_ = within_memory([&] { return catch_up(); });
+  filled_ = true;
+}
+
+Result<> GuidedText::catch_up() {
   for (const TokenId token : std::exchange(untaken_, {})) {
     if (matcher_.accept(token)) continue;
-    outcome_ = failure(ErrorCode::internal, "the grammar cannot follow the text beyond this token");
-    return;
+    return failure(ErrorCode::internal, "the grammar cannot follow the text beyond this token");
   }
-  if (std::exchange(wants_jump_, false))
-    for (const TokenId token : matcher_.forced_tokens())
-      if (matcher_.accept(token)) jump_.push_back(token);
-  taken_ahead_ = jump_.size();
-  outcome_ = matcher_.fill_mask(mask_);
+  if (std::exchange(wants_jump_, false)) {
+    for (const TokenId token : matcher_.forced_tokens()) {
+      if (!matcher_.accept(token)) continue;
+      jump_.push_back(token);
+      ++taken_ahead_;
+    }
+  }
+  return matcher_.fill_mask(mask_);
 }
 
 Result<std::span<const std::int32_t>> GuidedText::mask() const {

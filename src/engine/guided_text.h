@@ -28,7 +28,8 @@ class GuidedText {
   bool ready() const { return filled_; }
 
   // What the tries have left undone, however long it takes: takes what was said, finds what must follow,
-  // makes the mask. The only call that may come from another thread, alone.
+  // makes the mask. The only call that may come from another thread, alone. Where memory runs out, that is
+  // what mask() says.
   void advance();
   // What advance() has found to come next. take() is to hear of each of them, too.
   const std::vector<TokenId>& jump() const { return jump_; }
@@ -40,6 +41,8 @@ class GuidedText {
   grammar::Matcher& matcher() { return matcher_; }
 
  private:
+  Result<> catch_up();
+
   grammar::Matcher matcher_;
   std::vector<TokenId> untaken_;  // said, and not shown to the matcher yet
   bool wants_jump_ = false;

@@ -256,7 +256,7 @@ bool StepLoop::mask_is_ready(SequenceId sequence, Answer& answer) {
   ++masks_under_way_;
   answer.mask_under_way = true;
   scheduler_.park(sequence);
-  mask_worker_.post(sequence, answer.guided);
+  mask_worker_.post({sequence, answer.guided});
   return false;
 }
 

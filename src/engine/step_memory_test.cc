@@ -123,5 +123,40 @@ TEST_F(StepMemory, MemoryThatRunsOutInAStepEndsOneRequest) {
   }
 }
 
+// In a step or beside it, and the grammar, which others share, can be used again.
+TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
+  const auto submit = [&](Request request) {
+    auto sink = std::make_shared<Collector>();
+    EXPECT_TRUE(engine_->submit(std::move(request), sink));
+    return sink;
+  };
+  const auto alone = submit(request());
+  alone->wait();
+  // Of more and more readings.
+  Request guided = request();
+  guided.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::ebnf,
+                                          .text = "root ::= root root root | root root | [a-z] | [0-9]",
+                                          .field = "structured_outputs.grammar"};
+  guided.sampling.max_tokens = 1;
+  const auto first = submit(guided);
+  first->wait();
+  EXPECT_EQ(first->error, "");
+  guided.sampling.max_tokens = 30;
+  const auto beside = submit(request());
+  {
+    const ScarceMemory scarce(std::size_t{32} << 10);
+    const auto sink = submit(guided);
+    sink->wait();
+    EXPECT_EQ(sink->error, out_of_memory().message);
+  }
+  beside->wait();
+  EXPECT_EQ(beside->error, "");
+  EXPECT_EQ(beside->tokens, alone->tokens);
+  const auto again = submit(guided);
+  again->wait();
+  EXPECT_EQ(again->error, "");
+  EXPECT_EQ(again->tokens.size(), 30u);
+}
+
 }  // namespace
 }  // namespace octavo

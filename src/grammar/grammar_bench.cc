@@ -123,5 +123,20 @@ void grammars(benchmark::State& state) {
 }
 BENCHMARK(grammars)->Arg(32'000)->Arg(128'000)->Iterations(3)->Unit(benchmark::kMillisecond);
 
+// A request with a schema of so many KiB that was seen before: it is found, and the first mask is filled.
+void known_schema(benchmark::State& state) {
+  GrammarCache cache(made_up_vocabulary(128'000), 256u << 20);
+  std::string text = R"({"type":"object","properties":{)";
+  for (int i = 0; text.size() < static_cast<std::size_t>(state.range(0)) << 10; ++i)
+    text += fmt::format(R"({}"name_{}":{{"type":"string","description":"what it is good for"}})",
+                        i == 0 ? "" : ",", i);
+  const GrammarSource source{GrammarKind::json_schema, text + "}}", {}};
+  const auto compiled = cache.compile(source).value();
+  std::vector<std::int32_t> mask(compiled->vocabulary().mask_words());
+  benchmark::DoNotOptimize(Matcher(compiled).fill_mask(mask));
+  for (auto _ : state) benchmark::DoNotOptimize(Matcher(cache.find(source)).fill_mask(mask));
+}
+BENCHMARK(known_schema)->Arg(1)->Arg(10)->Arg(100)->Unit(benchmark::kMicrosecond);
+
 }  // namespace
 }  // namespace octavo::grammar

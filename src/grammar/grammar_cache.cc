@@ -70,20 +70,24 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const Gramm
     ++stats_.misses;
     under_way_.insert(key);
   }
-  const Compiled compiled = [&]() -> Compiled {
-    TRY(Grammar grammar, make_grammar(source));
-    return CompiledGrammar::compile(std::move(grammar), vocabulary_, parser_bytes_max_);
-  }();
-  {
-    const std::scoped_lock lock(mutex_);
-    under_way_.erase(key);
-    if (compiled) {
-      entries_.push_front({key, *compiled});
-      by_key_[key] = entries_.begin();
-      evict();
+  // Also where memory runs out, others that want the same need not wait any more.
+  struct UnderWay {
+    GrammarCache& cache;
+    const std::string& key;
+    ~UnderWay() {
+      {
+        const std::scoped_lock lock(cache.mutex_);
+        cache.under_way_.erase(key);
+      }
+      cache.compiled_.notify_all();
     }
-  }
-  compiled_.notify_all();
+  } const under_way{*this, key};
+  TRY(Grammar grammar, make_grammar(source));
+  TRY(auto compiled, CompiledGrammar::compile(std::move(grammar), vocabulary_, parser_bytes_max_));
+  const std::scoped_lock lock(mutex_);
+  entries_.push_front({key, compiled});
+  by_key_[key] = entries_.begin();
+  evict();
   return compiled;
 }
 

@@ -56,7 +56,7 @@ std::size_t MaskTable::walk(std::uint32_t node, ConfigId config, Visit&& visit) 
       vocabulary_, walk_, node, config, most, [&](ConfigId at) { return states_.bytes(at); },
       [&](ConfigId at, std::uint8_t byte) { return states_.step(at, byte); },
       [&](std::uint32_t at, ConfigId reached) { return reached != kDeadConfig && visit(at, reached); });
-  states_.spend(looked_at / kWalkShare);
+  states_.spend_nodes(looked_at);
   if (looked_at > most) states_.give_up();
   return looked_at;
 }
@@ -296,7 +296,7 @@ StateMask MaskTable::spent(std::optional<StateMask> mask) {
     states_.give_up();
     return {};
   }
-  states_.spend(mask->visited / kWalkShare);
+  states_.spend_nodes(mask->visited);
   return *std::move(mask);
 }
 
@@ -350,7 +350,8 @@ std::size_t MaskTable::follow(StateId state) {
     const ConfigId config = states_.isolated(reached);
     if (config != kDeadConfig && reach(i, config)) below += walk(i, config, visit);
   });
-  states_.spend(looked_at / kWalkShare + 1);
+  states_.spend_nodes(looked_at);
+  states_.spend(1);
   return looked_at + below;
 }
 

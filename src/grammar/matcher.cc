@@ -10,18 +10,30 @@ namespace octavo::grammar {
 
 namespace {
 constexpr std::size_t kJumpBytesMax = 4096;
+
+// Of what must not wait: nullopt also where memory runs out.
+template <class Work>
+auto at_once(Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
 }
+
+}  // namespace
 
 // The first configuration of a table has the same number in all epochs.
 Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
     : grammar_(std::move(grammar)), configs_(1, ParseStates::kStartConfig) {}
 
-Result<Matcher::Lock> Matcher::enter() {
-  Lock lock(grammar_->mutex_);
+Result<Matcher::Access> Matcher::enter() {
   const CompiledGrammar& g = *grammar_;
+  Access access(g, Lock(g.mutex_));
   // Reading the text again would end in the same way, and take as long.
   if (too_large_) return too_ambiguous();
-  if (g.table_->byte_size() > g.parser_bytes_max_) {
+  if (!g.table_ || g.table_->byte_size() > g.parser_bytes_max_) {
+    g.table_.reset();
     g.table_ = std::make_unique<MaskTable>(g.tables_, *g.vocabulary_);
     ++g.epoch_;
   }
@@ -36,19 +48,19 @@ Result<Matcher::Lock> Matcher::enter() {
     epoch_ = g.epoch_;
   }
   states.allow(kWorkMax);
-  return lock;
+  return access;
 }
 
-std::optional<Matcher::Lock> Matcher::try_enter() {
-  Lock lock(grammar_->mutex_, std::try_to_lock);
-  if (!lock || too_large_) return std::nullopt;
+std::optional<Matcher::Access> Matcher::try_enter() {
   const CompiledGrammar& g = *grammar_;
+  Lock lock(g.mutex_, std::try_to_lock);
+  if (!lock || too_large_ || !g.table_) return std::nullopt;
   if (g.table_->byte_size() > g.parser_bytes_max_) return std::nullopt;
   if (epoch_ != g.epoch_ && !tokens_.empty()) return std::nullopt;
   epoch_ = g.epoch_;
   g.learned_bytes_.store(g.table_->byte_size(), std::memory_order_relaxed);
-  g.table_->states().allow(kStepWork);
-  return lock;
+  g.table_->states().allow(kStepWork, 1);
+  return Access(g, std::move(lock));
 }
 
 std::unexpected<Error> Matcher::too_ambiguous() const {
@@ -61,17 +73,19 @@ std::unexpected<Error> Matcher::too_ambiguous() const {
 
 Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
   if (terminated_) return fill(mask);
-  TRY(const auto lock, enter());
+  TRY(const auto access, enter());
   return fill(mask);
 }
 
 std::optional<Result<void>> Matcher::try_fill_mask(std::span<std::int32_t> mask) {
   if (terminated_) return fill(mask);
-  const auto lock = try_enter();
-  if (!lock) return std::nullopt;
-  Result<void> filled = fill(mask);
-  if (exhausted()) return std::nullopt;
-  return filled;
+  return at_once([&]() -> std::optional<Result<void>> {
+    const auto access = try_enter();
+    if (!access) return std::nullopt;
+    Result<void> filled = fill(mask);
+    if (exhausted()) return std::nullopt;
+    return filled;
+  });
 }
 
 Result<void> Matcher::fill(std::span<std::int32_t> mask) {
@@ -99,7 +113,7 @@ Result<void> Matcher::fill_tree(const DraftTree& tree, std::span<std::int32_t> m
         "{} tokens, {} parents and {} words of masks", nodes, tree.parents.size(), masks.size());
   TRY_VOID(fill_mask(masks.first(words)));
   std::ranges::fill(masks.subspan(words), 0);
-  TRY(const auto lock, enter());
+  TRY(const auto access, enter());
   MaskTable& table = *grammar_->table_;
   // Configurations are numbers: a node's is its parent's and one step, without rolling back in between.
   tree_configs_.assign(1, current());
@@ -135,31 +149,34 @@ void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> mask
 
 bool Matcher::accept(TokenId token) {
   if (terminated_ || !grammar_->vocabulary_->contains(token)) return false;
-  const auto lock = enter();
-  return lock && take(token);
+  const auto access = enter();
+  return access && take(token);
 }
 
 std::optional<bool> Matcher::try_accept(TokenId token) {
   if (terminated_ || !grammar_->vocabulary_->contains(token)) return false;
-  const auto lock = try_enter();
-  if (!lock) return std::nullopt;
-  const bool taken = take(token);
-  if (!taken && exhausted()) return std::nullopt;
-  return taken;
+  return at_once([&]() -> std::optional<bool> {
+    const auto access = try_enter();
+    if (!access) return std::nullopt;
+    const bool taken = take(token);
+    if (!taken && exhausted()) return std::nullopt;
+    return taken;
+  });
 }
 
 bool Matcher::take(TokenId token) {
   MaskTable& table = *grammar_->table_;
   if (grammar_->vocabulary_->is_eos(token) && table.states().accepting(current())) {
-    terminated_ = true;
-    tokens_.push_back(token);
     configs_.push_back(current());
+    tokens_.push_back(token);
+    terminated_ = true;
     return true;
   }
   const ConfigId next = table.step_token(current(), token);
   if (next == kDeadConfig) return false;
-  tokens_.push_back(token);
+  // Configurations are found again when memory ends between the two.
   configs_.push_back(next);
+  tokens_.push_back(token);
   return true;
 }
 
@@ -172,8 +189,8 @@ void Matcher::rollback(std::size_t tokens) {
 
 std::string Matcher::jump_forward() {
   if (terminated_) return {};
-  const auto lock = enter();
-  return lock ? forced_text() : std::string();
+  const auto access = enter();
+  return access ? forced_text() : std::string();
 }
 
 std::string Matcher::forced_text() {
@@ -206,14 +223,17 @@ std::vector<TokenId> Matcher::forced_tokens() { return settled(jump_forward()); 
 
 std::optional<std::vector<TokenId>> Matcher::try_forced_tokens() {
   if (terminated_) return std::vector<TokenId>{};
-  std::string forced;
-  {
-    const auto lock = try_enter();
-    if (!lock) return std::nullopt;
-    forced = forced_text();
-    if (exhausted()) return std::nullopt;
-  }
-  return settled(forced);
+  return at_once([&]() -> std::optional<std::vector<TokenId>> {
+    std::string forced;
+    {
+      const auto access = try_enter();
+      if (!access) return std::nullopt;
+      forced = forced_text();
+      if (exhausted()) return std::nullopt;
+    }
+    if (forced.size() <= kStepBytes) return settled(forced);
+    return grammar_->vocabulary_->known_settled_tokens(forced);
+  });
 }
 
 std::vector<TokenId> Matcher::settled(const std::string& forced) const {
@@ -222,8 +242,8 @@ std::vector<TokenId> Matcher::settled(const std::string& forced) const {
 
 bool Matcher::can_terminate() {
   if (terminated_) return true;
-  const auto lock = enter();
-  return lock && grammar_->table_->states().accepting(current());
+  const auto access = enter();
+  return access && grammar_->table_->states().accepting(current());
 }
 
 }  // namespace octavo::grammar

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -22,7 +24,9 @@ struct DraftTree {
   std::span<const int> parents;
 };
 
-// Copying forks. Different matchers may be used from different threads, also of one grammar.
+// Copying forks. Different matchers may be used from different threads, also of one grammar. Where memory
+// runs out, calls throw std::bad_alloc and have done nothing: what the grammar has learned is forgotten, and
+// found again by the next call.
 class Matcher {
  public:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
@@ -44,8 +48,8 @@ class Matcher {
   bool accept(TokenId token);
 
   // The same for a thread that must not wait: nullopt where another matcher of the grammar is at work, or
-  // where more than kStepWork is to be done, which is then left to one of the calls that wait. What these
-  // have found is there for the next try.
+  // where more than kStepWork is to be done or memory runs out, which is then left to one of the calls that
+  // wait. What these have found is there for the next try.
   std::optional<Result<void>> try_fill_mask(std::span<std::int32_t> mask);
   std::optional<bool> try_accept(TokenId token);
   std::optional<std::vector<TokenId>> try_forced_tokens();
@@ -70,10 +74,27 @@ class Matcher {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  // The grammar's table, locked. An exception that passes by leaves it half made: it is dropped.
+  class Access {
+   public:
+    Access(const CompiledGrammar& grammar, Lock lock)
+        : grammar_(&grammar), lock_(std::move(lock)), exceptions_(std::uncaught_exceptions()) {}
+    Access(Access&&) = default;
+    Access& operator=(Access&&) = delete;
+    ~Access() {
+      if (lock_.owns_lock() && std::uncaught_exceptions() > exceptions_) grammar_->table_.reset();
+    }
+
+   private:
+    const CompiledGrammar* grammar_;
+    Lock lock_;
+    int exceptions_;
+  };
+
   // Locks the grammar and brings this matcher's configurations up to its epoch.
-  Result<Lock> enter();
+  Result<Access> enter();
   // The same where it can be had at once.
-  std::optional<Lock> try_enter();
+  std::optional<Access> try_enter();
   bool exhausted() const { return grammar_->table_->states().exhausted(); }
   // Under the lock.
   Result<void> fill(std::span<std::int32_t> mask);

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
+#include "base/test_allocations.h"
 #include "grammar/grammar_cache.h"
 #include "grammar/testing.h"
 
@@ -163,6 +166,37 @@ TEST(Matcher, TriesSayTheSameOrNothing) {
   }
   EXPECT_GT(left, 3u);
   EXPECT_GT(found, 20u);
+}
+
+TEST(Matcher, MemoryThatRunsOutCostsOneCall) {
+  for (const GrammarSource& source : sources()) {
+    const auto grammar = compile(source), fresh = compile(source);
+    Matcher matcher(grammar), expected(fresh);
+    Random random;
+    std::vector<std::int32_t> mask(vocabulary()->mask_words()), whole(mask);
+    int failures = 0, steps = 0;
+    for (; steps < 20 && !expected.is_terminated(); ++steps) {
+      const TokenId token = draw(testing::mask_of(expected, *vocabulary()), random);
+      for (std::size_t bytes = 1; bytes < 4096; bytes *= 2) {
+        const ScarceMemory scarce(bytes);
+        try {
+          (void)matcher.fill_mask(mask);
+          Matcher fork = matcher;
+          fork.accept(token);
+          (void)fork.fill_mask(mask);
+        } catch (const std::bad_alloc&) {
+          ++failures;
+        }
+        (void)matcher.try_fill_mask(mask);
+        (void)matcher.try_forced_tokens();
+      }
+      ASSERT_TRUE(expected.fill_mask(whole));
+      ASSERT_TRUE(matcher.fill_mask(mask));
+      ASSERT_EQ(mask, whole) << source.text << " " << steps;
+      ASSERT_EQ(matcher.accept(token), expected.accept(token)) << source.text << " " << steps;
+    }
+    EXPECT_GT(failures, steps) << source.text;
+  }
 }
 
 }  // namespace

@@ -128,12 +128,7 @@ ConfigId ParseStates::new_step(ConfigId id, std::uint8_t byte) {
   if (!bytes(id).has(byte)) return kDeadConfig;
   if (configs_[id].only_move != kUnknownMove) return configs_[id].only_move;
   const bool only = configs_[id].bytes.count() == 1;
-  if (!only && configs_[id].moves == kNoMoves) {
-    configs_[id].moves = static_cast<std::uint32_t>(moves_.size());
-    moves_.resize(moves_.size() + static_cast<std::size_t>(tables_.classes), kUnknownMove);
-    byte_size_ += static_cast<std::size_t>(tables_.classes) * sizeof(ConfigId);
-    spend(static_cast<std::size_t>(tables_.classes) / 16);
-  }
+  if (!only && !configs_[id].moves) configs_[id].moves = new_row();
   std::vector<Item> out;
   const Config& config = configs_[id];
   for (std::uint32_t i = config.scan; i < config.scan + config.scan_count && !exhausted(); ++i) {
@@ -145,7 +140,20 @@ ConfigId ParseStates::new_step(ConfigId id, std::uint8_t byte) {
   const ConfigId next = config_of(std::move(out));
   if (exhausted()) return kDeadConfig;
   if (only) return configs_[id].only_move = next;
-  return moves_[configs_[id].moves + tables_.byte_class[byte]] = next;
+  return configs_[id].moves[tables_.byte_class[byte]] = next;
+}
+
+// Rows do not move: one array of them would be megabytes to copy whenever it grows, in a step.
+ConfigId* ParseStates::new_row() {
+  constexpr std::size_t kChunk = 4096;
+  const auto classes = static_cast<std::size_t>(tables_.classes);
+  if (moves_.empty() || moves_.back().capacity() - moves_.back().size() < classes)
+    moves_.emplace_back().reserve(std::max(kChunk, classes));
+  std::vector<ConfigId>& chunk = moves_.back();
+  chunk.resize(chunk.size() + classes, kUnknownMove);
+  byte_size_ += classes * sizeof(ConfigId);
+  spend(classes / 16);
+  return &chunk.back() + 1 - classes;
 }
 
 ConfigId ParseStates::step_token(ConfigId id, TokenId token) {

@@ -39,8 +39,8 @@ class ParseStates {
   ConfigId start() const { return kStartConfig; }
   // kDeadConfig when no reading continues with this byte.
   ConfigId step(ConfigId config, std::uint8_t byte) {
-    if (const std::uint32_t row = configs_[config].moves; row != kNoMoves) {
-      const ConfigId known = moves_[row + tables_.byte_class[byte]];
+    if (const ConfigId* row = configs_[config].moves) {
+      const ConfigId known = row[tables_.byte_class[byte]];
       if (known != kUnknownMove) return known;
     }
     return new_step(config, byte);
@@ -83,14 +83,19 @@ class ParseStates {
   static constexpr StateId kEscapeState = UINT32_MAX - 1;
 
   // Following readings costs work, about one unit for each. An operation begins with an allowance; when that
-  // is spent, every step is dead, nothing half found is kept, and the operation must be given up.
-  void allow(std::int64_t work) { work_left_ = work; }
+  // is spent, every step is dead, nothing half found is kept, and the operation must be given up. Of the
+  // nodes of the trie that are looked at, walk_share cost a unit.
+  void allow(std::int64_t work, std::size_t walk_share = kWalkShare) {
+    work_left_ = work;
+    walk_share_ = walk_share;
+  }
   void spend(std::size_t work) { work_left_ -= static_cast<std::int64_t>(work); }
   bool exhausted() const { return work_left_ < 0; }
   void give_up() { work_left_ = -1; }
-  // How many nodes of the trie may be looked at for what is left.
+  void spend_nodes(std::size_t nodes) { spend(nodes / walk_share_); }
+  // How many nodes may be looked at for what is left.
   std::size_t nodes_left() const {
-    return static_cast<std::size_t>(std::max<std::int64_t>(work_left_, 0)) * kWalkShare;
+    return static_cast<std::size_t>(std::max<std::int64_t>(work_left_, 0)) * walk_share_;
   }
 
   std::size_t byte_size() const { return byte_size_ + config_table_.byte_size() + stack_table_.byte_size(); }
@@ -101,13 +106,12 @@ class ParseStates {
   static constexpr StackId kNoStack = UINT32_MAX;
   static constexpr StackId kFreshBit = 1u << 31;  // stacks made in the closure under way
 
-  static constexpr std::uint32_t kNoMoves = UINT32_MAX;
   static constexpr ConfigId kUnknownMove = UINT32_MAX;
 
   struct Config {
     std::uint32_t kernel, kernel_count;
     std::uint32_t scan = 0, scan_count = 0;  // items that read a byte or token next
-    std::uint32_t moves = kNoMoves;          // in moves_, one entry a byte class
+    ConfigId* moves = nullptr;               // in moves_, one entry a byte class
     ConfigId only_move = kUnknownMove;       // instead of them, where one byte may come
     ByteSet bytes;                           // that some item reads next
     bool closed = false, accepting = false, escapes = false;
@@ -125,6 +129,7 @@ class ParseStates {
   };
 
   ConfigId new_step(ConfigId config, std::uint8_t byte);
+  ConfigId* new_row();  // of moves that are not known
   const Config& closed(ConfigId config) {
     if (!configs_[config].closed) close(config);
     return configs_[config];
@@ -151,10 +156,11 @@ class ParseStates {
   std::vector<Item> items_;  // backing store of kernels, scans and stacks
   std::vector<Config> configs_;
   std::vector<Stack> stacks_;
-  std::vector<ConfigId> moves_;
+  std::vector<std::vector<ConfigId>> moves_;  // rows in chunks, which stay where they are
   std::vector<Counter> counters_;
   InternTable config_table_, stack_table_, counter_table_;
   std::int64_t work_left_ = kWorkMax;
+  std::size_t walk_share_ = kWalkShare;
   std::size_t byte_size_ = 0;
 
   // Scratch of the closure under way.

@@ -48,20 +48,30 @@ TokenId Vocabulary::special_named(std::string_view text) const {
 
 std::vector<TokenId> Vocabulary::settled_tokens(std::string_view text) const {
   constexpr std::size_t kRememberedMax = 4096;
-  if (!encode_) return {};
-  const std::lock_guard lock(settled_mutex_);
-  if (settled_.size() >= kRememberedMax) settled_.clear();
-  const auto [place, added] = settled_.try_emplace(std::string(text));
-  if (!added) return place->second;
+  if (auto known = known_settled_tokens(text)) return *std::move(known);
   std::vector<TokenId> ids = encode_(text);
   std::size_t spelled = 0;
-  for (const TokenId id : ids) {
-    if (!contains(id) || is_special(id) || !text.substr(spelled).starts_with(bytes(id))) return {};
+  const bool spells = std::ranges::all_of(ids, [&](TokenId id) {
+    if (!contains(id) || is_special(id) || !text.substr(spelled).starts_with(bytes(id))) return false;
     spelled += bytes(id).size();
-  }
-  if (spelled != text.size() || ids.empty()) return {};
-  ids.pop_back();
-  return place->second = std::move(ids);
+    return true;
+  });
+  if (spells && spelled == text.size() && !ids.empty())
+    ids.pop_back();
+  else
+    ids.clear();
+  const std::lock_guard lock(settled_mutex_);
+  if (settled_.size() >= kRememberedMax) settled_.clear();
+  settled_.try_emplace(std::string(text), ids);
+  return ids;
+}
+
+std::optional<std::vector<TokenId>> Vocabulary::known_settled_tokens(std::string_view text) const {
+  if (!encode_) return std::vector<TokenId>{};
+  const std::lock_guard lock(settled_mutex_);
+  const auto known = settled_.find(std::string(text));
+  if (known == settled_.end()) return std::nullopt;
+  return known->second;
 }
 
 void Vocabulary::build_trie() {

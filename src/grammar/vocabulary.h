@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,8 @@ class Vocabulary {
   // The tokens with which the tokenizer begins this text, whatever may follow it: all but the last, which
   // could become a part of a longer one. Empty where the tokens do not spell the text.
   std::vector<TokenId> settled_tokens(std::string_view text) const;
+  // The same where it was asked for before.
+  std::optional<std::vector<TokenId>> known_settled_tokens(std::string_view text) const;
 
   // Node 0 is the root (the empty path, no tokens).
   std::span<const TrieNode> trie() const { return trie_; }

@@ -56,6 +56,7 @@ class XGrammar:
         import xgrammar
 
         self.x = xgrammar
+        self.eos = eos
         self.info = xgrammar.TokenizerInfo(tokens, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[eos])
         self.compiler = xgrammar.GrammarCompiler(self.info, max_threads=1, cache_enabled=False)
         self.buffer = np.zeros((1, (len(tokens) + 31) // 32), dtype=np.int32)

@@ -1,11 +1,14 @@
 """Judges engines on a collection of real schemas: which of them compile, which instances they take, what their masks cost.
 
-    python judge_schemas.py FOLDER VOCABULARY [--tool grammar_tool] [--engines octavo,llguidance,xgrammar] [--sample N] [--report FILE]
+    python judge_schemas.py FOLDER VOCABULARY [--tool grammar_tool] [--engines octavo,llguidance,xgrammar] [--sample N]
+        [--minutes N] [--limit SECONDS] [--report FILE]
 
 FOLDER holds JSON files {"schema": .., "tests": [{"data": .., "valid": true}, ..]}, as collect_schemas.py writes them. Each
 engine is in its default mode but for objects, which are open as the specification has them. Every instance is written as
-json.dumps does, cut into tokens and read with a mask before each token, engine by engine in turn; times are of the processor,
-memory is what an engine's process has grown to (a package: what this process has grown by in its calls).
+json.dumps does, cut into tokens and read with a mask before each token, engine by engine in turn. Times are of the processor.
+Each engine is a process; one that spends more than the limit on a schema is ended, and begun again for the next (a first mask
+that was waited for counts with the limit). Memory is the most that the process has grown to behind any schema; for the packages
+less what Python had before the engine was made.
 """
 
 import argparse
@@ -17,18 +20,14 @@ import random
 import re
 import time
 
+from engine_process import EngineProcess
 from engines import LLGuidance, Octavo, XGrammar, load_vocabulary
 
 
-def cpu_us():
-    return time.thread_time_ns() / 1e3
-
-
-def resident_mb(process):
-    return int(open(f"/proc/{process}/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
 class Ours(Octavo):
+    def pid(self):
+        return self.process.pid
+
     def compile(self, text):
         answer = self.ask(op="new", kind="json_schema", text=text, whitespace=1, strict=False)
         return answer.get("error"), answer.get("us", 0.0)
@@ -36,40 +35,35 @@ class Ours(Octavo):
     def read(self, tokens):
         self.restart()
         answer = self.ask(op="walk", tokens=tokens)
-        self.steps += answer["steps"]
-        self.late += answer["late"]
-        return answer["end"], answer["masks"]
-
-    def memory_mb(self):
-        return resident_mb(self.process.pid)
+        return answer["end"], answer["masks"], answer["steps"], answer["late"]
 
 
 class Package:
     """The other two, through their Python packages: each call costs about a microsecond (five: llguidance) more than inside."""
 
-    def read(self, tokens):
-        self.restart()
-        times = []
-        for token in tokens:
-            begin = cpu_us()
-            self.fill()
-            times.append(cpu_us() - begin)
-            if not self.accept(token):
-                return False, times
-        return self.can_end(), times
-
-    def memory_mb(self):
-        return self.grown_mb
+    def pid(self):
+        return os.getpid()
 
     def compile(self, text):
-        begin = cpu_us()
+        begin = time.process_time_ns()
         try:
             self.open_schema(text)
             self.restart()
             problem = self.problem()
         except Exception as error:  # the packages raise many kinds
             problem = str(error) or "error"
-        return problem, cpu_us() - begin
+        return problem, (time.process_time_ns() - begin) / 1e3
+
+    def read(self, tokens):
+        self.restart()
+        times = []
+        for token in tokens:
+            begin = time.thread_time_ns()
+            self.fill()
+            times.append((time.thread_time_ns() - begin) / 1e3)
+            if not self.accept(token):
+                return False, times, [], 0
+        return self.can_end(), times, [], 0
 
 
 class Theirs(Package, XGrammar):
@@ -111,6 +105,8 @@ parser.add_argument("vocabulary")
 parser.add_argument("--tool", default="build/release/grammar_tool")
 parser.add_argument("--engines", default="octavo")
 parser.add_argument("--sample", type=int, default=0)
+parser.add_argument("--minutes", type=float, help="begins no further schema after so long")
+parser.add_argument("--limit", type=float, default=30, help="seconds of the processor that a schema may cost an engine")
 parser.add_argument("--report", help="a line of JSON for each schema that is refused or misjudged, and each slow mask")
 options = parser.parse_args()
 
@@ -123,18 +119,15 @@ makers = {
 }
 engines = []
 for name in options.engines.split(","):
-    before = resident_mb("self")
-    engine = makers[name]()
-    engine.grown_mb = resident_mb("self") - before
-    engine.name, engine.eos = name, eos
+    engine = EngineProcess(makers[name], options.limit)
+    engine.name = name
     engine.count, engine.reasons = collections.Counter(), collections.Counter()
     engine.masks, engine.first, engine.steps, engine.late = [], [], [], 0
     engines.append(engine)
 
 files = sorted(glob.glob(os.path.join(options.folder, "**", "*.json"), recursive=True))
-if options.sample and options.sample < len(files):
-    files = sorted(random.Random(7).sample(files, options.sample))
-report = open(options.report, "w") if options.report else None
+random.Random(7).shuffle(files)
+report = open(options.report, "w", buffering=1) if options.report else None
 
 
 def note(**line):
@@ -142,16 +135,23 @@ def note(**line):
         report.write(json.dumps(line) + "\n")
 
 
-for path in files:
+began = time.monotonic()
+for path in files[: options.sample or None]:
+    if options.minutes and time.monotonic() - began > options.minutes * 60:
+        break
     case = json.load(open(path))
     text = json.dumps(case["schema"], ensure_ascii=False)
     instances = [(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False))) for test in case["tests"]]
     for engine in engines:
         count = engine.count
         count["schemas"] += 1
-        before = resident_mb("self")
-        error, compile_us = engine.compile(text)
-        engine.grown_mb += resident_mb("self") - before
+        compiled = engine.call("compile", text)
+        if not compiled:
+            count["cut off"] += 1
+            engine.first.append(options.limit * 1e6)
+            note(engine=engine.name, file=path, error="cut off")
+            continue
+        error, compile_us = compiled
         if error:
             engine.reasons[reason_of(error)] += 1
             note(engine=engine.name, file=path, error=error)
@@ -159,9 +159,15 @@ for path in files:
         count["compiled"] += 1
         wrong = set()
         for index, (valid, ids) in enumerate(instances):
-            before = resident_mb("self")
-            accepted, times = engine.read(ids)
-            engine.grown_mb += resident_mb("self") - before
+            reading = engine.call("read", ids)
+            if not reading:
+                count["cut off"] += 1
+                wrong.add("cut off")
+                note(engine=engine.name, file=path, test=index, error="cut off")
+                break
+            accepted, times, steps, late = reading
+            engine.steps += steps
+            engine.late += late
             if index == 0 and times:
                 engine.first.append(compile_us + times[0])
             engine.masks += times
@@ -174,16 +180,16 @@ for path in files:
                 note(engine=engine.name, file=path, test=index, slow=max(times),
                      text=b"".join(tokens[t] for t in ids[:at])[-60:].decode(errors="replace"))
         count["right"] += not wrong
-        for kind in wrong:
+        for kind in wrong - {"cut off"}:
             count[kind] += 1
 
-print("| engine | schemas | compiled | right | valid rejected | invalid accepted | mask us p50 | p99 | p99.9 | max | mean | first mask ms p50 | p99 | max | memory MB |")
-print("| --- " * 15 + "|")
+print("| engine | schemas | compiled | right | valid rejected | invalid accepted | cut off | mask us p50 | p99 | p99.9 | max | mean | first mask ms p50 | p99 | max | memory MB |")
+print("| --- " * 16 + "|")
 for engine in engines:
     c, masks, first = engine.count, percentiles(engine.masks), percentiles(engine.first)
     mean = sum(engine.masks) / max(1, len(engine.masks))
-    print(f"| {engine.name} | {c['schemas']} | {c['compiled']} | {c['right']} | {c['rejected']} | {c['accepted']} | "
-          + " | ".join(f"{t:.1f}" for t in masks) + f" | {mean:.1f} | {first[0] / 1e3:.2f} | {first[1] / 1e3:.1f} | {first[3] / 1e3:.0f} | {engine.memory_mb():.0f} |")
+    print(f"| {engine.name} | {c['schemas']} | {c['compiled']} | {c['right']} | {c['rejected']} | {c['accepted']} | {c['cut off']} | "
+          + " | ".join(f"{t:.1f}" for t in masks) + f" | {mean:.1f} | {first[0] / 1e3:.2f} | {first[1] / 1e3:.1f} | {first[3] / 1e3:.0f} | {engine.memory_mb:.0f} |")
 for engine in engines:
     if engine.steps:
         times = percentiles(engine.steps)

@@ -1,0 +1,74 @@
+// A thread that works off what is posted to it, one task after the other.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace octavo {
+
+template <class Task>
+class TaskThread {
+ public:
+  // `work` is called on the thread, for each task in turn.
+  explicit TaskThread(std::function<void(Task&)> work) : work_(std::move(work)), thread_([this] { run(); }) {}
+
+  // Waits for the task under way, forgets the others.
+  ~TaskThread() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    came_.notify_one();
+    thread_.join();
+  }
+
+  // Never waits.
+  void post(Task task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    came_.notify_one();
+  }
+
+  // Forgets tasks that have not begun.
+  template <class Which>
+  void forget(Which&& which) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(tasks_, which);
+  }
+
+  // Whether no task waits; one may be under way.
+  bool idle() const {
+    const std::lock_guard lock(mutex_);
+    return tasks_.empty();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+      if (stopping_) return;
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      work_(task);
+      lock.lock();
+    }
+  }
+
+  const std::function<void(Task&)> work_;
+  mutable std::mutex mutex_;  // guards tasks_ and stopping_
+  std::condition_variable came_;
+  std::deque<Task> tasks_;
+  bool stopping_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,68 @@
+"""An engine in a process of its own, which may spend so much of the processor on a schema and no more."""
+
+import multiprocessing
+import os
+import signal
+
+
+def resident_mb(process):
+    return int(open(f"/proc/{process}/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def processor_s(process):
+    fields = open(f"/proc/{process}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def serve(pipe, make):
+    os.setpgid(0, 0)  # what the engine starts ends with it
+    before = resident_mb("self")
+    engine = make()
+    inside = engine.pid() == os.getpid()
+    pipe.send(engine.pid())
+    while True:
+        name, argument = pipe.recv()
+        answer = getattr(engine, name)(argument)
+        pipe.send((answer, resident_mb(engine.pid()) - (before if inside else 0)))
+
+
+class EngineProcess:
+    """`make` makes the engine, in the process: an object with pid() (whose time and memory count), compile(text), read(tokens)."""
+
+    def __init__(self, make, limit_s):
+        self.make, self.limit_s = make, limit_s
+        self.process = None
+        self.memory_mb = 0.0
+
+    def start(self):
+        self.pipe, theirs = multiprocessing.Pipe()
+        self.process = multiprocessing.get_context("fork").Process(target=serve, args=(theirs, self.make), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.pid = self.pipe.recv()
+
+    def call(self, name, argument):
+        """The engine's answer; None: the limit was reached, or the process has died, and the next call begins another.
+
+        The limit holds from compile() on, for it and all that follows until the next.
+        """
+        if not self.process:
+            self.start()
+        if name == "compile":
+            self.deadline_s = processor_s(self.pid) + self.limit_s
+        self.pipe.send((name, argument))
+        try:
+            while not self.pipe.poll(0.2):
+                if processor_s(self.pid) > self.deadline_s:
+                    return self.end()
+            answer, memory_mb = self.pipe.recv()
+        except (EOFError, OSError):
+            return self.end()
+        self.memory_mb = max(self.memory_mb, memory_mb)
+        return answer
+
+    def end(self):
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.join()
+        self.pipe.close()
+        self.process = None
