@@ -78,7 +78,9 @@ def commands(text):
     """The words of each call of octavo in the blocks of code; lines are joined behind backslashes and in quotes."""
     lines = iter(re.findall(r"(?m)^(?:    |```\w*\n)(.*)$", text))
     for line in lines:
-        for call in re.findall(r"(?:^| |/)octavo ((?:[^&]|&&)*)", re.sub(r" #.*", "", line)) if "octavo " in line else []:
+        if "from octavo import" in line:
+            continue
+        for call in re.findall(r"(?:^| |/)octavo ((?:[^&]|&&)*)", re.sub(r" #.*", "", line)):
             while call.endswith("\\") or call.count("'") % 2:
                 call = call.rstrip("\\") + " " + re.sub(r" #.*", "", next(lines))
             yield shlex.split(re.sub(r"[][|]|\.\.\.", " ", call) if re.search(r"[][]", call) and "'" not in call else call)

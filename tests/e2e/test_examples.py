@@ -44,10 +44,9 @@ def test_c(library, expected, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("go"), reason="no Go")
-def test_go(library, expected, tmp_path):
-    answer = run("go", "run", EXAMPLES / "go/stream.go", cwd=ROOT, LD_LIBRARY_PATH=str(library), CGO_LDFLAGS=f"-L{library}",
-                 GOFLAGS="-mod=mod", GOCACHE=str(tmp_path))
-    assert answer in expected
+def test_go(library, expected):
+    assert run("go", "run", EXAMPLES / "go/stream.go", cwd=ROOT, LD_LIBRARY_PATH=str(library),
+               CGO_LDFLAGS=f"-L{library}") in expected
 
 
 @pytest.mark.skipif(not shutil.which("npm"), reason="no npm")
