@@ -132,6 +132,25 @@ TEST_F(ServerTlsTest, OurOwnClientTrustsTheCertificateAndIsAnswered) {
   }
 }
 
+TEST_F(ServerTlsTest, AClientMayTrustAFileOfItsOwn) {
+  serve();
+  const ClientOptions nobody{
+      .port = server_->port(), .tls = true, .ca_file = "/nowhere", .timeout_ms = 10'000};
+  EXPECT_FALSE(Client::connect(nobody));
+  auto client =
+      Client::connect({.port = server_->port(), .tls = true, .ca_file = certfile_, .timeout_ms = 10'000});
+  ASSERT_TRUE(client) << client.error().message;
+  ASSERT_TRUE(client->open("GET", "/stream"));
+  std::size_t bytes = 0;
+  while (client->wait(10'000)) {
+    const auto piece = client->read();
+    ASSERT_TRUE(piece) << piece.error().message;
+    if (!*piece) break;
+    bytes += (*piece)->size();
+  }
+  EXPECT_EQ(bytes, 100'000U);
+}
+
 TEST_F(ServerTlsTest, StreamsArriveWholeAndEndWell) {
   serve();
   const std::string all = get("/stream");
