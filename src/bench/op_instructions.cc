@@ -1,6 +1,6 @@
-// Runs each operator once, to count its instructions: tools/instructions.py. Under callgrind at AVX2, the highest
-// level that valgrind knows; with --tiles those on matrix tiles alone, as their model counts them. On one thread
-// and on small shapes: what a kernel executes for a number of a product is the same on large ones.
+// Runs each operator once, to count its instructions: tools/instructions.py. Under callgrind at AVX2, the
+// highest level that valgrind knows; with --tiles those on matrix tiles alone, as their model counts them. On
+// one thread and on small shapes: what a kernel executes for a number of a product is the same on large ones.
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
