@@ -28,7 +28,7 @@ wheel:
 
 # The Debian package and the tarball, in build/package.
 package:
-	tools/install.sh build
+	tools/install.sh package
 	tools/package.sh
 
 # The documentation as a site, in build/site; a link that leads nowhere is an error.

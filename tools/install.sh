@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what building and testing Octavo needs on Debian 12: compilers, libraries and, for the tests, a Python
 # environment in .venv. Does nothing when all is there; needs root only to add packages.
-#   tools/install.sh [build|test|aarch64|cuda]   build: to compile and run; test: also the end-to-end tests (default);
-#                                                aarch64: to cross-compile for 64-bit ARM and run the result under qemu;
-#                                                cuda: to compile the CUDA backend, in .cuda where no toolkit is installed
+#   tools/install.sh [build|test|package|aarch64|cuda]
+#     build: to compile and run; test: also the end-to-end tests (default); package: to make packages;
+#     aarch64: to cross-compile for 64-bit ARM and run the result under qemu;
+#     cuda: to compile the CUDA backend, in .cuda where no toolkit is installed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 goal=${1:-test}
@@ -16,7 +17,8 @@ packages=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-[ "$goal" = test ] && packages+=(python3 python3-venv valgrind libopenmpi-dev openmpi-bin iproute2)
+[ "$goal" = test ] && packages+=(python3 python3-venv valgrind libopenmpi-dev openmpi-bin iproute2 help2man)
+[ "$goal" = package ] && packages+=(help2man)
 [ "$goal" = cuda ] && packages+=(python3 python3-venv unzip)
 if [ "$goal" = aarch64 ]; then
   dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -qq; }

@@ -9,6 +9,7 @@ rm -rf "$out"
 
 cmake --preset release >/dev/null
 cmake --build --preset release --target octavo liboctavo
+tools/man_pages.sh build/release/octavo build/release/man
 cpack --config build/release/CPackConfig.cmake -B "$out/work" >/dev/null
 mv "$out"/work/*.deb "$out"
 

@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE,
               SIG_IGN);  // a reader that went away is an error of a write, not the end of the program
   octavo::Outcome outcome;
-  CLI::App program("Octavo: LLM inference and serving in one binary.");
+  CLI::App program("Octavo: LLM inference and serving in one binary.", "octavo");
   program.set_version_flag("--version", std::string(octavo::kVersion));
   program.require_subcommand(1);
   program.formatter(std::make_shared<octavo::HelpFormatter>());

@@ -1,7 +1,9 @@
 """The wheel as pyproject.toml describes it, laid out from what is compiled already: `make wheel` builds a real one."""
 
+import gzip
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -63,3 +65,16 @@ def test_the_demo_model_answers_without_a_checkout(site):
     program = "from octavo import LLM, SamplingParams\n" \
               "print(LLM().generate('Once upon a time', SamplingParams(max_tokens=8))[0].outputs[0].text)"
     assert run(site, "-c", program).strip()
+
+
+@pytest.mark.skipif(not shutil.which("help2man"), reason="no help2man")
+def test_every_command_has_a_manual_page(tmp_path):
+    program = BUILD / "octavo"
+    subprocess.run([ROOT / "tools/man_pages.sh", program, tmp_path], check=True, timeout=300)
+    help_text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True, timeout=60).stdout
+    commands = re.findall(r"^  ([a-z][a-z-]*) ", help_text.split("Subcommands:")[1], re.MULTILINE)
+    assert {"serve", "route", "run-batch"} <= set(commands)
+    pages = {path.name: gzip.decompress(path.read_bytes()).decode() for path in tmp_path.iterdir()}
+    assert set(pages) == {"octavo.1.gz"} | {f"octavo-{command}.1.gz" for command in commands}
+    assert "\n.B octavo serve\n" in pages["octavo-serve.1.gz"]
+    assert r"\-\-max\-model\-len" in pages["octavo-serve.1.gz"]
