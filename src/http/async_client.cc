@@ -22,7 +22,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/quoted.h"
+#include "base/quoted_text.h"
 #include "http/growing_body.h"
 #include "http/url.h"
 
@@ -344,7 +344,7 @@ std::string Address::text() const {
 Result<Address> parse_base_url(std::string_view text) {
   TRY(const Url url, parse_url(text));
   if (!text.starts_with("http://") || url.target != "/")
-    return invalid("url", "must be http://host:port, got {}", quoted(text));
+    return invalid("url", "must be http://host:port, got {}", quoted_text(text));
   return Address{url.host, url.port};
 }
 

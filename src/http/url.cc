@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/quoted.h"
+#include "base/quoted_text.h"
 #include "http/message.h"
 
 namespace octavo::http {
@@ -21,7 +21,7 @@ bool forbidden(char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x
 
 Result<Url> parse_url(std::string_view text) {
   const auto wrong = [&] {
-    return invalid("url", "must be HOST:PORT or http(s)://HOST:PORT, got {}", quoted(text));
+    return invalid("url", "must be HOST:PORT or http(s)://HOST:PORT, got {}", quoted_text(text));
   };
   if (std::ranges::any_of(text, forbidden)) return wrong();
   std::string_view rest = text;

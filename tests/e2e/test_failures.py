@@ -105,7 +105,7 @@ def test_one_port_is_open():
 
 
 def test_texts_of_clients_are_quoted():
-    """fmt's {:?} ends the process over bytes that are no UTF-8: base/quoted.h is for these."""
+    """fmt's {:?} ends the process over bytes that are no UTF-8: base/quoted_text.h is for these."""
     rooms = ["http", "serve", "text", "request", "fleet/proxy", "fleet/scan"]
     files = [path for room in rooms for path in (ROOT / "src" / room).rglob("*.cc") if not path.stem.endswith("_test")]
     assert len(files) > 80

@@ -12,7 +12,8 @@ Booking Inflight::book(EndpointId endpoint, std::int64_t prompt_tokens, std::int
   ++load.requests;
   load.prefill_tokens += new_tokens;
   load.context_tokens += prompt_tokens;
-  return {endpoint, new_tokens, prompt_tokens};
+  load.own_tokens += new_tokens;
+  return {endpoint, new_tokens, prompt_tokens, new_tokens};
 }
 
 void Inflight::first_token(Booking& booking) {
@@ -20,8 +21,11 @@ void Inflight::first_token(Booking& booking) {
 }
 
 void Inflight::grow(Booking& booking, std::int64_t new_tokens) {
-  loads_[booking.endpoint].context_tokens += new_tokens;
+  Load& load = loads_[booking.endpoint];
+  load.context_tokens += new_tokens;
+  load.own_tokens += new_tokens;
   booking.context_tokens += new_tokens;
+  booking.own_tokens += new_tokens;
 }
 
 void Inflight::free(Booking& booking) {
@@ -31,6 +35,7 @@ void Inflight::free(Booking& booking) {
   --load.requests;
   load.prefill_tokens -= booking.prefill_tokens;
   load.context_tokens -= booking.context_tokens;
+  load.own_tokens -= booking.own_tokens;
   booking = {};
 }
 

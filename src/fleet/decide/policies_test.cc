@@ -255,10 +255,23 @@ TEST(Policies, KvAwareGivesWayToLoad) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   tell(aware, 0, held(7, 4));
-  fleet.inflight.book(0, 48, 0);  // three blocks of context against four to compute
+  // Seven blocks of others against four to compute and to keep.
+  Booking others = fleet.inflight.book(0, 112, 112);
+  fleet.inflight.first_token(others);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 0U);
-  fleet.inflight.book(0, 32, 0);
+  fleet.inflight.grow(others, 32);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 1U);
+}
+
+TEST(Policies, KvAwareCountsWhatRequestsShareOnce) {
+  TestFleet fleet(2);
+  auto aware = policy("kv_aware");
+  tell(aware, 0, held(7, 40));
+  // Many long contexts there, but of tokens that it held; the other one has a few of its own.
+  for (int i = 0; i < 10; ++i) fleet.inflight.book(0, 640, 0);
+  Booking other = fleet.inflight.book(1, 64, 64);
+  fleet.inflight.first_token(other);
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 640))[0], 0U);
 }
 
 TEST(Policies, KvAwareKeepsSaltedPromptsApartAndAtHome) {

@@ -7,7 +7,7 @@
 #include <boost/json/value_from.hpp>
 #include <charconv>
 
-#include "base/quoted.h"
+#include "base/quoted_text.h"
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/observe/metrics_text.h"
 #include "serve/openai/errors.h"
@@ -102,7 +102,7 @@ Response one_worker(Dispatcher& dispatcher, const Request& request, std::string_
   EndpointId id = kNoEndpoint;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
   const Member* member = error == std::errc() && end == name.data() + name.size() ? view->find(id) : nullptr;
-  if (!member) return openai::error_response(404, fmt::format("there is no worker {}", quoted(name)));
+  if (!member) return openai::error_response(404, fmt::format("there is no worker {}", quoted_text(name)));
   if (request.method == "GET") return json_response(describe(dispatcher, *member));
   if (request.method != "DELETE") return openai::error_response(405, "use GET or DELETE");
   dispatcher.remove(id);

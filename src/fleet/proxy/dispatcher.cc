@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/quoted.h"
+#include "base/quoted_text.h"
 #include "fleet/decide/eligible.h"
 
 namespace octavo::fleet {
@@ -61,7 +61,7 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::make(const RouterOptions& option
   std::vector<Pool> pools;
   const auto add = [&](Role part, std::string_view field, const std::string& name) -> Result<> {
     const Policy* policy = find_policy(name);
-    if (!policy) return invalid(field, "there is no policy {}", quoted(name));
+    if (!policy) return invalid(field, "there is no policy {}", quoted_text(name));
     TRY(Pipeline pipeline, Pipeline::make(policy->pipeline(options.policy_options)));
     pools.push_back({part, name, std::move(pipeline)});
     return {};

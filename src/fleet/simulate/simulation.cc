@@ -68,6 +68,11 @@ class World {
     auto operator<=>(const Event&) const = default;
   };
 
+  struct Choice {
+    EndpointId endpoint = kNoEndpoint;
+    std::int64_t new_tokens = 0;  // of the prompt, that it does not hold
+  };
+
   Result<> resize(int replicas);
   Pool& pool(Role part) { return *std::ranges::find(pools_, part, &Pool::part); }
   Pool& decoding() { return pools_.back(); }
@@ -78,7 +83,7 @@ class World {
   void arrive(std::size_t number);
   void describe(const TraceRequest& request);
   Cycle cycle(const FleetView& view, std::size_t number, Role part) const;
-  EndpointId choose(std::size_t number, Role part);
+  Choice choose(std::size_t number, Role part);
   bool stays_together(std::size_t number);
   bool add_sequence(std::size_t number, EndpointId id, int output_tokens);
   void prefilled(std::size_t number, const PlannedSequence& planned, Replica& replica);
@@ -234,9 +239,9 @@ void World::arrive(std::size_t number) {
   answer.input_tokens = request.input_tokens;
   describe(request);
   const bool apart = pools_.size() == 2 && !stays_together(number);
-  const EndpointId id = choose(number, apart ? Role::prefill : decoding().part);
+  const auto [id, new_tokens] = choose(number, apart ? Role::prefill : decoding().part);
   if (id == kNoEndpoint || !add_sequence(number, id, apart ? 1 : request.output_tokens)) return ended(number);
-  bookings_[number] = inflight_.book(id, request.input_tokens, request.input_tokens);
+  bookings_[number] = inflight_.book(id, request.input_tokens, new_tokens);
 }
 
 // As policies and schedulers see it: prompt_ and route_.
@@ -252,14 +257,16 @@ Cycle World::cycle(const FleetView& view, std::size_t number, Role part) const {
   return {view, route_, inflight_, now_us_, Draws(random_bits(options_.seed, number, part == Role::decode))};
 }
 
-EndpointId World::choose(std::size_t number, Role part) {
+World::Choice World::choose(std::size_t number, Role part) {
   const auto view = fleet_.view();
   Cycle cycle = this->cycle(*view, number, part);
   Pipeline& policy = pool(part).policy;
   policy.choose(cycle, part, {}, decision_);
   const EndpointId id = decision_.chosen();
-  if (id != kNoEndpoint) policy.sent(cycle, id);
-  return id;
+  if (id == kNoEndpoint) return {};
+  const std::int64_t new_tokens = trace_.requests[number].input_tokens - cycle.cached_tokens(id);
+  policy.sent(cycle, id);
+  return {id, new_tokens};
 }
 
 // Whether so little of the prompt is to be computed that it is done where the answer is.
@@ -290,11 +297,12 @@ void World::prefilled(std::size_t number, const PlannedSequence& planned, Replic
   prompt_tokens_ += request.input_tokens;
   cached_tokens_ += planned.cached_tokens;
   describe(request);
-  const EndpointId id = choose(number, Role::decode);
+  const auto [id, new_tokens] = choose(number, Role::decode);
   if (id == kNoEndpoint ||
       !replicas_[id].scheduler->fits(prompt_.size(), request.input_tokens + request.output_tokens))
     return ended(number);
-  bookings_[number] = inflight_.book(id, request.input_tokens, 0);
+  bookings_[number] = inflight_.book(id, request.input_tokens, new_tokens);
+  inflight_.first_token(bookings_[number]);
   replicas_[id].no_room.push_back(number);
   begin_transfers(id);
 }

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/quoted.h"
+#include "base/quoted_text.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
@@ -25,7 +25,7 @@ Result<std::optional<int>> chosen_engine(const http::Request& request) {
   int engine = 0;
   const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), engine);
   if (error != std::errc{} || end != given->data() + given->size())
-    return invalid(kHeader, "must be the number of an engine, got {}", quoted(*given));
+    return invalid(kHeader, "must be the number of an engine, got {}", quoted_text(*given));
   return engine;
 }
 
@@ -33,7 +33,8 @@ void log_prompt(const Service& service, const GenerationPlan& plan) {
   const std::string text = service.tokenizer.decode(plan.prompts.front(), false).value_or("");
   const std::size_t most =
       service.options.max_log_len ? static_cast<std::size_t>(*service.options.max_log_len) : text.size();
-  log(LogLevel::debug, "{}: prompt {}", plan.request.request_id, quoted(std::string_view(text).substr(0, most)));
+  log(LogLevel::debug, "{}: prompt {}", plan.request.request_id,
+      quoted_text(std::string_view(text).substr(0, most)));
 }
 
 // Prefixes are shared within a client, and there by a request's own salt. The client's name stays secret:
@@ -68,7 +69,7 @@ Result<> read_timeout(const http::Request& request, openai::GenerationRequest& g
   double seconds = 0;
   const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), seconds);
   if (error != std::errc{} || end != given->data() + given->size())
-    return invalid("X-Request-Timeout", "must be a number of seconds, got {}", quoted(*given));
+    return invalid("X-Request-Timeout", "must be a number of seconds, got {}", quoted_text(*given));
   TRY(generation.timeout_s, openai::checked_timeout(seconds));
   return {};
 }

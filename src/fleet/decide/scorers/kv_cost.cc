@@ -1,8 +1,10 @@
 // kv-cost-scorer: little work until the answer is done, by NVIDIA Dynamo's cost, in blocks of tokens:
 //
 //   prefill = max(0, prompt + prefill in flight there - (device hits + 0.75 host hits + 0.25 disk hits))
-//   cost    = prefillLoadScale x prefill + context of what is in flight there
+//   cost    = prefillLoadScale x prefill + blocks in flight there, with those of this request
 //
+// Blocks that several requests share count once there, so that a prefix draws its requests together: Dynamo
+// counts distinct blocks, here a request counts for what the endpoint did not hold when it was sent.
 // The cheapest scores 1, the dearest 0: what softmax-picker makes of that is Dynamo's choice by temperature.
 #include <algorithm>
 #include <cmath>
@@ -39,7 +41,8 @@ class KvCostScorer : public Scorer {
     const double prompt = blocks(static_cast<std::int64_t>(cycle.request.tokens.size()));
     const double credit = overlap_credit * hits.device + host_weight * hits.host + disk_weight * hits.disk;
     const double prefill = std::max(0.0, prompt + blocks(load.prefill_tokens) - credit);
-    return prefill_scale * prefill + blocks(load.context_tokens);
+    const double own = std::max(0.0, prompt - hits.blocks());
+    return prefill_scale * prefill + blocks(load.own_tokens) + own;
   }
 };
 

@@ -1,4 +1,4 @@
-#include "base/quoted.h"
+#include "base/quoted_text.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ std::size_t character_bytes(std::string_view text) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
     const std::size_t bytes = character_bytes(text);
