@@ -10,8 +10,7 @@ constexpr int kRequests = 140;  // times 20 comparisons
 
 // Tile instructions in software take a hundred times as long as in a processor.
 int requests_at(const Level& level) {
-  const bool tiles = level.isa == CpuIsa::amx_modelled && level.dtype == ModelDType::bfloat16 &&
-                     level.quantization == Encoding::plain;
+  const bool tiles = level.isa == CpuIsa::amx_modelled && level.dtype == ModelDType::bfloat16;
   return tiles ? kRequests / 2 : kRequests;
 }
 
