@@ -152,6 +152,8 @@ TEST(Simulation, WhatNeverFitsOrComesInAFullQueueIsRefused) {
 TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
   const Trace trace = conversations(12, 10, 2'000'000);  // 20 s
   for (const Policy& policy : policies()) {
+    // Conversations go on where their beginnings are, as long as that one has not too much to do.
+    const bool goes_home = policy.name == "cache_aware" || policy.name == "kv_aware";
     SimulationOptions options = small_fleet(1, std::string(policy.name));
     options.timing.fixed_us = 50'000;  // a second for an answer: who drains has something to end
     options.startup_us = 1'000'000;
@@ -164,7 +166,7 @@ TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
       EXPECT_GE(went.there_us, 6'000'000);  // five seconds, and one to start
       EXPECT_LT(went.there_us, 9'000'000);
       EXPECT_LE(went.busy_us, went.there_us);
-      EXPECT_TRUE(went.requests > 0 || policy.name == "cache_aware") << policy.name;
+      EXPECT_TRUE(went.requests > 0 || goes_home) << policy.name;
     }
     std::int64_t longest = 0;
     for (const ReplicaUse& use : result.replicas) longest = std::max(longest, use.there_us);
