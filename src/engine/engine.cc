@@ -131,8 +131,8 @@ void Engine::thread_main() {
     for (const SequenceId sequence : mail.masks) steps_.resume(sequence);
     for (const RequestId id : mail.aborts) abort_request(id);
     advance_adapters();
-    if (transfers_) advance_transfers();
     advance_images();
+    if (transfers_) advance_transfers();  // behind all that may begin a request
     if (ran) {
       watch_.begin_step();
       ran = steps_.run();

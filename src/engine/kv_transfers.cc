@@ -163,6 +163,11 @@ void KvTransfers::decline_all(const KvPrompt& prompt, const KvConnector* but) {
     if (connector.get() != but) connector->decline(prompt);
 }
 
+bool KvTransfers::any_loads() const {
+  return std::ranges::any_of(imports_,
+                             [](const auto& each) { return each.second.state == Import::State::loading; });
+}
+
 // Whether the block is on its way for another request.
 bool KvTransfers::loads(Hash128 key) const {
   return std::ranges::any_of(imports_, [&](const auto& each) {
@@ -208,8 +213,9 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_
   drop_imports(true);
   drop_exports(now_us);
   take_results(ready);
-  if (!ready.empty()) retry(Import::State::behind, now_us, ready);
   retry(Import::State::no_room, now_us, ready);
+  // Also where what they were behind went without a result: who waited for room before them, and gave up.
+  if (!ready.empty() || !any_loads()) retry(Import::State::behind, now_us, ready);
   drop_imports(false);
   return ready;
 }
@@ -251,11 +257,10 @@ void KvTransfers::take_results(std::vector<RequestId>& ready) {
 // Those that wait, in the order of arrival, up to the first that finds no room. Where nothing runs there will
 // be no more room.
 void KvTransfers::retry(Import::State state, std::int64_t now_us, std::vector<RequestId>& ready) {
-  const auto is_loading = [](const auto& each) { return each.second.state == Import::State::loading; };
   for (auto& [id, entry] : imports_) {
     if (entry.state != state) continue;
     const SchedulerStats s = scheduler_.stats();
-    if (s.running + s.waiting == 0 && std::ranges::none_of(imports_, is_loading)) entry.give_up_us = 0;
+    if (s.running + s.waiting == 0 && !any_loads()) entry.give_up_us = 0;
     entry.state = entry.accepted->unfinished == 0 ? Import::State::done : begin_load(entry, now_us);
     if (entry.state == Import::State::done) ready.push_back(id);
     if (entry.state == Import::State::no_room) return;

@@ -83,6 +83,7 @@ class KvTransfers {
   KvPrompt prompt_of(const Accepted& accepted, std::span<const Hash128> keys) const;
   Import::State begin_load(Import& entry, std::int64_t now_us);
   void decline_all(const KvPrompt& prompt, const KvConnector* but = nullptr);
+  bool any_loads() const;
   bool loads(Hash128 key) const;
   void take_results(std::vector<RequestId>& ready);
   void retry(Import::State state, std::int64_t now_us, std::vector<RequestId>& ready);
