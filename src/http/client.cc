@@ -76,8 +76,10 @@ struct Client::State {
   ~State() {
     if (fd >= 0) ::close(fd);
   }
-  Result<bool> receive();  // appends to unread; false at the end of the stream
+  Result<bool> receive();       // appends to unread; false at the end of the stream
+  bool readable(int ms) const;  // false: nothing came in this time
   Result<> parse_header();
+  Result<std::optional<std::string>> read(std::optional<int> at_most_ms);
 };
 
 Result<bool> Client::State::receive() {
@@ -94,6 +96,12 @@ Result<bool> Client::State::receive() {
   if (count < 0) return io_failure("cannot receive");
   unread.append(bytes.data(), static_cast<std::size_t>(count));
   return count > 0;
+}
+
+bool Client::State::readable(int ms) const {
+  if (fd < 0 || (tls && tls->pending())) return true;
+  pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&polled, 1, ms) != 0;
 }
 
 Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -172,35 +180,33 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
   return response;
 }
 
-Result<std::optional<std::string>> Client::read() {
-  Parser& parser = *state_->parser;
-  while (!parser.is_done()) {
+// What has come may be no piece yet: of a chunk its end, or the beginning of the next one.
+Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
+  while (!parser->is_done()) {
     std::array<char, kReadBytes> piece;
-    auto& body = parser.get().body();
+    auto& body = parser->get().body();
     body.data = piece.data();
     body.size = piece.size();
     error_code error;
-    state_->unread.erase(0, parser.put(asio::buffer(state_->unread), error));
+    unread.erase(0, parser->put(asio::buffer(unread), error));
     const std::size_t count = piece.size() - body.size;
     if (count > 0) return std::string(piece.data(), count);
     if (error && error != beast_http::error::need_more && error != beast_http::error::need_buffer)
       return failure(ErrorCode::io, "malformed response body: {}", error.message());
-    if (!error && !state_->unread.empty()) continue;
-    if (parser.is_done()) break;
-    TRY(const bool more, state_->receive());
+    if (!error && !unread.empty()) continue;
+    if (parser->is_done()) break;
+    if (at_most_ms && !readable(*at_most_ms)) return std::string();
+    TRY(const bool more, receive());
     if (more) continue;
-    parser.put_eof(error);
+    parser->put_eof(error);
     if (error) return failure(ErrorCode::io, "the response was cut short: {}", error.message());
   }
   return std::nullopt;
 }
 
-bool Client::wait(int ms) {
-  if (!state_->unread.empty() || (state_->tls && state_->tls->pending())) return true;
-  if (state_->fd < 0 || (state_->parser && state_->parser->is_done())) return true;
-  pollfd polled{.fd = state_->fd, .events = POLLIN, .revents = 0};
-  return ::poll(&polled, 1, ms) > 0;
-}
+Result<std::optional<std::string>> Client::read() { return state_->read(std::nullopt); }
+
+Result<std::optional<std::string>> Client::read_for(int ms) { return state_->read(ms); }
 
 Result<Response> Client::request(std::string_view method, std::string_view target, std::string body,
                                  Headers headers) {

@@ -43,8 +43,8 @@ class Client {
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();
-  // Waits for something to read(), the end included; false: nothing came.
-  bool wait(int ms);
+  // As read(), but waits no longer than this: an empty piece where nothing came.
+  Result<std::optional<std::string>> read_for(int ms);
 
   // Raw bytes, for tests of malformed input and for clients that vanish.
   Result<> send_raw(std::string_view bytes);

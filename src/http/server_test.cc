@@ -180,6 +180,26 @@ TEST_F(ServerTest, AnOwnerThatWaitsForItsReaderIsNotCut) {
   owner.join();
 }
 
+// The end of a chunk that has been read is no piece.
+TEST_F(ServerTest, AReaderWaitsNoLongerThanItSays) {
+  std::promise<std::shared_ptr<Exchange>> opened;
+  serve([&](const std::shared_ptr<Exchange>& exchange) {
+    exchange->start_stream({});
+    EXPECT_TRUE(exchange->write("one"));
+    opened.set_value(exchange);
+  });
+  Client reader = client();
+  ASSERT_TRUE(reader.open("GET", "/"));
+  const auto exchange = opened.get_future().get();
+  std::string all;
+  while (all != "one") all += reader.read_for(5'000)->value();
+  EXPECT_EQ(reader.read_for(1)->value(), "");
+  EXPECT_TRUE(exchange->write("two"));
+  exchange->finish();
+  EXPECT_EQ(reader.read_for(5'000)->value(), "two");
+  EXPECT_EQ(*reader.read_for(5'000), std::nullopt);
+}
+
 TEST_F(ServerTest, AnUnansweredExchangeIs500AndADroppedStreamIsCut) {
   serve([](const std::shared_ptr<Exchange>& exchange) {
     if (exchange->request().path == "/stream") exchange->start_stream({.body = "part"});

@@ -142,8 +142,8 @@ TEST_F(ServerTlsTest, AClientMayTrustAFileOfItsOwn) {
   ASSERT_TRUE(client) << client.error().message;
   ASSERT_TRUE(client->open("GET", "/stream"));
   std::size_t bytes = 0;
-  while (client->wait(10'000)) {
-    const auto piece = client->read();
+  for (;;) {
+    const auto piece = client->read_for(10'000);
     ASSERT_TRUE(piece) << piece.error().message;
     if (!*piece) break;
     bytes += (*piece)->size();

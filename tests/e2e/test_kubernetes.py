@@ -43,10 +43,12 @@ def picker(api, *flags, grpc=0):
 
 def test_the_pods_of_a_pool_come_and_go(replica):
     port = port_of(replica)
-    with kubernetes() as (cluster, api), picker(api, "--pool-name pool") as metrics:
+    with contextlib.ExitStack() as stack:
+        cluster, api = stack.enter_context(kubernetes())
         for i in range(1, 6):
             cluster.put(PODS, pod(f"p{i}", f"127.0.0.{i}", APP))
         cluster.put(PODS, pod("other", "127.0.0.9", {"app": "database"}))
+        metrics = stack.enter_context(picker(api, "--pool-name pool"))
         assert eventually(lambda: cluster.asked("GET", PODS, "continue="))
         assert ready(metrics) == 0, "there is no pool yet"
         cluster.put(POOLS, pool([port]))

@@ -76,5 +76,5 @@ def test_every_command_has_a_manual_page(tmp_path):
     assert {"serve", "route", "run-batch"} <= set(commands)
     pages = {path.name: gzip.decompress(path.read_bytes()).decode() for path in tmp_path.iterdir()}
     assert set(pages) == {"octavo.1.gz"} | {f"octavo-{command}.1.gz" for command in commands}
-    assert "\n.B octavo serve\n" in pages["octavo-serve.1.gz"]
+    assert "\n.B octavo\n\\fI\\,serve" in pages["octavo-serve.1.gz"]
     assert r"\-\-max\-model\-len" in pages["octavo-serve.1.gz"]

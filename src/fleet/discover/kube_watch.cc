@@ -65,11 +65,9 @@ Result<> KubeWatch::watch(KubeConnection& connection) {
   TRY(const http::Response head, connection.stream(mirror_.target()));
   std::string unread;
   for (std::int64_t heard_us = now_us(); now_us() - heard_us < kSilenceUs;) {
-    if (!connection.client().wait(kGlanceMs)) {
-      if (!pause(0)) return {};
-      continue;
-    }
-    TRY(const std::optional<std::string> piece, connection.client().read());
+    if (!pause(0)) return {};
+    TRY(const std::optional<std::string> piece, connection.client().read_for(kGlanceMs));
+    if (piece && piece->empty()) continue;
     if (!piece) return head.status == 200 ? Result<>() : mirror_.refused(head.status, unread);
     heard_us = now_us();
     unread += *piece;
